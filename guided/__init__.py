@@ -29,6 +29,7 @@ from guided.errors import (
     ServiceError,
     ServiceUnavailableError,
     TokenRejectedError,
+    UnauthenticatedError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         RawPrompt,
         Request,
         Stream,
+        Tls,
         wait_until_serving,
     )
     from guided.constraint.check import SchemaReport, check
@@ -143,8 +145,10 @@ __all__ = [
     "Template",
     "Text",
     "Timing",
+    "Tls",
     "TokenLogprobs",
     "TokenRejectedError",
+    "UnauthenticatedError",
     "UnenforcedValidator",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
@@ -168,6 +172,7 @@ _LOADED_WHEN_NAMED = {
             "RawPrompt",
             "Request",
             "Stream",
+            "Tls",
             "wait_until_serving",
         ),
         "guided.client",

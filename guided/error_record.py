@@ -22,6 +22,7 @@ from guided.errors import (
     ServiceError,
     ServiceUnavailableError,
     TokenRejectedError,
+    UnauthenticatedError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
@@ -102,6 +103,7 @@ _KINDS: Mapping[str, _Kind] = {
         MissingExtraError,
         ServiceError,
         ServiceUnavailableError,
+        UnauthenticatedError,
         DeadlineExceededError,
         RequestCancelledError,
         InternalServiceError,

@@ -15,6 +15,7 @@ GuidedError
 ├── MissingExtraError            a part of guided that is not installed; also an ImportError
 └── ServiceError                 the service did not answer
     ├── ServiceUnavailableError        no connection, or a server that is starting or draining
+    ├── UnauthenticatedError           a server that takes tokens was shown none that it knows
     ├── DeadlineExceededError          the time allowed for the call ran out
     ├── RequestCancelledError          the call was cancelled by its caller
     └── InternalServiceError           a fault of the service itself; carries an incident id
@@ -50,6 +51,7 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailableError",
     "TokenRejectedError",
+    "UnauthenticatedError",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
     "incident_of",
@@ -225,6 +227,12 @@ class ServiceUnavailableError(ServiceError):
     """No connection, or a server that is starting, restarting or draining; try again."""
 
     code = "UNAVAILABLE"
+
+
+class UnauthenticatedError(ServiceError):
+    """The server takes tokens, and the call showed none, or one that it does not know."""
+
+    code = "UNAUTHENTICATED"
 
 
 class DeadlineExceededError(ServiceError):

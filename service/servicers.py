@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
@@ -26,8 +26,8 @@ from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
-from guided_service.admission import Admission
 from guided_service.config import ServerConfig
+from guided_service.door import Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.intake import Readers
 from guided_service.status import Context, abort, shown, status_of
@@ -84,9 +84,8 @@ class GenerationServicer(GenerationServiceServicer):
         self._maker = maker
         self._config = config
         self._readers = readers
-        self.admission = Admission(
-            config.max_requests_in_flight, config.max_requests_queued, config.max_queued_bytes
-        )
+        self._door = Door(config)
+        self.admission = self._door.admission
 
     @override
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
@@ -118,12 +117,16 @@ class GenerationServicer(GenerationServiceServicer):
     async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
         self._maker.check_ready()
         size, received = message.ByteSize(), time.monotonic()
-        request = await self._asked(message.request, context, size, within=message)
+        caller = self._door.caller(context)
+        asked = await self._asked(message.request, context, size, within=message)
+        request = self._door.capped(asked, caller)
         async with (
-            self._admitted(request, size, received),
+            self._door.admitted(caller, request, size, received) as charge,
             aclosing(self._maker.stream(request, received)) as events,
         ):
             async for event in events:
+                if isinstance(event, GenerationResult):
+                    charge.answered(event)
                 await self._write(encode_event(event), context)
 
     async def _write(
@@ -139,7 +142,8 @@ class GenerationServicer(GenerationServiceServicer):
         self._check_batch(len(batch.requests))
         self._maker.check_ready()
         # Whole or not at all. Then each takes a place of its own, until it has its answer.
-        self.admission.check_room(len(batch.requests), batch.ByteSize())
+        client = self._door.caller(context).client
+        self.admission.check_room(len(batch.requests), batch.ByteSize(), client)
         await self._answer_all(batch, context, time.monotonic())
 
     async def _answer_all(
@@ -169,9 +173,11 @@ class GenerationServicer(GenerationServiceServicer):
     async def _answer(
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
-        request = await self._asked(message, context, size)
-        async with self._admitted(request, size, received):
+        caller = self._door.caller(context)
+        request = self._door.capped(await self._asked(message, context, size), caller)
+        async with self._door.admitted(caller, request, size, received) as charge:
             result = await self._maker.generate(request, received)
+            charge.answered(result)
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
         return encode_result(result)
 
@@ -199,12 +205,6 @@ class GenerationServicer(GenerationServiceServicer):
         request = await self._readers.do(read, size)
         self._maker.check_prompt(request)
         return request
-
-    def _admitted(
-        self, request: GenerationRequest, size: int, received: float
-    ) -> AbstractAsyncContextManager[None]:
-        """A place for a request, which it waits for in its order and within its deadline."""
-        return self.admission.admitted(request.queue_key(received), size, seconds=request.deadline)
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
         try:

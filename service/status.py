@@ -33,6 +33,7 @@ from guided.errors import (
     ServiceError,
     ServiceUnavailableError,
     TokenRejectedError,
+    UnauthenticatedError,
     UnsatisfiableError,
     UnsupportedFeatureError,
     incident_of,
@@ -68,6 +69,7 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     OutOfMemoryError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     ServiceUnavailableError: grpc.StatusCode.UNAVAILABLE,
+    UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
     DeadlineExceededError: grpc.StatusCode.DEADLINE_EXCEEDED,
     RequestCancelledError: grpc.StatusCode.CANCELLED,
     # Faults of the service, whatever their kind: a caller can do nothing about them.
@@ -117,13 +119,18 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     if code in _MAY_PASS and not isinstance(error, CutOffError):
         delay = Duration()
-        delay.FromMilliseconds(_millis(retry_after_seconds))
+        delay.FromMilliseconds(_millis(_pause(error) or retry_after_seconds))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
     return status_pb2.Status(
         code=code.value[0],
         message=str(rebuild_error(record)),
         details=[_packed(detail) for detail in details],
     )
+
+
+def _pause(error: GuidedError) -> float | None:
+    """When to come again, where the error itself knows."""
+    return error.retry_after_seconds if isinstance(error, OverloadedError) else None
 
 
 def trailers_of(status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:

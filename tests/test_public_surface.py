@@ -71,6 +71,7 @@ def test_the_public_names_are_these() -> None:
         "Tagged",
         "Template",
         "Text",
+        "Tls",
         "TokenLogprobs",
         "UnenforcedValidator",
         "Until",
@@ -80,4 +81,4 @@ def test_the_public_names_are_these() -> None:
         "grammar_names",
         "wait_until_serving",
     }
-    assert len(errors) == 18
+    assert len(errors) == 19

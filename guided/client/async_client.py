@@ -6,16 +6,16 @@ from collections.abc import AsyncGenerator, Iterable
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-import grpc.aio
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import CHANNEL_OPTIONS, ClientBase, checked_address
+from guided.client.channel import ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.incoming import AsyncStream, Batch, checked_requests, in_order
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
+from guided.client.security import Link, TlsChoice
 from guided.client.status import raising_guided_errors
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
@@ -38,12 +38,22 @@ class AsyncClient(ClientBase):
     All else is as in ``Client``; cancelling a task that waits here cancels its call.
     """
 
-    def __init__(self, address: str, *, timeout: float = 600.0) -> None:
-        """Connect on first use; ``timeout`` bounds each call, in seconds."""
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: float = 600.0,
+        tls: TlsChoice = False,
+        token: str | None = None,
+        insecure: bool = False,
+    ) -> None:
+        """Connect on first use; what is passed is as for ``Client``."""
         super().__init__(timeout)
-        self._channel = grpc.aio.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
-        self._service = GenerationServiceStub(self._channel)
-        self._model_service = ModelServiceStub(self._channel)
+        link = Link.of(address, tls, token, insecure=insecure)
+        self._channel = link.open_async()
+        shown = link.authorized(self._channel)
+        self._service = GenerationServiceStub(shown)
+        self._model_service = ModelServiceStub(shown)
 
     async def generate(
         self,

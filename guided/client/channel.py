@@ -1,23 +1,17 @@
-"""Connections to a server: their options, how long calls may take, waiting for it to be ready."""
+"""Connections to a server: their options, and how long calls may take."""
 
 from __future__ import annotations
 
 import json
-import time
 from numbers import Real
 
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-
-from guided.client.status import raising_guided_errors
-from guided.errors import RequestError, ServiceError, ServiceUnavailableError
+from guided.errors import RequestError
 
 __all__ = [
     "CHANNEL_OPTIONS",
     "ClientBase",
     "checked_address",
     "checked_seconds",
-    "wait_until_serving",
 ]
 
 _RETRY_POLICY = {
@@ -50,9 +44,6 @@ CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.max_send_message_length", -1),
 )
 """Options of both the blocking and the asyncio channel."""
-
-_PAUSE_SECONDS = 0.1
-"""Between two looks at a server that is not ready."""
 
 _RESOLVERS = ("dns", "unix")
 """Schemes of addresses that the transport itself reads."""
@@ -96,34 +87,3 @@ class ClientBase:
     def _check_open(self) -> None:
         if self._is_closed:
             raise RequestError("the client is closed", hint="make another")
-
-
-def wait_until_serving(address: str, timeout: float) -> None:
-    """Return once the server's health service says SERVING.
-
-    Raises ``ServiceUnavailableError`` when ``timeout`` seconds have passed without it.
-    """
-    deadline = time.monotonic() + timeout
-    with grpc.insecure_channel(checked_address(address)) as channel:
-        health = health_pb2_grpc.HealthStub(channel)
-        while (state := _state(health)) != "SERVING":
-            if time.monotonic() >= deadline:
-                raise ServiceUnavailableError(
-                    f"{address} did not say SERVING within {timeout:g} s; its last state is "
-                    f"{state}",
-                    hint="check the server's log, or wait longer",
-                )
-            time.sleep(_PAUSE_SECONDS)
-
-
-def _state(health: health_pb2_grpc.HealthStub) -> str:
-    try:
-        with raising_guided_errors():
-            # The stubs' types leave out the methods, which are attributes set when it is made.
-            response = health.Check(  # type: ignore[attr-defined]
-                health_pb2.HealthCheckRequest(), timeout=5.0
-            )
-    except ServiceError as error:
-        # While one waits, a server that is not there yet is like one that is too busy.
-        return str(error)
-    return str(health_pb2.HealthCheckResponse.ServingStatus.Name(response.status))

@@ -6,16 +6,16 @@ from collections.abc import Generator, Iterable
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-import grpc
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import CHANNEL_OPTIONS, ClientBase, checked_address
+from guided.client.channel import ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.incoming import Batch, Stream, checked_requests, in_order
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
+from guided.client.security import Link, TlsChoice
 from guided.client.status import raising_guided_errors
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
@@ -40,12 +40,26 @@ class Client(ClientBase):
     the server stopped, is not, and its error says so; nor is a single request of a batch.
     """
 
-    def __init__(self, address: str, *, timeout: float = 600.0) -> None:
-        """Connect on first use; ``timeout`` bounds each call, in seconds."""
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: float = 600.0,
+        tls: TlsChoice = False,
+        token: str | None = None,
+        insecure: bool = False,
+    ) -> None:
+        """Connect on first use; ``timeout`` bounds each call, in seconds.
+
+        ``tls`` encrypts, and ``token`` says who calls; beyond this machine the token goes
+        unencrypted only where ``insecure`` says so.
+        """
         super().__init__(timeout)
-        self._channel = grpc.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
-        self._service = GenerationServiceStub(self._channel)
-        self._model_service = ModelServiceStub(self._channel)
+        link = Link.of(address, tls, token, insecure=insecure)
+        self._channel = link.open()
+        shown = link.authorized(self._channel)
+        self._service = GenerationServiceStub(shown)
+        self._model_service = ModelServiceStub(shown)
 
     def generate(
         self,

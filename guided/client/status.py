@@ -18,6 +18,7 @@ from guided.errors import (
     RequestError,
     ServiceError,
     ServiceUnavailableError,
+    UnauthenticatedError,
 )
 
 __all__ = ["DETAILS_TRAILER", "DOMAIN", "ERRORS", "error_of_status", "raising_guided_errors"]
@@ -44,7 +45,7 @@ ERRORS: Mapping[grpc.StatusCode, type[RequestError | ServiceError]] = {
     grpc.StatusCode.INTERNAL: InternalServiceError,
     grpc.StatusCode.UNAVAILABLE: ServiceUnavailableError,
     grpc.StatusCode.DATA_LOSS: InternalServiceError,
-    grpc.StatusCode.UNAUTHENTICATED: ServiceError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
 }
 """What a status means when the server's own reason is missing, or newer than this client."""
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from guided.client import wait_until_serving
+from guided.client import Tls, wait_until_serving
 
 REAL_SERVER = (sys.executable, "-m", "guided_service")
 ECHO_SERVER = (sys.executable, str(Path(__file__).with_name("echo_server.py")))
@@ -75,8 +75,9 @@ def serving(
     settings: dict[str, str] | None = None,
     *,
     timeout: float = 30.0,
+    tls: bool | Tls = False,
 ) -> Iterator[ServerProcess]:
     """A server whose engine is ready."""
     with listening(command, log, settings) as server:
-        wait_until_serving(server.address, timeout)
+        wait_until_serving(server.address, timeout, tls=tls)
         yield server

@@ -296,10 +296,10 @@ def test_an_empty_batch_has_no_outcomes(echo: Client) -> None:
 
 def test_a_server_told_to_stop_finishes_what_runs(echo: Client, echo_server: ServerProcess) -> None:
     engine = echo_server.engine_process_id()
-    completed = echo.as_completed([raw("quick"), raw("slow", 1000)])
+    completed = echo.as_completed([raw("quick"), raw("slow", 2500)])
     next(completed)
     echo_server.ask_to_stop()
-    time.sleep(0.3)
+    time.sleep(1.0)  # until then, new requests are still taken
     with Client(echo_server.address) as late, pytest.raises(ServiceUnavailableError):
         late.generate("too late")
     slow = next(completed)

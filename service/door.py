@@ -1,0 +1,106 @@
+"""The door of the generation service: whose request it is, its quotas, its turn, its priority.
+
+::
+
+    call ──▶ caller: token, or certificate, or connection
+               │   priority no higher than the caller may have
+               ▼
+             quotas of the token ──used up──▶ QuotaExceededError
+               │
+               ▼
+             a place, by fair shares ──▶ the engine ──▶ what was used is charged
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+from guided.errors import RequestError
+from guided.spec import GenerationRequest
+from guided_service.admission import Admission, Client
+from guided_service.authentication import shown_token
+from guided_service.config import ServerConfig
+from guided_service.quotas import Account, Accounts, Charge
+from guided_service.status import Context
+
+__all__ = ["Caller", "Door"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what they may."""
+
+    client: Client
+    top_priority: int
+    account: Account | None = None
+    """What its token has used; ``None`` for a caller without one."""
+
+
+class Door:
+    """Lets requests in, each in its turn and within what its caller may use."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._top_priority = config.top_priority
+        self._accounts = Accounts()
+        self.admission = Admission(
+            config.max_requests_in_flight,
+            config.max_requests_queued,
+            config.max_queued_bytes,
+            config.most_of_one,
+        )
+
+    def caller(self, context: Context) -> Caller:
+        """Whose call it is."""
+        shown = shown_token()
+        if shown is None:
+            return Caller(Client(_identity(context)), self._top_priority)
+        name, token = shown
+        top = self._top_priority if token.top_priority is None else token.top_priority
+        account = self._accounts.of(name, token)
+        return Caller(Client(f"token {name}", token.weight), top, account)
+
+    def capped(self, request: GenerationRequest, caller: Caller) -> GenerationRequest:
+        """The request with a priority that its caller may have; smaller numbers are cut off."""
+        if request.priority >= caller.top_priority:
+            return request
+        return replace(request, priority=caller.top_priority)
+
+    @asynccontextmanager
+    async def admitted(
+        self, caller: Caller, request: GenerationRequest, nbytes: int, received: float
+    ) -> AsyncIterator[Charge]:
+        """Hold a place, which the request waits for in its order and within its deadline.
+
+        What the block says of the request's use is charged to its caller.
+        """
+        charge = Charge.of(request, nbytes)
+        account = caller.account
+        with nullcontext() if account is None else account.charged(charge):
+            async with self.admission.admitted(
+                request.queue_key(received),
+                nbytes,
+                seconds=request.deadline,
+                client=caller.client,
+                cost=charge.asked,
+            ) as place:
+                began = time.monotonic()
+                try:
+                    yield charge
+                except BaseException as error:
+                    # A request that is wrong was refused while it was compiled.
+                    is_wrong = isinstance(error, RequestError)
+                    charge.ended(time.monotonic() - began, was_compiling=is_wrong)
+                    raise
+                finally:
+                    place.cost = charge.used
+
+
+def _identity(context: Context) -> str:
+    """Who calls without a token: the subject of its certificate, or its connection."""
+    names = context.peer_identities()
+    if names:
+        return "certificate " + ", ".join(sorted(name.decode(errors="replace") for name in names))
+    return f"connection {context.peer()}"
