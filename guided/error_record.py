@@ -22,6 +22,7 @@ from guided.errors import (
     ServiceError,
     ServiceUnavailableError,
     TokenRejectedError,
+    UnknownConstraintError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
@@ -95,6 +96,7 @@ _KINDS: Mapping[str, _Kind] = {
         InvalidConstraintError,
         UnsupportedFeatureError,
         UnsatisfiableError,
+        UnknownConstraintError,
         LimitExceededError,
         TokenRejectedError,
         OutOfMemoryError,

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
 import msgspec
@@ -19,15 +19,17 @@ import zmq.asyncio
 
 from guided.error_record import rebuild_error
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
 from guided.stats import EngineStats
 from guided_service.messages import (
     Answered,
     Cancel,
+    Checked,
     EngineSettings,
     Failed,
     FromEngine,
     Grown,
+    Inspect,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -35,6 +37,7 @@ from guided_service.messages import (
     Report,
     Stop,
     Submit,
+    TextRead,
     ToEngine,
     read_from_engine,
     read_pulse,
@@ -110,7 +113,8 @@ class EngineConnection:
         self._socket = socket
         self._pulses = pulses
         self._folder = folder
-        self._waiting: dict[str, asyncio.Future[GenerationResult]] = {}
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        """Results of requests, and findings of inspections."""
         self.stats: EngineStats | None = None
         """What the engine said last about what it has done; ``None`` until it is ready."""
         self._outboxes: dict[str, Outbox] = {}
@@ -179,6 +183,8 @@ class EngineConnection:
                             self._outboxes[request_id].put(text)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
+                case Checked(request_id, finding) | TextRead(request_id, finding):
+                    self._settle(request_id, finding)
                 case Failed(request_id, error):
                     self._settle(request_id, rebuild_error(error))
                 case Report(stats):
@@ -222,8 +228,16 @@ class EngineConnection:
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
-        with self._submitted(uuid4().hex, request, received, stream=False) as answer:
-            return await answer
+        submit = Submit.of(uuid4().hex, request, received=received, stream=False)
+        with self._sent(submit) as answer:
+            result: GenerationResult = await answer
+        return result
+
+    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+        """Have a constraint worked on; giving up waiting cancels it."""
+        with self._sent(asked) as future:
+            finding: CheckedConstraint | TextReport = await future
+        return finding
 
     async def stream(
         self, request: GenerationRequest, received: float
@@ -232,7 +246,8 @@ class EngineConnection:
         request_id, outbox = uuid4().hex, Outbox()
         self._outboxes[request_id] = outbox
         try:
-            with self._submitted(request_id, request, received, stream=True) as answer:
+            submit = Submit.of(request_id, request, received=received, stream=True)
+            with self._sent(submit) as answer:
                 answer.add_done_callback(lambda _: outbox.close())
                 while text := await outbox.take():
                     yield text
@@ -241,14 +256,13 @@ class EngineConnection:
             del self._outboxes[request_id]
 
     @contextmanager
-    def _submitted(
-        self, request_id: str, request: GenerationRequest, received: float, *, stream: bool
-    ) -> Iterator[asyncio.Future[GenerationResult]]:
-        """The answer of a request, which is cancelled if it is not there at the end."""
-        future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
+    def _sent(self, asked: Submit | Inspect) -> Iterator[asyncio.Future[Any]]:
+        """The answer to what is asked, which is cancelled if it is not there at the end."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        request_id = asked.request_id
         self._waiting[request_id] = future
         try:
-            self._send(Submit.of(request_id, request, received=received, stream=stream))
+            self._send(asked)
             yield future
         finally:
             del self._waiting[request_id]
@@ -296,7 +310,7 @@ class EngineConnection:
             receiving.cancel()
             ended.cancel()
 
-    def _settle(self, request_id: str, outcome: GenerationResult | GuidedError) -> None:
+    def _settle(self, request_id: str, outcome: object) -> None:
         future = self._waiting.get(request_id)
         # An answer and a cancellation may cross on their way.
         if future is None or future.done():

@@ -18,6 +18,7 @@ from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
+from guided_service.inspection import HasWorkbench, Inspections
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -25,6 +26,7 @@ from guided_service.messages import (
     Failed,
     FromEngine,
     Grown,
+    Inspect,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -77,7 +79,7 @@ class TextDelta(Protocol):
     def text(self) -> str: ...
 
 
-class RunningEngine(Protocol):
+class RunningEngine(HasWorkbench, Protocol):
     """What the loop needs of an engine."""
 
     @property
@@ -157,6 +159,7 @@ class _Heart:
 def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int, heart: _Heart) -> None:
     next_report = time.monotonic()
     waiting: dict[str, Submit] = {}
+    inspections = Inspections(engine)
     while not is_orphan(parent):
         heart.turns += 1
         if time.monotonic() >= next_report:
@@ -164,16 +167,23 @@ def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int, heart:
             next_report = time.monotonic() + _REPORT_SECONDS
         # All messages are read before any request is taken: one that was cancelled meanwhile costs
         # nothing, however long its prompt is.
-        for message in _received(socket, wait=not (engine.has_work or waiting)):
+        for message in _received(
+            socket, wait=not (engine.has_work or waiting or inspections.has_work)
+        ):
             match message:
                 case Submit():
                     waiting[message.request_id] = message
+                case Inspect():
+                    inspections.begin(message)
                 case Cancel(request_id):
+                    inspections.cancel(request_id)
                     if waiting.pop(request_id, None) is None:
                         engine.cancel(request_id)
                 case Stop():
                     return
         _take_waiting(engine, socket, waiting)
+        for found in inspections.run_slice():
+            _send(socket, found)
         # An error that leaves a step has left the engine in no known state: the process ends
         # with it, and the server starts another.
         if engine.has_work:

@@ -21,13 +21,15 @@ from grpc_reflection.v1alpha import reflection
 
 from guided.errors import GuidedError, ServiceError
 from guided.runtime.native import is_native
-from guided.v1 import generation_pb2, model_pb2
+from guided.v1 import generation_pb2, grammar_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
+from guided.v1.grammar_pb2_grpc import add_GrammarServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.config import ServerConfig
 from guided_service.descriptors import raise_descriptor_limit
 from guided_service.engine_supervisor import EngineSupervisor
 from guided_service.exposition import EngineCollector, start_exposition
+from guided_service.grammar_servicer import GrammarServicer
 from guided_service.logs import configure_logs
 from guided_service.servicers import GenerationServicer, ModelServicer, RefusesUnreadable
 
@@ -37,6 +39,8 @@ ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 """How the engine process is started; its settings follow as one more argument."""
 
 SERVICE_NAME = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"].full_name
+
+_GRAMMAR_SERVICE_NAME = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"].full_name
 
 _MODEL_SERVICE_NAME = model_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
@@ -69,7 +73,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     await _set_health(health, False)
     supervisor = EngineSupervisor(engine_command, config, partial(_set_health, health))
     servicer = GenerationServicer(supervisor, config)
-    server = _wired(servicer, ModelServicer(supervisor, config), health, config)
+    grammars = GrammarServicer(supervisor, servicer.admission, servicer.stored, config)
+    server = _wired(servicer, grammars, ModelServicer(supervisor, config), health, config)
     port = _bind(server, config)
     if config.metrics_port is not None:
         collector = EngineCollector(supervisor, servicer.admission)
@@ -122,12 +127,16 @@ async def _drain(
 
 def _wired(
     servicer: GenerationServicer,
+    grammars: GrammarServicer,
     model_servicer: ModelServicer,
     health: HealthServicer,
     config: ServerConfig,
 ) -> grpc.aio.Server:
     server = grpc.aio.server(
-        interceptors=(RefusesUnreadable(SERVICE_NAME, config.retry_after_seconds),),
+        interceptors=tuple(
+            RefusesUnreadable(name, config.retry_after_seconds)
+            for name in (SERVICE_NAME, _GRAMMAR_SERVICE_NAME)
+        ),
         options=(
             # Two servers on one port would share its calls by chance; let the second one fail.
             ("grpc.so_reuseport", 0),
@@ -145,10 +154,11 @@ def _wired(
         ),
     )
     add_GenerationServiceServicer_to_server(servicer, server)
+    add_GrammarServiceServicer_to_server(grammars, server)
     add_ModelServiceServicer_to_server(model_servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    names = (SERVICE_NAME, _MODEL_SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
+    names = (SERVICE_NAME, _GRAMMAR_SERVICE_NAME, _MODEL_SERVICE_NAME, HEALTH_NAME)
+    reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
     return server
 
 

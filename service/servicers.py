@@ -1,4 +1,4 @@
-"""The calls of both services, and the refusal of messages that cannot be read."""
+"""The calls for answers and about the model; the refusal of messages that cannot be read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -16,7 +16,6 @@ from google.rpc import status_pb2
 from typing_extensions import override
 
 from guided.errors import (
-    DeadlineExceededError,
     GuidedError,
     LimitExceededError,
     RequestCancelledError,
@@ -31,8 +30,12 @@ from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
 from guided_service.admission import Admission
+from guided_service.calls import check_size, or_abort
 from guided_service.config import ServerConfig
+from guided_service.constraint_store import ConstraintStore
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
+from guided_service.grammar_servicer import Inspector
+from guided_service.reports import report_beside
 from guided_service.status import Context, abort, shown, status_of
 
 __all__ = [
@@ -49,11 +52,8 @@ _DELIVERY_SECONDS = 0.1
 """Seconds of a call's deadline that are kept for sending the answer to the caller."""
 
 
-class AnswerMaker(Protocol):
+class AnswerMaker(Inspector, Protocol):
     """Where answers come from."""
-
-    def check_ready(self) -> None:
-        """Raise ``ServiceUnavailableError`` unless requests are taken."""
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Make one answer; cancelling the caller frees what it holds.
@@ -76,6 +76,8 @@ class GenerationServicer(GenerationServiceServicer):
         self.admission = Admission(
             config.max_requests_in_flight, config.max_requests_queued, config.max_queued_bytes
         )
+        self.stored = ConstraintStore(config.max_stored_constraints, config.max_stored_bytes)
+        """Constraints that requests may name."""
 
     @override
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
@@ -101,21 +103,25 @@ class GenerationServicer(GenerationServiceServicer):
     async def _admit_one(
         self, request: pb.GenerateRequest, context: Context
     ) -> pb.GenerateResponse:
-        size = self._check_size(request.ByteSize())
+        size = check_size(request.ByteSize(), self._config)
         self._maker.check_ready()
         return await self._answer(request, context, size, time.monotonic())
 
     async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
-        size = self._check_size(message.ByteSize())
+        size = check_size(message.ByteSize(), self._config)
         self._maker.check_ready()
         refuse_unknown_fields(message)
         request, received = _asked(message.request, context), time.monotonic()
+        request = await self.stored.resolved(request)
         async with (
             self._admitted(request, size, received),
-            aclosing(self._maker.stream(request, received)) as events,
+            report_beside(self._maker, request) as report,
+            aclosing(self._maker.stream(_unreported(request), received)) as events,
         ):
             async for event in events:
-                await self._write(encode_event(event), context)
+                is_last = isinstance(event, GenerationResult)
+                told = await report if is_last and report is not None else None
+                await self._write(encode_event(event, told), context)
 
     async def _write(
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
@@ -132,7 +138,7 @@ class GenerationServicer(GenerationServiceServicer):
             ) from error
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
-        size = self._check_size(batch.ByteSize())
+        size = check_size(batch.ByteSize(), self._config)
         self._check_batch(len(batch.requests))
         self._maker.check_ready()
         # Whole or not at all. Then each takes a place of its own, until it has its answer.
@@ -166,11 +172,15 @@ class GenerationServicer(GenerationServiceServicer):
     async def _answer(
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
-        request = _asked(message, context)
-        async with self._admitted(request, size, received):
-            result = await self._maker.generate(request, received)
+        request = await self.stored.resolved(_asked(message, context))
+        async with (
+            self._admitted(request, size, received),
+            report_beside(self._maker, request) as report,
+        ):
+            result = await self._maker.generate(_unreported(request), received)
+            told = None if report is None else await report
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
-        return encode_result(result)
+        return encode_result(result, told)
 
     def _admitted(
         self, request: GenerationRequest, size: int, received: float
@@ -179,30 +189,10 @@ class GenerationServicer(GenerationServiceServicer):
         return self.admission.admitted(request.queue_key(received), size, seconds=request.deadline)
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
-        try:
-            async with asyncio.timeout(context.time_remaining()):
-                return await work
-        except TimeoutError:
-            failure: Exception = DeadlineExceededError(
-                "the call's deadline passed before its answer was complete",
-                hint="allow more time, or fewer tokens",
-            )
-        except Exception as error:
-            failure = error
-        return await abort(context, failure, self._config.retry_after_seconds)
+        return await or_abort(context, work, self._config, "its answer was complete")
 
     def _status(self, error: GuidedError) -> status_pb2.Status:
         return status_of(error, self._config.retry_after_seconds)
-
-    def _check_size(self, size: int) -> int:
-        limit = self._config.max_message_bytes
-        if size > limit:
-            raise LimitExceededError(
-                f"the call's message has {size} bytes, above the limit of {limit}",
-                limit=limit,
-                hint="send less in one call",
-            )
-        return size
 
     def _check_batch(self, size: int) -> None:
         limit = self._config.max_batch_size
@@ -213,6 +203,11 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
+
+
+def _unreported(request: GenerationRequest) -> GenerationRequest:
+    """What the engine is asked for: the report is made beside it."""
+    return replace(request, report=False) if request.report else request
 
 
 def _asked(message: pb.GenerateRequest, context: Context) -> GenerationRequest:

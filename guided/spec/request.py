@@ -12,13 +12,13 @@ from guided.spec.constraints import JsonSchema
 from guided.spec.option import Option, above, at_least, between, check_rules
 from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
+from guided.spec.stored import Stored, check_salt
 from guided.spec.structure import Constraint
 
 __all__ = [
     "HIGHEST_PRIORITY",
     "LONGEST_DEADLINE",
     "MOST_DRAFTERS",
-    "MOST_SALT_BYTES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "NO_DRAFTER",
@@ -38,8 +38,6 @@ LONGEST_DEADLINE = 86_400.0
 PATIENCE_SECONDS = 10.0
 """Waiting time that a level of priority is worth: a request that came this much earlier goes before
 one of the next better level."""
-
-MOST_SALT_BYTES = 256
 
 MOST_STOPS = 64
 """Stop strings, and stop tokens, of one request."""
@@ -215,6 +213,10 @@ class GenerationRequest:
             "What decides whether a guessed token stays; 'typical' is not exact.", group=_DRAFTS
         ),
     ] = Verification.COUPLED
+    report: Annotated[
+        bool, Option("Tell with the answer how far it is held to its schema, by keyword.")
+    ] = False
+    """The server makes it beside the answer; without one, ``guided.check`` does."""
 
     @property
     def drawn(self) -> int:
@@ -240,16 +242,12 @@ class GenerationRequest:
         check_rules(self)
         if self.show_schema:
             self._check_shown()
+        if self.report and self.constraint is None:
+            raise RequestError("report needs a constraint to report on", field="report")
         self._check_stops()
         self._check_drafters()
         self._check_verification()
-        if len(self.cache_salt.encode(errors="replace")) > MOST_SALT_BYTES:
-            raise LimitExceededError(
-                f"cache_salt has more than {MOST_SALT_BYTES} bytes",
-                limit=MOST_SALT_BYTES,
-                field="cache_salt",
-                hint="a hash of what it is made of will do",
-            )
+        check_salt(self.cache_salt)
         self._check_counts()
         if self.beams is not None:
             self._check_beams()
@@ -265,7 +263,8 @@ class GenerationRequest:
             )
         if self.constraint is None:
             raise RequestError("show_schema needs a constraint", field="show_schema")
-        if not isinstance(self.constraint, JsonSchema):
+        # What is stored the server finds out, and looks again.
+        if not isinstance(self.constraint, JsonSchema | Stored):
             raise RequestError("show_schema needs a JSON Schema", field="show_schema")
 
     def _check_stops(self) -> None:
@@ -379,3 +378,4 @@ class RequestOptions(SamplingOptions, total=False):
     on_incomplete: OnIncomplete | Literal["close", "error"]
     drafters: str | Iterable[str]
     verification: Verification | Literal["coupled", "rejection", "typical"]
+    report: bool

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 import guided
 from guided.errors import RequestError, UnsatisfiableError
-from guided.json_schema.reader import Enforcement
+from guided.spec import Enforcement
 from tests.unit.response_types.test_round_trip import TYPES
 
 
