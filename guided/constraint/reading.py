@@ -16,6 +16,8 @@ _CHUNK: Final = 256
 """Bytes that are read between two looks at what was spent."""
 _BYTE_WORK: Final = 2
 """Units of work for a byte, beside what is built for it."""
+_COPIED: Final = 4_096
+"""Bytes of remembered text that take a unit of work to copy, which each byte after them does."""
 
 
 def read_text(
@@ -47,7 +49,7 @@ def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
     for begin in range(0, len(text), _CHUNK):
         machine.parts.check_room()
         chunk = text[begin : begin + _CHUNK]
-        spend(_BYTE_WORK * len(chunk))
+        spend(len(chunk) * (_BYTE_WORK + sum(map(len, state.texts)) // _COPIED))
         following = machine.advance(state, chunk)
         if following is None:
             return _follow_bytes(machine, state, chunk, begin)

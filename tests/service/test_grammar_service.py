@@ -17,13 +17,14 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 import guided
-from guided.client import AsyncClient, Client, RawPrompt, Request
+from guided.client import AsyncClient, Client, RawPrompt, Request, wait_until_serving
 from guided.errors import (
     DeadlineExceededError,
     GuidedError,
     InvalidConstraintError,
     LimitExceededError,
     RequestError,
+    ServiceUnavailableError,
     UnknownConstraintError,
     UnsatisfiableError,
 )
@@ -296,6 +297,20 @@ def test_a_check_that_nobody_waits_for_leaves_the_engine_to_others(tmp_path: Pat
         assert time.monotonic() - began < 60
 
 
+def test_what_is_kept_outlives_the_engine(tmp_path: Path) -> None:
+    settings = {"restart_backoff_seconds": "0"}
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+    ):
+        kept = client.grammars.compile(schema=SCHEMA)
+        with pytest.raises(ServiceUnavailableError, match="killed by signal 9"):
+            client.generate(RawPrompt("die"))
+        wait_until_serving(server.address, 30)
+        answer = client.generate(RawPrompt("constraint"), grammar=kept.constraint, max_tokens=1)
+        assert answer.text == kept.constraint_id
+
+
 def test_answers_go_on_while_a_constraint_is_checked(client: Client) -> None:
     with client.stream(RawPrompt("wait"), max_tokens=10**6) as pieces:
         assert next(pieces)
@@ -319,6 +334,9 @@ def test_the_command_checks_at_a_server(shared_server: ServerProcess, tmp_path: 
     assert refused.returncode == 1
     assert "error: " in refused.stderr
     assert "missing" in refused.stderr
+    told = run("generate", *there, "--schema", str(schema), "--report", "--prompt", "{}")
+    assert told.stdout == "{}\n", told.stderr
+    assert "/properties/day/format" in told.stderr
     nowhere = run("check", str(schema), "--address", "localhost:1")
     assert nowhere.returncode == 1
     assert "UNAVAILABLE" in nowhere.stderr

@@ -94,6 +94,16 @@ def test_readings_are_those_of_the_module_re(pattern: str, text: str) -> None:
         assert (following.fit is not REFUSED) == (byte in found.allowed)
 
 
+def test_a_long_text_that_has_to_be_remembered_is_bounded() -> None:
+    """Items that must differ are kept while they are written, and copied with each byte."""
+    options = JsonOptions(max_string_length=None)
+    schema = JsonSchema('{"items": {"type": "string"}, "uniqueItems": true}', options)
+    limits = ConstraintLimits(step_work=200_000)
+    assert read_text(schema, b'["' + b"a" * 20_000 + b'"]', limits).fit is COMPLETE
+    with pytest.raises(LimitExceededError, match="reading the text takes more than"):
+        read_text(schema, b'["' + b"a" * 90_000 + b'"]', limits)
+
+
 def test_the_work_for_a_text_is_bounded() -> None:
     """What is built on the way counts, and not only what the constraint itself takes."""
     limits = ConstraintLimits(step_work=1_000)
