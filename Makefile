@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long test-formats fuzz check format proto native interpreted clean
+.PHONY: demo demo-grammars test test-long test-formats test-proto release-proto fuzz check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -51,6 +51,16 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy proto/generate.py
 	$(BIN)/lint-imports
+	$(MAKE) --no-print-directory test-proto
+
+# The rules of the API's definition, and that it breaks nothing that was released of it.
+test-proto: $(STAMP)
+	$(BIN)/buf lint proto
+	$(BIN)/buf breaking proto --against tests/service/released_api.binpb
+
+# After a release: what later versions must not break.
+release-proto: $(STAMP)
+	$(BIN)/buf build proto --exclude-source-info -o tests/service/released_api.binpb
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -23,6 +23,7 @@ from guided.errors import (
     ServiceUnavailableError,
     TokenRejectedError,
     UnauthenticatedError,
+    UnknownConstraintError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
@@ -96,6 +97,7 @@ _KINDS: Mapping[str, _Kind] = {
         InvalidConstraintError,
         UnsupportedFeatureError,
         UnsatisfiableError,
+        UnknownConstraintError,
         LimitExceededError,
         TokenRejectedError,
         OutOfMemoryError,

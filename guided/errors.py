@@ -6,6 +6,7 @@ GuidedError
 │   │   ├── InvalidConstraintError     the text of the constraint is wrong
 │   │   ├── UnsupportedFeatureError    the text is right, but this version cannot enforce it
 │   │   └── UnsatisfiableError         no text satisfies the constraint
+│   ├── UnknownConstraintError   a stored constraint that the server does not have
 │   └── LimitExceededError       a bound on size, states or budget would be passed
 ├── TokenRejectedError           a token that the constraint does not allow here
 ├── OutOfMemoryError             no room left in the key/value cache
@@ -52,6 +53,7 @@ __all__ = [
     "ServiceUnavailableError",
     "TokenRejectedError",
     "UnauthenticatedError",
+    "UnknownConstraintError",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
     "incident_of",
@@ -128,6 +130,12 @@ class UnsatisfiableError(ConstraintError):
     """No text satisfies the constraint."""
 
     code = "UNSATISFIABLE"
+
+
+class UnknownConstraintError(RequestError):
+    """The server does not have the stored constraint that a request names; compile it again."""
+
+    code = "UNKNOWN_CONSTRAINT"
 
 
 class LimitExceededError(RequestError):

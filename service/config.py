@@ -124,6 +124,10 @@ class ServerConfig(BaseSettings):
     """Size of one call's message in bytes; 4 MiB."""
     max_message_fields: Annotated[int, _LIMITS] = Field(default=50_000, ge=1000)
     """Fields of one call's message, each part of a list counted; 50,000."""
+    max_stored_constraints: Annotated[int, _LIMITS] = Field(default=1024, ge=1)
+    """Constraints that are kept for requests to name; 1024. Those that are not used go first."""
+    max_stored_bytes: Annotated[ByteSize, _LIMITS] = Field(default=ByteSize(2**26), ge=1)
+    """Size of their messages together, e.g. 1GiB; 64 MiB."""
     retry_after_seconds: Annotated[float, _TIMES] = Field(default=0.5, gt=0)
     """What callers who are turned away are asked to wait; 0.5."""
     stall_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
 import msgspec
@@ -19,15 +19,17 @@ import zmq.asyncio
 
 from guided.error_record import rebuild_error
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
 from guided.stats import EngineStats
 from guided_service.messages import (
     Answered,
     Cancel,
+    Checked,
     EngineSettings,
     Failed,
     FromEngine,
     Grown,
+    Inspect,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -35,6 +37,7 @@ from guided_service.messages import (
     Report,
     Stop,
     Submit,
+    TextRead,
     ToEngine,
     read_from_engine,
     read_pulse,
@@ -113,7 +116,8 @@ class EngineConnection:
         self._socket = socket
         self._pulses = pulses
         self._folder = folder
-        self._waiting: dict[str, asyncio.Future[GenerationResult]] = {}
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        """Results of requests, and findings of inspections."""
         self.stats: EngineStats | None = None
         """What the engine said last about what it has done; ``None`` until it is ready."""
         self._outboxes: dict[str, Outbox] = {}
@@ -182,6 +186,8 @@ class EngineConnection:
                             self._outboxes[request_id].put(text)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
+                case Checked(request_id, finding) | TextRead(request_id, finding):
+                    self._settle(request_id, finding)
                 case Failed(request_id, error):
                     self._settle(request_id, rebuild_error(error))
                 case Report(stats):
@@ -227,8 +233,15 @@ class EngineConnection:
         """Have one answer made; giving up waiting cancels it."""
         request_id = uuid4().hex
         message = await _written(request_id, request, received, stream=False)
-        with self._submitted(request_id, message) as answer:
-            return await answer
+        with self._sent(request_id, message) as answer:
+            result: GenerationResult = await answer
+        return result
+
+    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+        """Have a constraint worked on; giving up waiting cancels it."""
+        with self._sent(asked.request_id, write(asked)) as future:
+            finding: CheckedConstraint | TextReport = await future
+        return finding
 
     async def stream(
         self, request: GenerationRequest, received: float
@@ -238,7 +251,7 @@ class EngineConnection:
         message = await _written(request_id, request, received, stream=True)
         self._outboxes[request_id] = outbox
         try:
-            with self._submitted(request_id, message) as answer:
+            with self._sent(request_id, message) as answer:
                 answer.add_done_callback(lambda _: outbox.close())
                 while text := await outbox.take():
                     yield text
@@ -247,14 +260,12 @@ class EngineConnection:
             del self._outboxes[request_id]
 
     @contextmanager
-    def _submitted(
-        self, request_id: str, message: bytes
-    ) -> Iterator[asyncio.Future[GenerationResult]]:
-        """The answer of a request, which is cancelled if it is not there at the end."""
+    def _sent(self, request_id: str, message: bytes) -> Iterator[asyncio.Future[Any]]:
+        """The answer to a message, which is cancelled if it is not there at the end."""
         # While a long message was written, the process may have ended.
         if self._process.returncode is not None:
             raise ServiceUnavailableError("the engine is gone", hint="try again shortly")
-        future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         try:
             self._send_bytes(message)
@@ -305,7 +316,7 @@ class EngineConnection:
             receiving.cancel()
             ended.cancel()
 
-    def _settle(self, request_id: str, outcome: GenerationResult | GuidedError) -> None:
+    def _settle(self, request_id: str, outcome: object) -> None:
         future = self._waiting.get(request_id)
         # An answer and a cancellation may cross on their way.
         if future is None or future.done():

@@ -19,6 +19,7 @@ from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
+from guided_service.inspection import HasWorkbench, Inspections
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -26,6 +27,7 @@ from guided_service.messages import (
     Failed,
     FromEngine,
     Grown,
+    Inspect,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -83,7 +85,7 @@ class TextDelta(Protocol):
     def text(self) -> str: ...
 
 
-class RunningEngine(Protocol):
+class RunningEngine(HasWorkbench, Protocol):
     """What the loop needs of an engine."""
 
     @property
@@ -182,6 +184,7 @@ def _serve(
 ) -> None:
     next_report = time.monotonic()
     waiting: dict[str, Submit | Prepared] = {}
+    inspections = Inspections(engine)
     poller = zmq.Poller()
     poller.register(socket, zmq.POLLIN)
     poller.register(prompts.bell, zmq.POLLIN)
@@ -190,7 +193,7 @@ def _serve(
         if time.monotonic() >= next_report:
             _send(socket, Report(engine.stats()))
             next_report = time.monotonic() + _REPORT_SECONDS
-        if not (engine.has_work or waiting):
+        if not (engine.has_work or waiting or inspections.has_work):
             poller.poll(_POLL_MILLIS)
         # All messages are read before any request is taken: one that was cancelled meanwhile costs
         # nothing, however long its prompt is.
@@ -200,13 +203,18 @@ def _serve(
                     prompts.add(message)
                 case Submit():
                     waiting[message.request_id] = message
+                case Inspect():
+                    inspections.begin(message)
                 case Cancel(request_id):
+                    inspections.cancel(request_id)
                     if waiting.pop(request_id, None) is None and not prompts.drop(request_id):
                         engine.cancel(request_id)
                 case Stop():
                     return
         waiting |= {prepared.asked.request_id: prepared for prepared in prompts.take()}
         _take_waiting(engine, socket, waiting)
+        for found in inspections.run_slice():
+            _send(socket, found)
         # An error that leaves a step has left the engine in no known state: the process ends
         # with it, and the server starts another.
         if engine.has_work:

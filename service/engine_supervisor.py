@@ -10,13 +10,13 @@ import msgspec
 import structlog
 
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.descriptors import DescriptorReserve
 from guided_service.engine_connection import CutOffError, EngineConnection, Patience
-from guided_service.messages import ModelChoice
+from guided_service.messages import Inspect, ModelChoice
 
 __all__ = ["EngineSupervisor", "HealthListener", "choice_of"]
 
@@ -101,6 +101,10 @@ class EngineSupervisor:
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in the engine."""
         return await self._ready_connection().generate(request, received)
+
+    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+        """Have a constraint worked on; cancelling the caller cancels it in the engine."""
+        return await self._ready_connection().inspect(asked)
 
     def model(self) -> ModelInfo:
         """The model that is loaded, or ``ServiceUnavailableError``."""

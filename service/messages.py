@@ -8,6 +8,8 @@
       │  ── Submit ───────────────────────────────▶  │  takes steps
       │  ◀── Grown, after each step that added text  │
       │  ◀── Answered or Failed ───────────────────  │
+      │  ── Inspect ──────────────────────────────▶  │  works on a constraint between steps
+      │  ◀── Checked, TextRead or Failed ──────────  │
       │  ◀── Report, at most once a second ────────  │
       │  ◀── Pulse, each second, on another socket   │
       │  ── Cancel, Stop ─────────────────────────▶  │
@@ -15,12 +17,12 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import msgspec
 
 from guided.error_record import ErrorRecord
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
@@ -29,10 +31,12 @@ from guided.wire_request import decode_request, encode_request
 __all__ = [
     "Answered",
     "Cancel",
+    "Checked",
     "EngineSettings",
     "Failed",
     "FromEngine",
     "Grown",
+    "Inspect",
     "ModelChoice",
     "NotStarted",
     "Pulse",
@@ -40,6 +44,7 @@ __all__ = [
     "Report",
     "Stop",
     "Submit",
+    "TextRead",
     "ToEngine",
     "read_from_engine",
     "read_pulse",
@@ -106,6 +111,19 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
         return decode_request(pb.GenerateRequest.FromString(self.message))
 
 
+class Inspect(msgspec.Struct, frozen=True, tag=True):
+    """Work on this constraint, without an answer."""
+
+    request_id: str
+    what: Literal["check", "compile", "read"]
+    constraint: bytes
+    """The constraint as a ``guided.v1.Constraint``."""
+    text: str = ""
+    """What is to be read."""
+    deadline: float | None = None
+    """When nobody waits for it any more, by the machine's clock that never goes back."""
+
+
 class Cancel(msgspec.Struct, frozen=True, tag=True):
     """Nobody waits for this answer any more."""
 
@@ -157,6 +175,20 @@ class Answered(msgspec.Struct, frozen=True, tag=True):
     result: GenerationResult
 
 
+class Checked(msgspec.Struct, frozen=True, tag=True):
+    """A constraint can be enforced."""
+
+    request_id: str
+    finding: CheckedConstraint
+
+
+class TextRead(msgspec.Struct, frozen=True, tag=True):
+    """A text was held against a constraint."""
+
+    request_id: str
+    finding: TextReport
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """A request has an error instead of an answer."""
 
@@ -164,8 +196,8 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     error: ErrorRecord
 
 
-ToEngine: TypeAlias = Submit | Cancel | Stop
-FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Failed
+ToEngine: TypeAlias = Submit | Inspect | Cancel | Stop
+FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Checked | TextRead | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)

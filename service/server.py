@@ -17,13 +17,15 @@ from grpc_reflection.v1alpha import reflection
 
 from guided.errors import GuidedError
 from guided.runtime.native import is_native
-from guided.v1 import generation_pb2, model_pb2
+from guided.v1 import generation_pb2, grammar_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
+from guided.v1.grammar_pb2_grpc import add_GrammarServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import EngineSupervisor
 from guided_service.exposition import EngineCollector, start_exposition
+from guided_service.grammar_servicer import GrammarServicer
 from guided_service.health import HealthServicer
 from guided_service.intake import Intake, Readers
 from guided_service.listening import (
@@ -45,6 +47,8 @@ ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 _SERVICE = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"]
 
 SERVICE_NAME = _SERVICE.full_name
+
+_GRAMMAR_SERVICE = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"]
 
 _MODEL_SERVICE_NAME = model_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
@@ -76,9 +80,14 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     supervisor = EngineSupervisor(engine_command, config, partial(_set_health, health))
     readers = Readers(config.max_queued_bytes)
     servicer = GenerationServicer(supervisor, config, readers)
+    grammars = GrammarServicer(supervisor, servicer.door, servicer.stored, config)
     # Who calls is asked before the message is read.
-    interceptors = (*_authentication(config), Intake(_SERVICE, config, readers))
-    server = _wired(servicer, ModelServicer(supervisor, config), health, config, *interceptors)
+    interceptors = (
+        *_authentication(config),
+        *(Intake(service, config, readers) for service in (_SERVICE, _GRAMMAR_SERVICE)),
+    )
+    models = ModelServicer(supervisor, config)
+    server = _wired(servicer, grammars, models, health, config, *interceptors)
     port = bind(server, config)
     if config.metrics_port is not None:
         collector = EngineCollector(supervisor, servicer.admission)
@@ -135,6 +144,7 @@ async def _drain(
 
 def _wired(
     servicer: GenerationServicer,
+    grammars: GrammarServicer,
     model_servicer: ModelServicer,
     health: HealthServicer,
     config: ServerConfig,
@@ -145,11 +155,12 @@ def _wired(
         options=transport_options(config),
     )
     add_GenerationServiceServicer_to_server(servicer, server)
+    add_GrammarServiceServicer_to_server(grammars, server)
     add_ModelServiceServicer_to_server(model_servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
     if tells_methods(config):
-        names = (SERVICE_NAME, _MODEL_SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
+        services = (SERVICE_NAME, _GRAMMAR_SERVICE.full_name, _MODEL_SERVICE_NAME, HEALTH_NAME)
+        reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
     return server
 
 

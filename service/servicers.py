@@ -1,4 +1,4 @@
-"""The calls of both services."""
+"""The calls for answers and about the model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
@@ -13,10 +14,8 @@ from google.rpc import status_pb2
 from typing_extensions import override
 
 from guided.errors import (
-    DeadlineExceededError,
     GuidedError,
     LimitExceededError,
-    RequestCancelledError,
 )
 from guided.spec import LONGEST_DEADLINE, GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
@@ -26,10 +25,14 @@ from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
+from guided_service.calls import UnreadError, or_abort
 from guided_service.config import ServerConfig
+from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
+from guided_service.grammar_servicer import Inspector
 from guided_service.intake import Readers
+from guided_service.reports import report_beside
 from guided_service.status import Context, abort, shown, status_of
 
 __all__ = [
@@ -45,11 +48,8 @@ _DELIVERY_SECONDS = 0.1
 """Seconds of a call's deadline that are kept for sending the answer to the caller."""
 
 
-class AnswerMaker(Protocol):
+class AnswerMaker(Inspector, Protocol):
     """Where answers come from."""
-
-    def check_ready(self) -> None:
-        """Raise ``ServiceUnavailableError`` unless requests are taken."""
 
     def check_prompt(self, request: GenerationRequest) -> None:
         """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
@@ -66,17 +66,6 @@ class AnswerMaker(Protocol):
         """Make one answer: its text as it grows, then the answer; closing frees what it holds."""
 
 
-class _UnreadError(RequestCancelledError):
-    """The caller took no message for too long; one is still on its way."""
-
-    def __init__(self, seconds: float, sending: asyncio.Future[None]) -> None:
-        super().__init__(
-            f"the caller took nothing of the answer for {seconds:g} s",
-            hint="read faster, or ask for less at once",
-        )
-        self.sending = sending
-
-
 class GenerationServicer(GenerationServiceServicer):
     """Checks calls, has their answers made, and gives each failure its status."""
 
@@ -84,8 +73,11 @@ class GenerationServicer(GenerationServiceServicer):
         self._maker = maker
         self._config = config
         self._readers = readers
-        self._door = Door(config)
-        self.admission = self._door.admission
+        self.door = Door(config)
+        """Whose requests these are, and who is next."""
+        self.admission = self.door.admission
+        self.stored = ConstraintStore(config.max_stored_constraints, config.max_stored_bytes)
+        """Constraints that requests may name."""
 
     @override
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
@@ -117,17 +109,20 @@ class GenerationServicer(GenerationServiceServicer):
     async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
         self._maker.check_ready()
         size, received = message.ByteSize(), time.monotonic()
-        caller = self._door.caller(context)
+        caller = self.door.caller(context)
         asked = await self._asked(message.request, context, size, within=message)
-        request = self._door.capped(asked, caller)
+        request = self.door.capped(asked, caller)
         async with (
-            self._door.admitted(caller, request, size, received) as charge,
-            aclosing(self._maker.stream(request, received)) as events,
+            self.door.admitted(caller, request, size, received) as charge,
+            report_beside(self._maker, request) as report,
+            aclosing(self._maker.stream(_unreported(request), received)) as events,
         ):
             async for event in events:
+                told = None
                 if isinstance(event, GenerationResult):
                     charge.answered(event)
-                await self._write(encode_event(event), context)
+                    told = None if report is None else await report
+                await self._write(encode_event(event, told), context)
 
     async def _write(
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
@@ -135,14 +130,14 @@ class GenerationServicer(GenerationServiceServicer):
         """Send a message, once the caller has read enough of those before it."""
         sending = asyncio.ensure_future(context.write(message))
         if not (await asyncio.wait({sending}, timeout=self._config.stall_seconds))[0]:
-            raise _UnreadError(self._config.stall_seconds, sending)
+            raise UnreadError(self._config.stall_seconds, sending)
         sending.result()
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
         self._check_batch(len(batch.requests))
         self._maker.check_ready()
         # Whole or not at all. Then each takes a place of its own, until it has its answer.
-        client = self._door.caller(context).client
+        client = self.door.caller(context).client
         self.admission.check_room(len(batch.requests), batch.ByteSize(), client)
         await self._answer_all(batch, context, time.monotonic())
 
@@ -173,13 +168,17 @@ class GenerationServicer(GenerationServiceServicer):
     async def _answer(
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
-        caller = self._door.caller(context)
-        request = self._door.capped(await self._asked(message, context, size), caller)
-        async with self._door.admitted(caller, request, size, received) as charge:
-            result = await self._maker.generate(request, received)
+        caller = self.door.caller(context)
+        request = self.door.capped(await self._asked(message, context, size), caller)
+        async with (
+            self.door.admitted(caller, request, size, received) as charge,
+            report_beside(self._maker, request) as report,
+        ):
+            result = await self._maker.generate(_unreported(request), received)
             charge.answered(result)
+            told = None if report is None else await report
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
-        return encode_result(result)
+        return encode_result(result, told)
 
     async def _asked(
         self,
@@ -202,28 +201,12 @@ class GenerationServicer(GenerationServiceServicer):
                 refuse_unknown_fields(within)
             return decode_request(message, latest_seconds=seconds)
 
-        request = await self._readers.do(read, size)
+        request = await self.stored.resolved(await self._readers.do(read, size))
         self._maker.check_prompt(request)
         return request
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
-        try:
-            async with asyncio.timeout(context.time_remaining()):
-                return await work
-        except TimeoutError:
-            failure: Exception = DeadlineExceededError(
-                "the call's deadline passed before its answer was complete",
-                hint="allow more time, or fewer tokens",
-            )
-        except _UnreadError as error:
-            failure = error
-            # The transport takes no status before the message under way is read. All that the call
-            # held is given back by now, so it can wait until the caller reads or leaves.
-            await asyncio.wait({error.sending})
-            error.sending.exception()
-        except Exception as error:
-            failure = error
-        return await abort(context, failure, self._config.retry_after_seconds)
+        return await or_abort(context, work, self._config, "its answer was complete")
 
     def _status(self, error: GuidedError) -> status_pb2.Status:
         return status_of(error, self._config.retry_after_seconds)
@@ -237,6 +220,11 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
+
+
+def _unreported(request: GenerationRequest) -> GenerationRequest:
+    """What the engine is asked for: the report is made beside it."""
+    return replace(request, report=False) if request.report else request
 
 
 # ModelService

@@ -34,6 +34,7 @@ from guided.errors import (
     ServiceUnavailableError,
     TokenRejectedError,
     UnauthenticatedError,
+    UnknownConstraintError,
     UnsatisfiableError,
     UnsupportedFeatureError,
     incident_of,
@@ -60,6 +61,7 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     UnsatisfiableError: grpc.StatusCode.INVALID_ARGUMENT,
     # Sending the same again cannot help, so it is not RESOURCE_EXHAUSTED, which invites to.
     LimitExceededError: grpc.StatusCode.INVALID_ARGUMENT,
+    UnknownConstraintError: grpc.StatusCode.NOT_FOUND,
     # As much as the request allowed was made; only another request can bring more.
     IncompleteAnswerError: grpc.StatusCode.OUT_OF_RANGE,
     # Right as it stands, and another version may take it.

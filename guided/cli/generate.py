@@ -56,6 +56,11 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
             typer.echo("\n".join(logprob_lines(candidate.logprobs)), err=True)
         if candidate.score is not None:
             typer.echo(f"score {candidate.score:.4f}, {candidate.finish_reason.value}", err=True)
+    if answer.report is not None:
+        # Loaded here: the tables are of a command that needs more.
+        from guided.cli.check import print_report
+
+        print_report(answer.report, stderr=True)
     usage = answer.usage
     drafted = "".join(
         f", {one.accepted_tokens} drafted by {one.name}"

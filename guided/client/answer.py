@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from guided.errors import AnswerValidationError, GuidedError
-from guided.spec import FinishReason, Timing, TokenLogprobs, Usage, Verification
+from guided.spec import FinishReason, SchemaReport, Timing, TokenLogprobs, Usage, Verification
 
 __all__ = ["Answer", "Candidate", "Completed"]
 
@@ -54,6 +54,8 @@ class Answer(Generic[T]):
     Fewer than ``n`` where beams found no more."""
     verification: Verification = Verification.COUPLED
     """What decided which guessed tokens stayed."""
+    report: SchemaReport | None = None
+    """How far it was held to its schema; only where asked for."""
 
 
 @dataclass(frozen=True, slots=True)

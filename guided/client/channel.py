@@ -29,6 +29,7 @@ _SERVICE_CONFIG = {
         {
             "name": [
                 {"service": "guided.v1.GenerationService"},
+                {"service": "guided.v1.GrammarService"},
                 {"service": "guided.v1.ModelService"},
             ],
             "retryPolicy": _RETRY_POLICY,
@@ -83,6 +84,11 @@ class ClientBase:
 
     def _seconds(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else checked_seconds(timeout)
+
+    def _open_seconds(self, timeout: float | None) -> float:
+        """The time for a call, or RequestError where none can be made."""
+        self._check_open()
+        return self._seconds(timeout)
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -11,6 +11,7 @@ from typing_extensions import TypeForm, TypeVar
 from guided.client.answer import Answer, Completed
 from guided.client.channel import ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
+from guided.client.grammars import Grammars
 from guided.client.incoming import Batch, Stream, checked_requests, in_order
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
@@ -21,6 +22,7 @@ from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided.v1.grammar_pb2_grpc import GrammarServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
 from guided.wire_request import encode_request
 
@@ -60,6 +62,7 @@ class Client(ClientBase):
         shown = link.authorized(self._channel)
         self._service = GenerationServiceStub(shown)
         self._model_service = ModelServiceStub(shown)
+        self._grammar_service = GrammarServiceStub(shown)
 
     def generate(
         self,
@@ -132,6 +135,11 @@ class Client(ClientBase):
             finally:
                 call.cancel()
         batch.check_complete()
+
+    @property
+    def grammars(self) -> Grammars:
+        """Constraints without answers: checked, read texts by, and kept for requests to come."""
+        return Grammars(self._grammar_service, self._open_seconds)
 
     def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from guided.errors import LimitExceededError
@@ -27,8 +26,9 @@ from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFra
 from guided.json_schema.reader.text import child
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.fuel import limited_work, units_left
+from guided.spec import LikelyLimit
 
-__all__ = ["LikelyLimit", "likely_limits"]
+__all__ = ["likely_limits"]
 
 MAX_STEPS: Final = 3_000
 """Steps gone at most: of a schema that leads to more, those that lead to new kinds of values."""
@@ -38,17 +38,6 @@ MAX_LIMITS: Final = 10
 """Limits told at most."""
 _VERDICTS: Final = 3
 """Of a value that settles which of several schemas an object has to fit, as many ways to go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class LikelyLimit:
-    """A place of answers at which a limit is likely to be hit."""
-
-    place: str
-    """JSON pointer of the value with which, or behind which, an answer could not go on; ``*`` is an
-    item, or a name that the schema does not spell out."""
-    message: str
-    """Which limit it is, and what helps."""
 
 
 def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[LikelyLimit, ...]:

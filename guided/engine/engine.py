@@ -36,6 +36,7 @@ from guided.engine.runnable import Step
 from guided.engine.scheduler import Scheduler
 from guided.engine.scoring import Judge
 from guided.engine.submission import ServiceOrder, Submission
+from guided.engine.workbench import Workbench
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
@@ -95,6 +96,8 @@ class Engine:
         self._meter = Meter()
         self._deadlines = Deadlines()
         self._compiling = CompileQueue(start)
+        self.workbench = Workbench(vocabulary, start)
+        """Where constraints are checked beside the answers; whoever steps runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
         """What drafts tokens, by the names that requests use, in their order."""
         union = DrafterUnion(drafters) if drafters else None

@@ -12,6 +12,7 @@ from guided.spec.constraints import JsonSchema
 from guided.spec.option import Option, above, at_least, between, check_rules
 from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
+from guided.spec.stored import Stored, check_salt
 from guided.spec.structure import Constraint
 
 __all__ = [
@@ -19,7 +20,6 @@ __all__ = [
     "LONGEST_DEADLINE",
     "MOST_DRAFTERS",
     "MOST_MESSAGES",
-    "MOST_SALT_BYTES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "NO_DRAFTER",
@@ -42,8 +42,6 @@ one of the next better level."""
 
 MOST_MESSAGES = 4096
 """Turns of one conversation."""
-
-MOST_SALT_BYTES = 256
 
 MOST_STOPS = 64
 """Stop strings, and stop tokens, of one request."""
@@ -228,6 +226,10 @@ class GenerationRequest:
     ] = None
     """``None``: a plain text is written by the program, which takes the place of the template; what
     messages say is mostly written by others. See docs/intake.md."""
+    report: Annotated[
+        bool, Option("Tell with the answer how far it is held to its schema, by keyword.")
+    ] = False
+    """The server makes it beside the answer; without one, ``guided.check`` does."""
 
     @property
     def drawn(self) -> int:
@@ -261,16 +263,12 @@ class GenerationRequest:
         check_rules(self)
         if self.show_schema:
             self._check_shown()
+        if self.report and self.constraint is None:
+            raise RequestError("report needs a constraint to report on", field="report")
         self._check_stops()
         self._check_drafters()
         self._check_verification()
-        if len(self.cache_salt.encode(errors="replace")) > MOST_SALT_BYTES:
-            raise LimitExceededError(
-                f"cache_salt has more than {MOST_SALT_BYTES} bytes",
-                limit=MOST_SALT_BYTES,
-                field="cache_salt",
-                hint="a hash of what it is made of will do",
-            )
+        check_salt(self.cache_salt)
         self._check_counts()
         if self.beams is not None:
             self._check_beams()
@@ -286,7 +284,8 @@ class GenerationRequest:
             )
         if self.constraint is None:
             raise RequestError("show_schema needs a constraint", field="show_schema")
-        if not isinstance(self.constraint, JsonSchema):
+        # What is stored the server finds out, and looks again.
+        if not isinstance(self.constraint, JsonSchema | Stored):
             raise RequestError("show_schema needs a JSON Schema", field="show_schema")
 
     def _check_stops(self) -> None:
@@ -401,3 +400,4 @@ class RequestOptions(SamplingOptions, total=False):
     drafters: str | Iterable[str]
     verification: Verification | Literal["coupled", "rejection", "typical"]
     allow_special_tokens: bool | None
+    report: bool

@@ -40,6 +40,13 @@ REFUSED: list[tuple[dict[str, Any], GenerationRequest, type[RequestError], str]]
         RequestError,
         "the prompt has no tokens",
     ),
+    (
+        {},
+        GenerationRequest(prompt="hello", constraint=words("a"), report=True),
+        RequestError,
+        "a report is made by the server, beside the answer; leave it out; guided.check reports "
+        "without a model",
+    ),
 ]
 
 

@@ -12,6 +12,8 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from guided.errors import (
     GuidedError,
@@ -32,6 +34,9 @@ from guided.spec.prompt_bound import PromptBound
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
+
+if TYPE_CHECKING:
+    from guided.engine.workbench import Workbench
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,17 @@ class EchoEngine:
     answered: int = 0
     streamed: set[str] = field(default_factory=set)
     deltas: list[EchoDelta] = field(default_factory=list)
+
+    @cached_property
+    def workbench(self) -> Workbench:
+        # Loaded here, as few tests need a compiler, and it takes its time.
+        from guided.constraint.compiler import ConstraintCompiler
+        from guided.engine.workbench import Workbench
+        from guided.masks.vocabulary import Vocabulary
+
+        tokens = (*(bytes((byte,)) for byte in range(256)), None)
+        vocabulary = Vocabulary(tokens, frozenset({TokenId(256)}), lambda text: [*text.encode()])
+        return Workbench(vocabulary, ConstraintCompiler(vocabulary).start)
 
     @property
     def has_work(self) -> bool:
@@ -171,6 +187,8 @@ class EchoEngine:
 
 
 def _echo(request: GenerationRequest) -> str:
+    if request.prompt == "constraint":
+        return "none" if request.constraint is None else request.constraint.digest()
     if isinstance(request.prompt, str):
         return request.prompt
     return request.prompt[-1].content

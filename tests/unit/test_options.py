@@ -71,6 +71,7 @@ DECLARED = (
     Declared(GenerationRequest, "drafters", ("lookup",)),
     Declared(GenerationRequest, "verification", "rejection"),
     Declared(GenerationRequest, "allow_special_tokens", True),
+    Declared(GenerationRequest, "report", True),
     Declared(JsonOptions, "whitespace", None),
     Declared(JsonOptions, "key_order", "any"),
     Declared(JsonOptions, "format", "annotate"),

@@ -9,8 +9,6 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from guided.json_schema.reader.formats import NARROWED_FORMATS, format_regular
@@ -18,29 +16,9 @@ from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
 from guided.json_schema.reader.survey import Location, Survey
 from guided.json_schema.reader.text import child
 from guided.runtime.fuel import spend
-from guided.spec import FormatMode, JsonOptions, KeyOrder
+from guided.spec import Enforcement, FormatMode, JsonOptions, KeyOrder, Verdict
 
-__all__ = ["Enforcement", "Verdict", "judge", "with_current_table"]
-
-
-class Enforcement(StrEnum):
-    """How far an answer is held to a keyword."""
-
-    ENFORCED = "enforced"
-    NARROWED = "narrowed"
-    """Enforced, and some texts that it would allow are left out as well."""
-    ANNOTATION = "annotation"
-    """Nothing to enforce: the specification makes it a note."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What becomes of one occurrence of a keyword."""
-
-    pointer: str
-    """JSON pointer of the keyword."""
-    enforcement: Enforcement
-    note: str = ""
+__all__ = ["judge", "with_current_table"]
 
 
 def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
