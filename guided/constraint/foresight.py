@@ -59,6 +59,7 @@ class _Foresight:
         self.seen: set[Frame] = set()
 
     def found(self) -> Iterator[LikelyLimit]:
+        """The limits as they are met; a frame that was seen leads to what it led to before."""
         steps, told = 0, 0
         while self.waiting and steps < MAX_STEPS and told < MAX_LIMITS and self.work > 0:
             stack, place = self.waiting.popleft()

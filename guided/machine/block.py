@@ -48,8 +48,8 @@ class Block:
     bounds: tuple[int, int | None] | None = None
     """The least and the greatest count of code points, where the block counts."""
     verdicts: tuple[int, ...] = (1,)
-    """By label of a value's automaton, the verdict on the value, as ``exit_actions.Done`` has it.
-    A block of names has its labels here, which are the classes of the names."""
+    """By label of a value's automaton the truth vector of the value, as ``exit_actions.Done`` has
+    it. A block of names has its labels here, which are the classes of the names."""
     key: Hashable = None
     """Equal for blocks that are the same, in whatever recogniser they are laid down."""
 

@@ -45,6 +45,7 @@ def make_speller(
 
     byte_tokens = {} if is_byte_level else _byte_tokens(description)
     if not is_byte_level:
+        # Raises if there is none: the copy says by this token what it does not know (_Encoding).
         _tokens_of_bytes("\0", byte_tokens)
     exact = _for_spelling(description, token_bytes, space, byte_tokens, is_byte_level=is_byte_level)
     copy = Tokenizer.from_str(json.dumps(exact))
@@ -57,7 +58,7 @@ def make_speller(
     spell: Speller = plain
     if space is not None:
         spell = _SpellingWithLetter(plain, space, _tokens_of_bytes(space, byte_tokens))
-    spell(_TRIAL)
+    spell(_TRIAL)  # raises ModelError here, and not for a request later
     return spell, _rules(exact, copy, texts, byte_tokens, space)
 
 
@@ -220,6 +221,7 @@ class _JoiningText:
         self._space = space
 
     def __call__(self, part: bytes) -> Sequence[int] | None:
+        # It may begin inside of a character; where it ends inside of one, nothing can be told.
         size = next((at for at, byte in enumerate(part) if byte & 0xC0 != 0x80), len(part))
         try:
             text = part[size:].decode()

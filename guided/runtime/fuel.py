@@ -123,9 +123,9 @@ class LimitedSteps(_LimitedWork):
         return bool(self._outer) and self._outer[-1] is not None
 
     def begin(self) -> bool:
-        """Count from here on; outside of the block it does nothing.
+        """Count from here on; False where the block counts already, and nothing is begun.
 
-        Nor a second time, and then it says so with False.
+        Outside of a block it does nothing and says True, so callers need not ask where they are.
         """
         if self.has_begun:
             return False

@@ -105,6 +105,7 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
         types.add(JsonType.NULL)
     if booleans:
         types.add(JsonType.BOOLEAN)
+        # That a value is one of both is what its type says.
         if len(booleans) == 1:
             parts.append(formulas.leaf(Booleans(booleans)))
     if numbers:
@@ -137,7 +138,7 @@ def differs(about: Unique, formulas: Formulas) -> Formula:
 
 
 def with_value(about: Unique, value: Json, formulas: Formulas) -> Unique:
-    """The same after one more item."""
+    """The same after one more item, as ``read_value`` reads it."""
     if isinstance(value, str):
         return replace(about, strings=(*about.strings, value))
     if isinstance(value, Decimal):

@@ -81,6 +81,7 @@ class Completions:
         known = self._ends.get(state)
         if known is not None:
             return len(known)
+        # With texts the nearest end may be one that is taken, which only the search finds out.
         if state.texts:
             return len(self.shortest_end(state))
         if state.row in self._rows.between:
@@ -175,7 +176,10 @@ class Completions:
         return text
 
     def _ahead(self, state: State) -> bytes:
-        """The next bytes of the completion: those of an automaton, or the rest of a container."""
+        """The next bytes of the completion: those of an automaton, or the rest of a container.
+
+        A free name comes first: its automaton leads to the nearest name, which may be taken.
+        """
         if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._names.ending(state.stack, state.row, state.texts[-1])
         if state.row in self._rows.between:

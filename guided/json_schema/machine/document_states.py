@@ -53,6 +53,7 @@ class DocumentStates:
         self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
         self.between: set[int] = set()
         """States of an open container where nothing of its next member or item was written."""
+        # Caches. Blocks are compared by identity: ``shared_block`` makes equal ones once.
         self._blocks: dict[Block, int] = {}
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
         self._values: dict[object, int] = {}
@@ -61,6 +62,7 @@ class DocumentStates:
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
+        """Of ``first_item``, ``next_item`` and ``_only_close``, whose keys cannot be equal."""
         # State 0 of every table is the end of a document; recognisers share tables.
         if not table.num_rows:
             end_row = table.add_row({})

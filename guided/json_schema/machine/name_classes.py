@@ -93,7 +93,10 @@ class NameSpace:
         return self._endless[number]
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
-        """Contents of names of a class that are not ``taken``, shortest first."""
+        """Contents of names of a class that are not ``taken``, shortest first.
+
+        May end early, see ``gave_up``.
+        """
         for text in self._shortest_names(number):
             if text not in taken:
                 yield text

@@ -143,7 +143,7 @@ class NameStates:
 
     def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
         """The states of any name of some classes; the first of them."""
-        key = (id(space), allowed)
+        key = (id(space), allowed)  # ``MemberRules`` keeps each space as long as this is here
         if key not in self._contents:
             block = space.block(allowed)
             assert block is not None, allowed

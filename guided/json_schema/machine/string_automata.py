@@ -122,7 +122,11 @@ def quoted(
     key: Hashable,
     truths: tuple[int, ...],
 ) -> Block:
-    """Put quotes around; inside, a raw quote never occurs but after a backslash."""
+    """Put quotes around; inside, a raw quote never occurs but after a backslash.
+
+    State 0 reads the opening quote, content state ``s`` is ``s + 1``, and after these there is a
+    closing state for each label. The other arguments are as for ``Block``.
+    """
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1
     byte_class = content.byte_class.copy()

@@ -32,6 +32,10 @@ def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
 
 
 def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
+    """A verdict on each keyword of one schema.
+
+    Verdicts repeat what ``Survey`` and the lowering decide; a change there has to be made here too.
+    """
     known = location.resource.dialect.keywords
     for keyword in location.schema:
         here = child(location.pointer, keyword)
@@ -51,6 +55,7 @@ def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
 def _enforcement(
     word: Keyword, location: Location, options: JsonOptions
 ) -> tuple[Enforcement, str]:
+    """How far a keyword that has a say is enforced, and a note: first what makes it void."""
     keywords, name = location.keywords, word.name
     needed = _NEEDED.get(name)
     if needed is not None and needed not in keywords:
@@ -69,6 +74,7 @@ def _enforcement(
 
 
 def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]:
+    """As ``value_keywords._format`` lowers it."""
     name = location.keywords["format"]
     if options.format is not FormatMode.ASSERT and not location.resource.dialect.asserts_format:
         return Enforcement.ANNOTATION, "the options make formats notes"

@@ -25,6 +25,8 @@ ROWS: list[tuple[Schema, str, str]] = [
     ({"type": "string", "minLength": 60}, '"' + "x" * 50, "a" * 10 + '"'),
     ({"type": "string", "pattern": "^ab+c$"}, "", '"abc"'),
     ({"type": "string", "pattern": "^ab+c$"}, '"abb', 'c"'),
+    # All characters of one byte are banned: the shortest string in bytes would have two.
+    ({"type": "string", "maxLength": 1, "not": {"enum": ["", *map(chr, range(32, 128))]}}, "", '"\\b"'),
     ({"type": "null"}, "n", "ull"),
     ({"type": "boolean"}, "", "true"),
     ({"type": "boolean"}, "f", "alse"),
