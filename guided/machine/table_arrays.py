@@ -63,6 +63,11 @@ class TableArrays:
         """The map that tells no bytes apart."""
 
     @property
+    def nbytes(self) -> int:
+        """Memory of rows and cells, in bytes; maps of bytes are shared by all tables."""
+        return self.rows.nbytes + self.cells.nbytes
+
+    @property
     def byte_maps(self) -> NDArray[np.uint8]:
         """The maps that rows name by their KIND, uint8 ``[maps, 256]``."""
         return self._maps.array

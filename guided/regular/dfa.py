@@ -36,7 +36,7 @@ from guided.regular.partition import partition
 from guided.regular.product_kernel import completed, pair_up
 from guided.regular.reachability import coaccessible
 from guided.regular.transitions import moves_of, moves_on
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import apart, spend
 
 __all__ = [
     "DEAD",
@@ -315,7 +315,8 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
 
     Raises LimitExceededError where they are too many.
     """
-    pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
+    with apart(left.table.size + right.table.size):
+        pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
     if pairs is None:
         raise too_many_states()
     table, lefts, rights = pairs
@@ -385,7 +386,8 @@ def _finished(
     each class the column that it is in now, DEAD for a class that leads nowhere.
     """
     spend(table.size // 8)
-    table, label, group = minimal_columns(table, label)
+    with apart(table.size // 8):
+        table, label, group = minimal_columns(table, label)
     if len(label) > MAX_DFA_STATES:
         raise too_many_states()
     width = table.shape[1]
