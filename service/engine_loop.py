@@ -18,6 +18,7 @@ from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
+from guided_service.garbage import Garbage
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -156,12 +157,14 @@ class _Heart:
 
 def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int, heart: _Heart) -> None:
     next_report = time.monotonic()
+    garbage = Garbage()
     waiting: dict[str, Submit] = {}
     while not is_orphan(parent):
         heart.turns += 1
         if time.monotonic() >= next_report:
             _send(socket, Report(engine.stats()))
             next_report = time.monotonic() + _REPORT_SECONDS
+        garbage.collect(is_idle=not (engine.has_work or waiting))
         # All messages are read before any request is taken: one that was cancelled meanwhile costs
         # nothing, however long its prompt is.
         for message in _received(socket, wait=not (engine.has_work or waiting)):

@@ -17,7 +17,7 @@ from guided.regular.dfa import DEAD, Dfa, transition_table
 from guided.regular.equal_columns import equal_columns
 from guided.regular.reachability import coaccessible
 from guided.regular.utf8 import ByteRanges
-from guided.runtime.fuel import apart, spend
+from guided.runtime.fuel import apart, breathe, spend
 
 __all__ = [
     "MAX_BLOCK_CELLS",
@@ -180,6 +180,7 @@ def _template(
 
     def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
         """The row of a node: by byte a class of code points that ends there, or a node number."""
+        breathe()
         row = [DEAD] * 256
         groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
         for sequence, target in entries:

@@ -36,7 +36,7 @@ from guided.regular.partition import partition
 from guided.regular.product_kernel import completed, pair_up
 from guided.regular.reachability import coaccessible
 from guided.regular.transitions import moves_of, moves_on
-from guided.runtime.fuel import apart, spend
+from guided.runtime.fuel import apart, breathing, spend
 
 __all__ = [
     "DEAD",
@@ -276,7 +276,7 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
         odd = sides[len(sides) // 2 * 2 :]
         sides = [_side_by_side(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)] + odd
     (whole,) = sides
-    decided = np.array([decide(labels) for labels in whole.kinds], dtype=np.int32)
+    decided = np.array([decide(labels) for labels in breathing(whole.kinds)], dtype=np.int32)
     return _finished(joint.classes, whole.table, decided[whole.kind])
 
 
@@ -323,7 +323,7 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     # A pair of kinds as one number, so that distinct pairs are found by ``_numbered``.
     width = len(right.kinds)
     codes, kind = _numbered(left.kind[lefts] * width + right.kind[rights])
-    kinds = [left.kinds[code // width] + right.kinds[code % width] for code in codes]
+    kinds = [left.kinds[code // width] + right.kinds[code % width] for code in breathing(codes)]
     spend(200 + table.size // 16 + len(kinds) * (1 + len(kinds[0]) // 16))
     return _Side(table, kind, kinds)
 

@@ -8,10 +8,10 @@ everywhere, it is also where long work can be made to rest: a *pace* says how.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
-from typing import Final
+from typing import Final, TypeVar
 
 from guided.errors import LimitExceededError
 
@@ -21,6 +21,7 @@ __all__ = [
     "Pace",
     "apart",
     "breathe",
+    "breathing",
     "limited_work",
     "paced",
     "spend",
@@ -28,6 +29,10 @@ __all__ = [
     "units_left",
 ]
 
+_Item = TypeVar("_Item")
+
+_ITEMS: Final = 500
+"""Items between two looks whether it is time to rest, some microseconds each."""
 STAND_STILL: Final = 2**40
 """Units of a rest that has to be taken: the work cannot go on before others have."""
 
@@ -103,6 +108,17 @@ def breathe() -> None:
     pace = _pace.get()
     if pace is not None:
         pace.rest(0)
+
+
+def breathing(items: Iterable[_Item]) -> Iterator[_Item]:
+    """The items, of which there may be many, with a rest between them where it is time to."""
+    left = 0
+    for item in items:
+        if not left:
+            breathe()
+            left = _ITEMS
+        left -= 1
+        yield item
 
 
 def apart(units: int) -> AbstractContextManager[None]:

@@ -108,7 +108,8 @@ def test_an_answer_that_pauses_is_the_same_and_the_others_go_on(name: str, draft
     engine = make_engine(MODEL, start=slowly(), **options)
     engine.submit("plain", PLAIN, stream=True)
     engine.submit("slow", request)
-    seconds, outcomes = [], {}
+    seconds: list[float] = []
+    outcomes: dict[str, Any] = {}
     while engine.has_work:
         began = time.monotonic()
         outcomes |= {each.request_id: each.outcome for each in engine.step()}
