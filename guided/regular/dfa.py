@@ -36,7 +36,7 @@ from guided.regular.partition import partition
 from guided.regular.product_kernel import completed, pair_up
 from guided.regular.reachability import coaccessible
 from guided.regular.transitions import moves_of, moves_on
-from guided.runtime.fuel import apart, breathing, spend
+from guided.runtime.fuel import apart, breathe, breathing, spend
 
 __all__ = [
     "DEAD",
@@ -273,6 +273,7 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     # Pair by pair like a tournament, not one after the other: each automaton then takes part in
     # few products. The order of the sides is kept, as ``decide`` gets its labels in it.
     while len(sides) > 1:
+        breathe()
         odd = sides[len(sides) // 2 * 2 :]
         sides = [_side_by_side(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)] + odd
     (whole,) = sides
@@ -323,8 +324,13 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     # A pair of kinds as one number, so that distinct pairs are found by ``_numbered``.
     width = len(right.kinds)
     codes, kind = _numbered(left.kind[lefts] * width + right.kind[rights])
-    kinds = [left.kinds[code // width] + right.kinds[code % width] for code in breathing(codes)]
-    spend(200 + table.size // 16 + len(kinds) * (1 + len(kinds[0]) // 16))
+    # Before they are put together: many long ones are much memory.
+    labels = len(left.kinds[0]) + len(right.kinds[0])
+    spend(200 + table.size // 16 + len(codes) * (1 + labels // 16))
+    kinds = []
+    for code in codes:
+        breathe()
+        kinds.append(left.kinds[code // width] + right.kinds[code % width])
     return _Side(table, kind, kinds)
 
 
