@@ -92,11 +92,14 @@ class CompileQueue:
 
     def let_go(self, constraint: Constraint) -> None:
         """Have work for a constraint hold no locks: what is done of it is begun anew."""
+        anew: dict[SlicedWork[Matcher], SlicedWork[Matcher]] = {}
         for place, submission in enumerate(self._line):
+            work = submission.matcher
             if submission.request.constraint == constraint:
-                submission.matcher.give_up()
-                work = SlicedWork(partial(self._start, constraint), self._kernels)
-                self._line[place] = replace(submission, matcher=work)
+                if work not in anew:
+                    work.give_up()
+                    anew[work] = SlicedWork(partial(self._start, constraint), self._kernels)
+                self._line[place] = replace(submission, matcher=anew[work])
 
 
 def _begin_answer(matcher: Matcher, request: GenerationRequest) -> Matcher:
