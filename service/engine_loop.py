@@ -19,6 +19,7 @@ from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
+from guided_service.garbage import Garbage
 from guided_service.inspection import HasWorkbench, Inspections
 from guided_service.messages import (
     Answered,
@@ -183,6 +184,7 @@ def _serve(
     prompts: PromptThread,
 ) -> None:
     next_report = time.monotonic()
+    garbage = Garbage()
     waiting: dict[str, Submit | Prepared] = {}
     inspections = Inspections(engine)
     poller = zmq.Poller()
@@ -193,7 +195,9 @@ def _serve(
         if time.monotonic() >= next_report:
             _send(socket, Report(engine.stats()))
             next_report = time.monotonic() + _REPORT_SECONDS
-        if not (engine.has_work or waiting or inspections.has_work):
+        is_idle = not (engine.has_work or waiting or inspections.has_work)
+        garbage.collect(is_idle=is_idle)
+        if is_idle:
             poller.poll(_POLL_MILLIS)
         # All messages are read before any request is taken: one that was cancelled meanwhile costs
         # nothing, however long its prompt is.
@@ -213,7 +217,7 @@ def _serve(
                     return
         waiting |= {prepared.asked.request_id: prepared for prepared in prompts.take()}
         _take_waiting(engine, socket, waiting)
-        for found in inspections.run_slice():
+        for found in inspections.run_slice(is_alone=not engine.has_work):
             _send(socket, found)
         # An error that leaves a step has left the engine in no known state: the process ends
         # with it, and the server starts another.

@@ -48,10 +48,13 @@ class Inspections:
         if self._bench is not None:
             self._bench.cancel(request_id)
 
-    def run_slice(self) -> Iterator[FromEngine]:
-        """Do one more slice of work, and give what the server is to be told."""
+    def run_slice(self, *, is_alone: bool) -> Iterator[FromEngine]:
+        """Do one more slice of work, and give what the server is to be told.
+
+        ``is_alone`` says that the engine has nothing else to do.
+        """
         if self._bench is not None:
-            yield from map(_message, self._bench.run_slice())
+            yield from map(_message, self._bench.run_slice(is_alone=is_alone))
 
 
 def _task(asked: Inspect) -> Task:

@@ -27,21 +27,24 @@ from guided.engine.compile_queue import CompileQueue, Start
 from guided.engine.deadlines import Deadlines
 from guided.engine.drafting import Drafting
 from guided.engine.group import Group
+from guided.engine.haste import Haste, TakesLongError
 from guided.engine.isolation import Isolation, error_for, is_of_request
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
 from guided.engine.prompts import PreparedPrompt, Prompts, Render
 from guided.engine.results import Delta, Finished, Results
-from guided.engine.runnable import Step
+from guided.engine.runnable import Runnable, Step
 from guided.engine.scheduler import Scheduler
 from guided.engine.scoring import Judge
+from guided.engine.settling import Settling
+from guided.engine.sliced_work import SLICE_SECONDS, Kernels
 from guided.engine.submission import ServiceOrder, Submission
 from guided.engine.workbench import Workbench
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
 from guided.model.runner import ModelRunner
-from guided.spec import GenerationRequest, Usage
+from guided.spec import Constraint, GenerationRequest, Usage
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, Phase
 
@@ -95,13 +98,18 @@ class Engine:
         self._model = ModelCall(runner)
         self._meter = Meter()
         self._deadlines = Deadlines()
-        self._compiling = CompileQueue(start)
-        self.workbench = Workbench(vocabulary, start)
+        self._haste = Haste()
+        kernels = Kernels()
+        self._compiling = CompileQueue(start, kernels)
+        self._is_asides_turn = False
+        self.workbench = Workbench(vocabulary, start, kernels=kernels)
         """Where constraints are checked beside the answers; whoever steps runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
         """What drafts tokens, by the names that requests use, in their order."""
         union = DrafterUnion(drafters) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
+        self._settling = Settling(self._model, self._scheduler, self._haste, kernels, self._resumed)
+        self._aside = self._settling.aside
         self._admission = Admission(
             vocabulary,
             context_window=self.context_window,
@@ -110,7 +118,7 @@ class Engine:
             drafter=union,
             judge=judge,
         )
-        self._drafting = Drafting(union, widest_draft, costs)
+        self._drafting = Drafting(union, widest_draft, costs, self._haste)
         self._groups: dict[str, Group] = {}
         self._results = Results(vocabulary)
 
@@ -187,21 +195,25 @@ class Engine:
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return those that ended."""
         phase, began = self._meter.phase, self._now()
+        self._haste.begin_step()
         # Compilation takes turns with the model call, as Python beside that would slow it down.
         with phase(Phase.TAKE):
-            self._admit_compiled()
+            self._work_in_slices()
         with phase(Phase.ADMIT):
             self._start_waiting()
             self._end_late()  # after starting, as what was started makes the step longer
         with phase(Phase.DRAFT):
             plan = self._scheduler.plan()
-            steps = self._make_room(self._drafting.draft(plan, self._isolated))
+            steps = self._make_room(
+                self._drafting.draft(plan, self._isolated, self._settling.begin_aside)
+            )
         with phase(Phase.RESERVE):
             steps, segments = self._reserve(steps)
         if steps:
             with phase(Phase.FORWARD) as forward:
                 outputs = self._model.forward(segments, self._meter)
             with phase(Phase.SETTLE):
+                self._haste.begin_step()
                 self._share_time(steps, forward.seconds)
                 self._verify_and_commit(steps, outputs)
             # Without drafts, as deadlines foresee a step before anything is drafted for it.
@@ -271,19 +283,33 @@ class Engine:
         else:
             self._compiling.join(submission)
 
-    def _admit_compiled(self) -> None:
-        """Do a slice of compilation, and admit the requests that waited for it alone."""
-        for submission in self._compiling.run_slice():
+    def _work_in_slices(self) -> None:
+        """Do a slice of what takes long: for an answer under way, or in turn of compilation."""
+        is_alone = not any(not runnable.is_paused for runnable in self._scheduler.running)
+        self._is_asides_turn = bool(self._aside) and not (self._is_asides_turn and self._compiling)
+        if self._is_asides_turn:
+            paused = self._aside.run_slice(is_alone=is_alone)
+            if paused is not None:
+                with self._isolated(paused.runnable.request_id):
+                    paused.go_on()
+            return
+        for submission in self._compiling.run_slice(is_alone=is_alone):
             with self._isolated(submission.request_id):
                 self._admit(submission)
 
     def _admit(self, submission: Submission) -> None:
         try:
-            group = self._admission.admit(submission, submission.matcher.result())
+            matcher = submission.matcher.result()
+            with self._haste.hurried(SLICE_SECONDS):
+                group = self._admission.admit(submission, matcher)
             group.clock.queue()
             # Where every token is certain there is nothing to ask the model.
             if group.is_finished:
                 self._emit(group)
+        except TakesLongError:
+            submission.end()
+            self._compiling.join_again(submission)
+            return
         except BaseException:
             # No group of it is known, so nobody else could give back what it opened.
             submission.end()
@@ -343,22 +369,18 @@ class Engine:
         for step, output in zip(steps, outputs, strict=True):
             if step.runnable.is_running:  # unless another answer to its request failed
                 with self._isolated(step.runnable.request_id):
-                    self._settle(step, output)
+                    self._settling.settle(step, output)
         for request_id, group in groups.items():
             with self._isolated(request_id):
                 group.end_call()
                 if request_id in self._groups:  # unless it failed
                     self._hand_out(group)
 
-    def _settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
-        """Let one runnable verify and commit its step."""
-        settled = step.runnable.settle(step, outputs)
-        # Rows move first: what is committed is in the prefix index, so others may take it over.
-        self._model.copy(settled.copies)
-        self._scheduler.fork(step.runnable, settled.forks)
-        for runnable in (step.runnable, *settled.forks):
-            if runnable.is_finished:
-                self._scheduler.leave(runnable)
+    def _resumed(self, runnable: Runnable) -> None:
+        """Hand out what an answer that had paused has now."""
+        group = self._groups[runnable.request_id]
+        group.end_call()
+        self._hand_out(group)
 
     # --- ending requests ------------------------------------------------------------------
 
@@ -374,6 +396,9 @@ class Engine:
                 submission.order.check(soon)
         for group in groups:
             with self._isolated(group.request_id):
+                # What is built aside for the constraint holds its lock.
+                self._aside.drop(group.request_id)
+                self._let_go(group.submission.request.constraint)
                 # Where the model chose nothing yet, the completion alone would be no answer.
                 if not group.num_chosen:
                     group.order.check(soon)
@@ -383,6 +408,10 @@ class Engine:
         ended = [each.order for each in compiling] + [group.order for group in groups]
         if ended:
             self._deadlines.note_closings(ended, tokens, now, self._now())
+
+    def _let_go(self, constraint: Constraint) -> None:
+        self._aside.let_go(constraint)
+        self._compiling.let_go(constraint)
 
     def _hand_out(self, group: Group) -> None:
         if group.is_finished:
@@ -400,6 +429,7 @@ class Engine:
 
     def _drop(self, request_id: str) -> Usage | None:
         """Remove a request wherever it is; return what it used, or ``None`` for an unknown one."""
+        self._aside.drop(request_id)
         self._scheduler.drop(request_id)
         if group := self._groups.pop(request_id, None):
             used = group.usage()

@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from guided.constraint.reading import read_text
 from guided.constraint.report import checked, shortened
-from guided.engine.compile_queue import SlicedWork, Start
+from guided.engine.compile_queue import Start
 from guided.engine.isolation import error_for, is_of_request
+from guided.engine.sliced_work import Kernels, SlicedWork
 from guided.errors import DeadlineExceededError, GuidedError
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import CheckedConstraint, Structure, TextReport
@@ -71,12 +72,20 @@ class Workbench:
     """Tasks take turns by slices; for use from the thread that steps the engine."""
 
     def __init__(
-        self, vocabulary: Vocabulary, start: Start, clock: Callable[[], float] = time.monotonic
+        self,
+        vocabulary: Vocabulary,
+        start: Start,
+        clock: Callable[[], float] = time.monotonic,
+        kernels: Kernels | None = None,
     ) -> None:
-        """``start`` compiles a constraint where requests will find it."""
+        """``start`` compiles a constraint where requests will find it.
+
+        ``kernels`` are those that run beside the engine, whatever they run for.
+        """
         self._vocabulary = vocabulary
         self._start = start
         self._now = clock
+        self._kernels = kernels or Kernels()
         self._line: list[_Job] = []
 
     @property
@@ -88,7 +97,7 @@ class Workbench:
         self, request_id: str, task: Callable[[], Task], deadline: float | None = None
     ) -> None:
         """Take a task, which is made when it begins; ``deadline`` is a moment of the clock."""
-        work = SlicedWork[Finding](partial(self._do, task))
+        work = SlicedWork[Finding](partial(self._do, task), self._kernels)
         self._line.append(_Job(request_id, work, deadline))
 
     def cancel(self, request_id: str) -> None:
@@ -97,11 +106,16 @@ class Workbench:
             self._line.remove(job)
             job.work.give_up()
 
-    def run_slice(self) -> list[FinishedTask]:
-        """Do one more slice of the task whose turn it is, and return those that ended."""
+    def run_slice(self, *, is_alone: bool = True) -> list[FinishedTask]:
+        """Do one more slice of the task whose turn it is, and return those that ended.
+
+        ``is_alone`` says that there is nothing else to do, so kernels are waited for.
+        """
         finished = [self._late(job) for job in tuple(self._line) if self._is_late(job)]
         if self._line:
             job = self._line.pop(0)
+            if is_alone:
+                job.work.wait()
             if job.work.run_slice():
                 finished.append(self._finished(job))
             else:

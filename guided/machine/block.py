@@ -13,6 +13,7 @@ from guided.machine.block_kernels import block_ways
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
+from guided.runtime.fuel import apart
 
 __all__ = ["CLOSE_STRING", "INSIDE", "NO_BEAT", "START", "STOP", "TICK", "Block", "block_of"]
 
@@ -85,7 +86,8 @@ def block_of(
     for automata that count code points.
     """
     table = np.ascontiguousarray(dfa.next)
-    left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
+    with apart(table.size // 64):
+        left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
     return Block(
         dfa=dfa,
         left=left,

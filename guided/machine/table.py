@@ -52,6 +52,7 @@ from guided.machine.table_layout import (
     WIDTH,
 )
 from guided.regular.dfa import DEAD
+from guided.runtime.fuel import apart
 
 __all__ = [
     "AIM",
@@ -115,21 +116,22 @@ class TransitionTable(TableArrays):
         states, classes = dfa.next.shape
         start = self._new_rows(states, states * classes)
         renamed = labels if isinstance(labels, np.ndarray) else _renamed(labels)
-        lay_block(
-            self.rows[start : self.num_rows],
-            self.cells[self.num_cells - states * classes : self.num_cells],
-            start,
-            self.num_cells - states * classes,
-            self._maps.number(dfa.byte_class),
-            dfa.next,
-            dfa.label,
-            block.aim,
-            renamed,
-            block.left,
-            block.way,
-            block.only,
-            block.exits,
-        )
+        with apart(states * classes // 256):
+            lay_block(
+                self.rows[start : self.num_rows],
+                self.cells[self.num_cells - states * classes : self.num_cells],
+                start,
+                self.num_cells - states * classes,
+                self._maps.number(dfa.byte_class),
+                dfa.next,
+                dfa.label,
+                block.aim,
+                renamed,
+                block.left,
+                block.way,
+                block.only,
+                block.exits,
+            )
         rows = slice(start, self.num_rows)
         if role is not None:
             self.role[rows] = role
@@ -166,11 +168,13 @@ class TransitionTable(TableArrays):
         # Two cells a row: one for the byte that is read, and one, DEAD, for all other bytes.
         size = len(text)
         first = self._new_rows(size, 2 * size)
-        lay_chains(
-            *(self.rows, self.cells, first, self.num_cells - 2 * size),
-            np.frombuffer(text, dtype=np.uint8),
-            *(np.array(bounds, dtype=np.int32), np.array(ends, dtype=np.int32)),
-        )
+        lists = np.array(bounds, dtype=np.int32), np.array(ends, dtype=np.int32)
+        with apart(size // 16):
+            lay_chains(
+                *(self.rows, self.cells, first, self.num_cells - 2 * size),
+                np.frombuffer(text, dtype=np.uint8),
+                *lists,
+            )
         return first
 
     def add_branches(

@@ -23,7 +23,7 @@ from guided.machine.table import (
     TICK,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import breathing, spend
 
 __all__ = ["Completions"]
 
@@ -110,7 +110,7 @@ class Completions:
                 break
             ahead = self._ahead(at)
             spend(1 + _BYTE_WORK * len(ahead))
-            for count, byte in enumerate(ahead):
+            for count, byte in enumerate(breathing(ahead)):
                 reached = self._machine.step(at, byte)
                 if reached is None:
                     # A value inside spells its names in an order that its place does not have.

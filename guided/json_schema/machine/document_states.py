@@ -26,6 +26,7 @@ from guided.machine.block import Block
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import endless_states
+from guided.runtime.fuel import breathing
 
 __all__ = ["DocumentStates"]
 
@@ -160,8 +161,8 @@ class DocumentStates:
         """
         listed = self.scalars.strings.listed(asks, truths)
         if listed is not None:
-            texts = [(json_key(text), self._done(truth)) for text, truth in listed]
-            texts = [each for each in texts if self.scalars.missing.isdisjoint(each[0])]
+            texts = [(json_key(text), self._done(truth)) for text, truth in breathing(listed)]
+            texts = [each for each in breathing(texts) if self.scalars.missing.isdisjoint(each[0])]
             if not texts:
                 return {}
             return {ord('"'): self.chains.one_of((t[1:], label) for t, label in texts)}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
+from guided.runtime.fuel import breathe, breathing
 
 __all__ = ["Chain", "Chains", "lay_texts"]
 
@@ -70,17 +71,17 @@ class Chains:
 
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
         """The states of texts, each with its label."""
-        unknown = [each for each in dict.fromkeys(texts) if each not in self._chains]
+        unknown = [each for each in breathing(dict.fromkeys(texts)) if each not in self._chains]
         if unknown:
             self._lay(unknown)
-        return [self._chains[each] for each in texts]
+        return [self._chains[each] for each in breathing(texts)]
 
     def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
         """Lay down chains that are not there yet, all in one call of the table."""
-        spelled = [text for text, _ in texts]
-        ends = self.exit_states([label for _, label in texts])
+        spelled = [text for text, _ in breathing(texts)]
+        ends = self.exit_states([label for _, label in breathing(texts)])
         state = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
-        for text, label in texts:
+        for text, label in breathing(texts):
             self._chains[text, label] = Chain(text, label, state)
             state += len(text)
 
@@ -103,6 +104,7 @@ class Chains:
 
     def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
         """The branches after the next byte that are still to be laid down."""
+        breathe()
         inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
         return [at for at in inner if at not in self._branches]
 
@@ -112,6 +114,7 @@ class Chains:
         ``branch`` has laid down the large groups after it, ``_all`` lays down small ones at once.
         """
         edges: dict[int, int] = {}
+        breathe()
         for byte, group in _parted(chains, depth):
             first = group[0]
             if depth + 1 == len(first.text):
@@ -124,6 +127,7 @@ class Chains:
 
     def _all(self, chains: _Group, depth: int) -> int:
         """All the branches of a few chains at once."""
+        breathe()
         spelled = [chain.text for chain in chains]
         assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
         leads = [(chain.state, self.exit_state(chain.label)) for chain in chains]

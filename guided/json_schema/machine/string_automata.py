@@ -30,7 +30,7 @@ from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, combine, length_dfa
 from guided.regular.reachability import fewer_code_points
 from guided.regular.word_graph import without
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import apart, breathe, spend
 
 __all__ = [
     "StringAutomata",
@@ -106,11 +106,18 @@ def without_length(
     return (formulas.all_of(others),), (low, high)
 
 
+_CELLS: Final = 100_000
+"""Cells of a table worked on between two rests."""
+
+
 def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
     """For each state the least number of code points to an accepting one, a begun one included."""
     far = np.iinfo(np.int32).max // 2
     need = np.where(content.label != DEAD, 0, far).astype(np.int32)
-    while fewer_code_points(content.next, content.between, need):
+    while True:
+        with apart(content.next.size // 200):
+            if not fewer_code_points(content.next, content.between, need):
+                break
         spend(1 + content.next.size // 200)
     return need
 
@@ -129,38 +136,41 @@ def quoted(
     """
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1
+    counts = bounds != (0, None)
+    labels = np.unique(content.label[content.label != DEAD])
     byte_class = content.byte_class.copy()
     byte_class[quote] = width  # a class of its own
-    table = np.full((count + 2, width + 1), DEAD, dtype=np.int32)
-    inner = table[1:end]
-    inner[:, :width] = np.where(content.next == DEAD, DEAD, content.next + 1)
     # Every way to accept goes through one closing state a label.
-    escaped = inner[:, content.byte_class[quote]]
-    labels = np.unique(content.label[content.label != DEAD])
-    table = np.concatenate([table, np.full((len(labels) - 1, width + 1), DEAD, dtype=np.int32)])
+    size = end + len(labels)
+    # The opening quote begins a count; the state after it is entered as the first character ends
+    # too where the content loops there, so it gets a twin that only the quote leads to.
+    twin = size
+    table = np.empty((size + counts, width + 1), dtype=np.int32)
+    table[start], table[end:] = DEAD, DEAD
     inner = table[1:end]
-    closing = end + np.searchsorted(labels, content.label)
-    inner[:, width] = np.where(content.label != DEAD, closing, escaped)
-    table[start, width] = 1
+    # Some rows at a time, as there may be millions of cells.
+    rows = 1 + _CELLS // (width + 1)
+    for first in range(0, count, rows):
+        breathe()
+        some = slice(first, first + rows)
+        piece, label = content.next[some], content.label[some]
+        inner[some, :width] = np.where(piece == DEAD, DEAD, piece + 1)
+        escaped = inner[some, content.byte_class[quote]]
+        closing = end + np.searchsorted(labels, label)
+        inner[some, width] = np.where(label != DEAD, closing, escaped)
+    table[start, width] = twin if counts else 1
     label = np.full(len(table), DEAD, dtype=np.int32)
-    label[end:] = labels
+    label[end:size] = labels
     beat = np.full(len(table), INSIDE, dtype=np.int8)
     beat[1 : 1 + content.between] = TICK
     beat[start] = 0
-    beat[end:] = CLOSE_STRING
+    beat[end:size] = CLOSE_STRING
     needed = np.zeros(len(table), dtype=np.int32)
     needed[1:end] = need
+    if not counts:
+        return block_of(ByteDfa(byte_class, table, label), key=key, verdicts=truths)
+    table[twin], label[twin], beat[twin], needed[twin] = table[1], label[1], START, needed[1]
     dfa = ByteDfa(byte_class, table, label)
-    if bounds == (0, None):
-        return block_of(dfa, key=key, verdicts=truths)
-    # The opening quote begins a count; the state after it is entered as the first character ends
-    # too where the content loops there, so it gets a twin that only the quote leads to.
-    twin = len(table)
-    table = np.concatenate([table, table[1:2]])
-    table[start, width] = twin
-    dfa = ByteDfa(byte_class, table, np.append(label, label[1]))
-    beat = np.append(beat, np.int8(START))
-    needed = np.append(needed, needed[1])
     block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=truths)
     block.left[start_states(block)] += bounds[0]  # the shortest way through is not long enough
     return block

@@ -42,6 +42,7 @@ from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.expression import short_match
 from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
+from guided.runtime.fuel import breathing
 from guided.spec import JsonOptions, Spelling
 
 __all__ = ["StringRules"]
@@ -93,7 +94,7 @@ class StringRules(StringAutomata):
         if not bounded or not all(truth & bounded for truth in truths):
             return None
         if len(asks) == 1:
-            return [(text, MUST) for text in texts]
+            return [(text, MUST) for text in breathing(texts)]
         judged = [(text, truth_vector(self.fits(ask, text) for ask in asks)) for text in texts]
         return [(text, truth) for text, truth in judged if truth in truths]
 
@@ -116,7 +117,7 @@ class StringRules(StringAutomata):
         rest = self.formulas.all_of(others)
         return [
             text
-            for text in listed
+            for text in breathing(listed)
             if text in common and text not in banned and self.fits(rest, text)
         ]
 
@@ -291,7 +292,7 @@ class StringRules(StringAutomata):
             return None
         listed = self.listing(ask)
         if listed is not None:
-            texts = [json_key(text) for text in listed]
+            texts = [json_key(text) for text in breathing(listed)]
             texts = [text for text in texts if self.missing.isdisjoint(text)]
             return min(texts, key=lambda text: (len(text), text), default=None)
         guess = self._guessed_string(ask)
