@@ -24,6 +24,7 @@ from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import EngineSupervisor
 from guided_service.exposition import EngineCollector, start_exposition
+from guided_service.first_message import AwaitsMessages
 from guided_service.health import HealthServicer
 from guided_service.listening import (
     bind,
@@ -135,6 +136,7 @@ def _wired(
     server = grpc.aio.server(
         interceptors=(
             *_authentication(config),
+            AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
             RefusesUnreadable(SERVICE_NAME, config.retry_after_seconds),
         ),
         options=transport_options(config),

@@ -141,6 +141,27 @@ def test_calls_of_one_connection_are_bounded(tmp_path: Path) -> None:
             peer.call(GENERATE)
 
 
+@pytest.mark.parametrize("path", [GENERATE, WATCH, "/guided.v1.GenerationService/GenerateBatch"])
+def test_a_call_whose_message_does_not_come_is_ended(tmp_path: Path, path: str) -> None:
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"stall_seconds": "0.5"}) as server,
+        connected(server.address) as peer,
+    ):
+        peer.call(path)
+        peer.flush()
+        said: dict[bytes, bytes] = {}
+
+        def is_ended() -> bool:
+            for event in peer.read():
+                if isinstance(event, h2.events.ResponseReceived | h2.events.TrailersReceived):
+                    said.update(event.headers)
+            return b"grpc-status" in said
+
+        eventually(is_ended)
+        assert said[b"grpc-status"] == b"4"
+        assert said[b"grpc-message"].startswith(b"the message of the call did not come within 0.5")
+
+
 def test_an_old_connection_is_replaced_and_loses_nothing(tmp_path: Path) -> None:
     settings = {"connection_age_seconds": "0.5"}
     with (
