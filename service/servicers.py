@@ -109,14 +109,14 @@ class GenerationServicer(GenerationServiceServicer):
         self._maker.check_ready()
         refuse_unknown_fields(message)
         caller, received = self._door.caller(context), time.monotonic()
-        request = self._door.capped(_asked(message.request, context), caller)
+        request = _asked(message.request, context)
         async with (
-            self._door.admitted(caller, request, size, received) as charge,
-            aclosing(self._maker.stream(request, received)) as events,
+            self._door.admitted(caller, request, size, received) as admitted,
+            aclosing(self._maker.stream(admitted.request, received)) as events,
         ):
             async for event in events:
                 if isinstance(event, GenerationResult):
-                    charge.answered(event)
+                    admitted.charge.answered(event)
                 await self._write(encode_event(event), context)
 
     async def _write(
@@ -170,10 +170,10 @@ class GenerationServicer(GenerationServiceServicer):
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
         caller = self._door.caller(context)
-        request = self._door.capped(_asked(message, context), caller)
-        async with self._door.admitted(caller, request, size, received) as charge:
-            result = await self._maker.generate(request, received)
-            charge.answered(result)
+        request = _asked(message, context)
+        async with self._door.admitted(caller, request, size, received) as admitted:
+            result = await self._maker.generate(admitted.request, received)
+            admitted.charge.answered(result)
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
         return encode_result(result)
 
