@@ -56,6 +56,8 @@ class Place:
 
     cost: float
     """What the request counts for in its client's share, in tokens; to be corrected by its end."""
+    ahead: int
+    """Places that its client held already."""
 
 
 class Admission:
@@ -114,7 +116,6 @@ class Admission:
 
         Raises ``OverloadedError`` where the queue is full, and ``DeadlineExceededError``.
         """
-        place = Place(cost)
         try:
             async with asyncio.timeout(seconds):
                 share = await self._take(queue_key, nbytes, client, cost)
@@ -123,6 +124,7 @@ class Admission:
                 "the deadline came while the request waited for a place",
                 hint="allow more time, or send less at once",
             ) from error
+        place = Place(cost, ahead=share.running - 1)
         try:
             yield place
         finally:

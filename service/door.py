@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Final
 
 from guided.errors import RequestError
 from guided.spec import GenerationRequest
@@ -26,7 +27,11 @@ from guided_service.config import ServerConfig
 from guided_service.quotas import Account, Accounts, Charge
 from guided_service.status import Context
 
-__all__ = ["Caller", "Door"]
+__all__ = ["Admitted", "Caller", "Door"]
+
+_WORTH_A_LEVEL: Final = 16
+"""Requests of one client in the engine that count as a level of priority to those behind them: as
+many as the engine runs at once. So another's first passes those that only wait there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,16 @@ class Caller:
     top_priority: int
     account: Account | None = None
     """What its token has used; ``None`` for a caller without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that holds a place."""
+
+    request: GenerationRequest
+    """As the engine is to see it."""
+    charge: Charge
+    """To be told what the request used."""
 
 
 class Door:
@@ -62,20 +77,15 @@ class Door:
         account = self._accounts.of(name, token)
         return Caller(Client(f"token {name}", token.weight), top, account)
 
-    def capped(self, request: GenerationRequest, caller: Caller) -> GenerationRequest:
-        """The request with a priority that its caller may have; smaller numbers are cut off."""
-        if request.priority >= caller.top_priority:
-            return request
-        return replace(request, priority=caller.top_priority)
-
     @asynccontextmanager
     async def admitted(
         self, caller: Caller, request: GenerationRequest, nbytes: int, received: float
-    ) -> AsyncIterator[Charge]:
+    ) -> AsyncIterator[Admitted]:
         """Hold a place, which the request waits for in its order and within its deadline.
 
         What the block says of the request's use is charged to its caller.
         """
+        request = _with_priority(request, max(request.priority, caller.top_priority))
         charge = Charge.of(request, nbytes)
         account = caller.account
         with nullcontext() if account is None else account.charged(charge):
@@ -88,7 +98,8 @@ class Door:
             ) as place:
                 began = time.monotonic()
                 try:
-                    yield charge
+                    behind = request.priority + place.ahead // _WORTH_A_LEVEL
+                    yield Admitted(_with_priority(request, min(behind, 100)), charge)
                 except BaseException as error:
                     # A request that is wrong was refused while it was compiled.
                     is_wrong = isinstance(error, RequestError)
@@ -96,6 +107,10 @@ class Door:
                     raise
                 finally:
                     place.cost = charge.used
+
+
+def _with_priority(request: GenerationRequest, priority: int) -> GenerationRequest:
+    return request if request.priority == priority else replace(request, priority=priority)
 
 
 def _identity(context: Context) -> str:

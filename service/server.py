@@ -25,6 +25,7 @@ from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import EngineSupervisor
 from guided_service.exposition import EngineCollector, start_exposition
+from guided_service.first_message import AwaitsMessages
 from guided_service.grammar_servicer import GrammarServicer
 from guided_service.health import HealthServicer
 from guided_service.intake import Intake, Readers
@@ -84,6 +85,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     # Who calls is asked before the message is read.
     interceptors = (
         *_authentication(config),
+        AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
         *(Intake(service, config, readers) for service in (_SERVICE, _GRAMMAR_SERVICE)),
     )
     models = ModelServicer(supervisor, config)

@@ -110,17 +110,16 @@ class GenerationServicer(GenerationServiceServicer):
         self._maker.check_ready()
         size, received = message.ByteSize(), time.monotonic()
         caller = self.door.caller(context)
-        asked = await self._asked(message.request, context, size, within=message)
-        request = self.door.capped(asked, caller)
+        request = await self._asked(message.request, context, size, within=message)
         async with (
-            self.door.admitted(caller, request, size, received) as charge,
+            self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request) as report,
-            aclosing(self._maker.stream(_unreported(request), received)) as events,
+            aclosing(self._maker.stream(_unreported(admitted.request), received)) as events,
         ):
             async for event in events:
                 told = None
                 if isinstance(event, GenerationResult):
-                    charge.answered(event)
+                    admitted.charge.answered(event)
                     told = None if report is None else await report
                 await self._write(encode_event(event, told), context)
 
@@ -169,13 +168,13 @@ class GenerationServicer(GenerationServiceServicer):
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
         caller = self.door.caller(context)
-        request = self.door.capped(await self._asked(message, context, size), caller)
+        request = await self._asked(message, context, size)
         async with (
-            self.door.admitted(caller, request, size, received) as charge,
+            self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request) as report,
         ):
-            result = await self._maker.generate(_unreported(request), received)
-            charge.answered(result)
+            result = await self._maker.generate(_unreported(admitted.request), received)
+            admitted.charge.answered(result)
             told = None if report is None else await report
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
         return encode_result(result, told)

@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -331,9 +332,25 @@ def _is_stranger(server: ServerProcess) -> bool:
     [(-3, -100, -3), (-3, -2, -2), (-3, 7, 7), (5, 0, 5), (-100, -99, -99)],
 )
 def test_a_priority_counts_as_far_as_its_caller_may_go(top: int, asked: int, counts: int) -> None:
-    request = GenerationRequest("x", priority=asked)
     caller = Caller(QueueClient("x"), top_priority=top)
-    assert Door(ServerConfig()).capped(request, caller).priority == counts
+    assert asyncio.run(priorities(caller, asked, 1)) == [counts]
+
+
+def test_in_the_engine_the_first_of_another_passes_those_that_only_wait() -> None:
+    caller = Caller(QueueClient("x"), top_priority=-3)
+    assert asyncio.run(priorities(caller, -100, 20)) == [-3] * 16 + [-2] * 4
+    assert asyncio.run(priorities(caller, 100, 20)) == [100] * 20
+
+
+async def priorities(caller: Caller, asked: int, requests: int) -> list[int]:
+    """Those that the engine sees of so many requests at once."""
+    door, seen = Door(ServerConfig()), []
+    async with AsyncExitStack() as opened:
+        for _ in range(requests):
+            request = GenerationRequest("x", priority=asked)
+            admitted = await opened.enter_async_context(door.admitted(caller, request, 1, 0.0))
+            seen.append(admitted.request.priority)
+    return seen
 
 
 def test_the_most_urgent_of_one_caller_do_not_starve_another(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import eventually
 
 GENERATE = "/guided.v1.GenerationService/Generate"
+MODEL = "/guided.v1.ModelService/GetModel"
 WATCH = "/grpc.health.v1.Health/Watch"
 HEALTH = health_pb2.HealthCheckResponse
 LONG = pb.GenerateRequest(text="wait", max_tokens=10**6).SerializeToString()
@@ -139,6 +140,29 @@ def test_calls_of_one_connection_are_bounded(tmp_path: Path) -> None:
             peer.call(GENERATE)
         with pytest.raises(h2.exceptions.TooManyStreamsError):
             peer.call(GENERATE)
+
+
+def test_a_call_whose_message_does_not_come_is_ended(tmp_path: Path) -> None:
+    """Of whichever service and kind."""
+    paths = (GENERATE, "/guided.v1.GenerationService/GenerateBatch", MODEL, WATCH)
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"stall_seconds": "0.5"}) as server,
+        connected(server.address) as peer,
+    ):
+        streams = {peer.call(path) for path in paths}
+        peer.flush()
+        ended: dict[int, dict[bytes, bytes]] = {}
+
+        def are_ended() -> bool:
+            for event in peer.read():
+                if isinstance(event, h2.events.ResponseReceived | h2.events.TrailersReceived):
+                    ended.setdefault(event.stream_id, {}).update(event.headers)
+            return {stream for stream, said in ended.items() if b"grpc-status" in said} == streams
+
+        eventually(are_ended)
+        for said in ended.values():
+            assert said[b"grpc-status"] == b"4"
+            assert said[b"grpc-message"].startswith(b"the message of the call did not come")
 
 
 def test_an_old_connection_is_replaced_and_loses_nothing(tmp_path: Path) -> None:
