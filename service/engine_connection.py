@@ -28,6 +28,7 @@ from guided_service.messages import (
     Failed,
     FromEngine,
     Grown,
+    LogChoice,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -40,11 +41,17 @@ from guided_service.messages import (
     read_pulse,
     write,
 )
+from guided_service.request_record import current_request_id
 
 __all__ = ["CutOffError", "EngineConnection", "Outbox", "Patience"]
 
 _LAST_WORDS_SECONDS = 0.1
 """How long messages of an ended process may take through the socket."""
+
+
+def _new_id() -> str:
+    """The id of a request in the engine: that of its record, if it has one."""
+    return current_request_id() or uuid4().hex
 
 
 class CutOffError(ServiceUnavailableError):
@@ -116,7 +123,7 @@ class EngineConnection:
         self._outboxes: dict[str, Outbox] = {}
 
     @classmethod
-    async def start(cls, command: Sequence[str], choice: ModelChoice) -> Self:
+    async def start(cls, command: Sequence[str], choice: ModelChoice, logs: LogChoice) -> Self:
         """Start the process and a socket for it; it loads the model in its own time."""
         with ExitStack() as opened:
             try:
@@ -124,7 +131,7 @@ class EngineConnection:
                 folder = TemporaryDirectory(prefix="guided-")
                 opened.callback(folder.cleanup)
                 endpoint = f"ipc://{Path(folder.name) / 'engine'}"
-                settings = EngineSettings(choice, endpoint, parent=os.getpid())
+                settings = EngineSettings(choice, endpoint, os.getpid(), logs)
                 context = zmq.asyncio.Context()
                 opened.callback(context.destroy, linger=0)
                 socket, pulses = context.socket(zmq.PAIR), context.socket(zmq.PULL)
@@ -222,14 +229,14 @@ class EngineConnection:
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
-        with self._submitted(uuid4().hex, request, received, stream=False) as answer:
+        with self._submitted(_new_id(), request, received, stream=False) as answer:
             return await answer
 
     async def stream(
         self, request: GenerationRequest, received: float
     ) -> AsyncGenerator[str | GenerationResult, None]:
         """Have one answer made: its text as it grows, then the answer; closing cancels it."""
-        request_id, outbox = uuid4().hex, Outbox()
+        request_id, outbox = _new_id(), Outbox()
         self._outboxes[request_id] = outbox
         try:
             with self._submitted(request_id, request, received, stream=True) as answer:

@@ -26,10 +26,12 @@ from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_serve
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.config import ServerConfig
 from guided_service.descriptors import raise_descriptor_limit
-from guided_service.engine_supervisor import EngineSupervisor
+from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
 from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.logs import configure_logs
+from guided_service.request_log import WatchesRequests
 from guided_service.servicers import GenerationServicer, ModelServicer, RefusesUnreadable
+from guided_service.tracing_setup import open_tracer
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 
@@ -50,7 +52,7 @@ _log = structlog.get_logger()
 
 def serve(config: ServerConfig, engine_command: Sequence[str] = ENGINE_COMMAND) -> int:
     """Run a server until it is told to stop; the exit status."""
-    configure_logs()
+    configure_logs(log_choice_of(config))
     try:
         asyncio.run(run_server(config, engine_command))
     except GuidedError as error:
@@ -69,7 +71,9 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     await _set_health(health, False)
     supervisor = EngineSupervisor(engine_command, config, partial(_set_health, health))
     servicer = GenerationServicer(supervisor, config)
-    server = _wired(servicer, ModelServicer(supervisor, config), health, config)
+    model_servicer = ModelServicer(supervisor, servicer.admission, config)
+    watch = WatchesRequests(SERVICE_NAME, open_tracer(supervisor.model_name))
+    server = _wired(servicer, model_servicer, health, config, watch)
     port = _bind(server, config)
     if config.metrics_port is not None:
         collector = EngineCollector(supervisor, servicer.admission)
@@ -125,9 +129,10 @@ def _wired(
     model_servicer: ModelServicer,
     health: HealthServicer,
     config: ServerConfig,
+    watch: WatchesRequests,
 ) -> grpc.aio.Server:
     server = grpc.aio.server(
-        interceptors=(RefusesUnreadable(SERVICE_NAME, config.retry_after_seconds),),
+        interceptors=(watch, RefusesUnreadable(SERVICE_NAME, config.retry_after_seconds)),
         options=(
             # Two servers on one port would share its calls by chance; let the second one fail.
             ("grpc.so_reuseport", 0),

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -33,6 +33,8 @@ from guided.wire_request import decode_request
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
+from guided_service.request_log import watched_item
+from guided_service.request_record import note_admitted, note_answered
 from guided_service.status import Context, abort, shown, status_of
 
 __all__ = [
@@ -114,7 +116,10 @@ class GenerationServicer(GenerationServiceServicer):
             self._admitted(request, size, received),
             aclosing(self._maker.stream(request, received)) as events,
         ):
+            note_admitted()
             async for event in events:
+                if isinstance(event, GenerationResult):
+                    note_answered(event)
                 await self._write(encode_event(event), context)
 
     async def _write(
@@ -157,10 +162,11 @@ class GenerationServicer(GenerationServiceServicer):
     async def _outcome(
         self, index: int, request: pb.GenerateRequest, context: Context, received: float
     ) -> pb.GenerateBatchResponse:
-        try:
-            response = await self._answer(request, context, request.ByteSize(), received)
-        except Exception as error:
-            return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
+        with watched_item(index, request):
+            try:
+                response = await self._answer(request, context, request.ByteSize(), received)
+            except Exception as error:
+                return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
         return pb.GenerateBatchResponse(index=index, response=response)
 
     async def _answer(
@@ -168,7 +174,9 @@ class GenerationServicer(GenerationServiceServicer):
     ) -> pb.GenerateResponse:
         request = _asked(message, context)
         async with self._admitted(request, size, received):
+            note_admitted()
             result = await self._maker.generate(request, received)
+            note_answered(result)
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
         return encode_result(result)
 
@@ -241,8 +249,9 @@ class ModelSource(Protocol):
 class ModelServicer(ModelServiceServicer):
     """Tells about the model and its engine."""
 
-    def __init__(self, source: ModelSource, config: ServerConfig) -> None:
+    def __init__(self, source: ModelSource, admission: Admission, config: ServerConfig) -> None:
         self._source = source
+        self._admission = admission
         self._config = config
 
     @override
@@ -261,7 +270,12 @@ class ModelServicer(ModelServiceServicer):
     ) -> model_pb2.GetStatsResponse:
         """Count what the engine has done."""
         try:
-            return model_pb2.GetStatsResponse(stats=encode_stats(self._source.stats()))
+            stats = replace(
+                self._source.stats(),
+                in_flight=self._admission.in_flight,
+                queued=self._admission.waiting,
+            )
+            return model_pb2.GetStatsResponse(stats=encode_stats(stats))
         except Exception as error:
             await abort(context, error, self._config.retry_after_seconds)
 

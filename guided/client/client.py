@@ -17,6 +17,7 @@ from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
 from guided.client.status import raising_guided_errors
+from guided.client.tracing import traced
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
@@ -43,7 +44,9 @@ class Client(ClientBase):
     def __init__(self, address: str, *, timeout: float = 600.0) -> None:
         """Connect on first use; ``timeout`` bounds each call, in seconds."""
         super().__init__(timeout)
-        self._channel = grpc.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
+        self._channel = traced(
+            grpc.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
+        )
         self._service = GenerationServiceStub(self._channel)
         self._model_service = ModelServiceStub(self._channel)
 
