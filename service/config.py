@@ -118,7 +118,9 @@ class ServerConfig(BaseSettings):
     log_format: Annotated[Literal["auto", "json", "console"], _LOG] = "auto"
     """Lines of JSON, or lines to read; auto, which is console in a terminal and json elsewhere."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _LOG] = "info"
-    """The least level that is logged; info, which has a line for each request."""
+    """The least level that is logged; info."""
+    log_requests: Annotated[bool, _LOG] = True
+    """Log a line of level info for each request that has ended. On by default."""
 
     @field_validator("heads", "drafters", "draft_models", "draft_widths", mode="before")
     @classmethod

@@ -34,9 +34,10 @@ _call: ContextVar[tuple[WatchesRequests, RequestRecord] | None] = ContextVar("ca
 class WatchesRequests(grpc.aio.ServerInterceptor):
     """Keeps a record of each call of one service, logs it at its end, and traces it on request."""
 
-    def __init__(self, service: str, tracer: RequestTracer | None) -> None:
-        """Without a ``tracer`` there are no spans."""
+    def __init__(self, service: str, tracer: RequestTracer | None, *, is_logged: bool) -> None:
+        """Without a ``tracer`` there are no spans; ``is_logged`` asks for lines in the log."""
         self._service = service
+        self._is_logged = is_logged
         self._tracer = tracer
 
     @override
@@ -98,7 +99,8 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
         ``carrier`` is the metadata in which the caller's own span may be named.
         """
         with ExitStack() as at_end:
-            at_end.callback(_log_request, record)
+            if self._is_logged:
+                at_end.callback(_log_request, record)
             if self._tracer is not None:
                 at_end.enter_context(self._tracer.tracing(record, request, carrier))
             at_end.enter_context(recorded(record))

@@ -72,7 +72,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     supervisor = EngineSupervisor(engine_command, config, partial(_set_health, health))
     servicer = GenerationServicer(supervisor, config)
     model_servicer = ModelServicer(supervisor, servicer.admission, config)
-    watch = WatchesRequests(SERVICE_NAME, open_tracer(supervisor.model_name))
+    tracer = open_tracer(supervisor.model_name)
+    watch = WatchesRequests(SERVICE_NAME, tracer, is_logged=config.log_requests)
     server = _wired(servicer, model_servicer, health, config, watch)
     port = _bind(server, config)
     if config.metrics_port is not None:

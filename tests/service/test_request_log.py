@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -204,6 +205,19 @@ def test_a_level_leaves_lines_out(tmp_path: Path) -> None:
     assert [line["level"] for line in found] == ["error"]
 
 
+def test_a_server_need_not_log_requests(tmp_path: Path) -> None:
+    settings = {"log_format": "json", "log_requests": "false"}
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+    ):
+        with pytest.raises(InternalServiceError) as caught:
+            client.generate(RawPrompt("bug in submit"))
+        found = lines(server)
+    assert {line["event"] for line in found} & {"request", "batch"} == set()
+    assert caught.value.request_id in {line.get("request_id") for line in found}
+
+
 def test_lines_to_read_are_no_json(tmp_path: Path) -> None:
     with (
         serving(ECHO_SERVER, tmp_path / "log", {"log_format": "console"}) as server,
@@ -215,3 +229,26 @@ def test_lines_to_read_are_no_json(tmp_path: Path) -> None:
             assert time.monotonic() < deadline, log
             time.sleep(0.02)
     assert "{" not in log
+
+
+def test_the_times_of_an_answer_add_up(client: Client, server: ServerProcess) -> None:
+    """Of the default model, whose server logs lines to read."""
+    before = len(server.log.read_text())
+    answer = client.generate("Name a colour.", max_tokens=8, schema={"enum": ["red", "blue"]})
+    # The trailing metadata of an answer is not told by the client, so its tokens have to do.
+    told = f"output_tokens={answer.usage.output_tokens}"
+    deadline = time.monotonic() + 20
+    while not (
+        found := [one for one in server.log.read_text()[before:].splitlines() if told in one]
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    seconds = {
+        name: float(value) for name, value in re.findall(r"(\w+_seconds)=([0-9.e-]+)", found[-1])
+    }
+    assert seconds.keys() == {
+        f"{each}_seconds" for each in ("queue", "compile", "wait", "prefill", "decode")
+    }
+    in_engine = sum(seconds.values()) - seconds["queue_seconds"]
+    assert in_engine == pytest.approx(answer.seconds, abs=1e-3)
+    assert seconds["prefill_seconds"] > 0
