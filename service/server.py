@@ -29,7 +29,8 @@ from guided_service.descriptors import raise_descriptor_limit
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
 from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.logs import configure_logs
-from guided_service.request_log import WatchesRequests
+from guided_service.request_log import RequestLog
+from guided_service.request_watch import WatchesRequests
 from guided_service.servicers import GenerationServicer, ModelServicer, RefusesUnreadable
 from guided_service.tracing_setup import open_tracer
 
@@ -73,7 +74,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     servicer = GenerationServicer(supervisor, config)
     model_servicer = ModelServicer(supervisor, servicer.admission, config)
     tracer = open_tracer(supervisor.model_name)
-    watch = WatchesRequests(SERVICE_NAME, tracer, is_logged=config.log_requests)
+    request_log = RequestLog() if config.log_requests else None
+    watch = WatchesRequests(SERVICE_NAME, tracer, request_log)
     server = _wired(servicer, model_servicer, health, config, watch)
     port = _bind(server, config)
     if config.metrics_port is not None:
@@ -100,6 +102,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         await server.stop(0)
         await supervisor.stop()
         await asyncio.wait({engine})
+        if request_log is not None:
+            request_log.close()
     if not engine.cancelled():
         engine.result()
 

@@ -33,8 +33,8 @@ from guided.wire_request import decode_request
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
-from guided_service.request_log import watched_item
 from guided_service.request_record import note_admitted, note_answered
+from guided_service.request_watch import watched_item
 from guided_service.status import Context, abort, shown, status_of
 
 __all__ = [

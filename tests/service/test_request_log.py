@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +16,9 @@ from typing import Any
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
+from structlog.testing import capture_logs
 
-from guided.client import Client, RawPrompt, Request
+from guided.client import Client, RawPrompt, Request, wait_until_serving
 from guided.errors import (
     DeadlineExceededError,
     GuidedError,
@@ -24,8 +29,11 @@ from guided.errors import (
 )
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided_service.request_log import RequestLog
+from guided_service.request_record import RequestRecord
 from guided_service.status import REQUEST_ID_TRAILER
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
+from tests.service.test_supervision import eventually
 
 SECRET = "the-secret-of-the-prompt"
 
@@ -252,3 +260,49 @@ def test_the_times_of_an_answer_add_up(client: Client, server: ServerProcess) ->
     in_engine = sum(seconds.values()) - seconds["queue_seconds"]
     assert in_engine == pytest.approx(answer.seconds, abs=1e-3)
     assert seconds["prefill_seconds"] > 0
+
+
+def test_a_log_that_nobody_reads_keeps_nobody_from_being_served() -> None:
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    environment = os.environ | {"GUIDED_PORT": "0", "GUIDED_LOG_FORMAT": "json"}
+    with subprocess.Popen(
+        ECHO_SERVER, stdout=subprocess.PIPE, stderr=writing, text=True, env=environment
+    ) as process:
+        os.close(writing)
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip().partition("listening on ")[2]
+            wait_until_serving(address, 60)
+            with Client(address, timeout=60) as client:
+                for _ in range(40):
+                    assert client.generate(RawPrompt("hi"), max_tokens=1).text == "hi"
+            process.terminate()
+            # Read again, every line is there, as the last ones are waited for.
+            with os.fdopen(reading) as log:
+                events = [json.loads(line)["event"] for line in log]
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+    assert events.count("request") == 40
+
+
+def test_lines_beyond_the_bound_are_lost_and_counted() -> None:
+    may_write, written = threading.Semaphore(0), list[RequestRecord]()
+
+    def write(record: RequestRecord) -> None:
+        may_write.acquire()
+        written.append(record)
+
+    log = RequestLog(write, most_lines=2)
+    records = [RequestRecord("service", str(number), "peer", "chat") for number in range(9)]
+    with capture_logs() as told:
+        log.add(records[0])
+        eventually(lambda: log._waiting.empty())  # it is being written
+        for record in records[1:]:
+            log.add(record)
+        may_write.release(9)
+        eventually(lambda: len(written) == 3)
+        log.close()
+    assert written == records[:3]
+    assert [(line["event"], line["count"]) for line in told] == [("lines of requests were lost", 6)]
