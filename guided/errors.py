@@ -75,6 +75,8 @@ class GuidedError(Exception):
         self.message = message
         self.hint = hint
         """What to do about it, where that is known."""
+        self.request_id: str | None = None
+        """Under which a server's log has the request, where a server raised the error."""
 
 
 class RequestError(GuidedError):

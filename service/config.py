@@ -40,6 +40,7 @@ _NETWORK = Group("Network")
 _ACCESS = Group("Access")
 _LIMITS = Group("Limits")
 _TIMES = Group("Times, in seconds")
+_LOG = Group("Log")
 
 
 class ServerConfig(BaseSettings):
@@ -152,6 +153,12 @@ class ServerConfig(BaseSettings):
     """Wait before a lost engine is started again; 0.5, doubled by each failure."""
     max_restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
     """Longest such wait; 30."""
+    log_format: Annotated[Literal["auto", "json", "console"], _LOG] = "auto"
+    """Lines of JSON, or lines to read; auto, which is console in a terminal and json elsewhere."""
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _LOG] = "info"
+    """The least level that is logged; info."""
+    log_requests: Annotated[bool, _LOG] = True
+    """Log a line of level info for each request that has ended. On by default."""
 
     @field_validator("heads", "drafters", "draft_models", "draft_widths", mode="before")
     @classmethod

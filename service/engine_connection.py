@@ -30,6 +30,7 @@ from guided_service.messages import (
     FromEngine,
     Grown,
     Inspect,
+    LogChoice,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -43,6 +44,7 @@ from guided_service.messages import (
     read_pulse,
     write,
 )
+from guided_service.request_record import current_request_id
 
 __all__ = ["CutOffError", "EngineConnection", "Outbox", "Patience"]
 
@@ -51,6 +53,11 @@ _MANY_PARTS = 200
 
 _LAST_WORDS_SECONDS = 0.1
 """How long messages of an ended process may take through the socket."""
+
+
+def _new_id() -> str:
+    """The id of a request in the engine: that of its record, if it has one."""
+    return current_request_id() or uuid4().hex
 
 
 class CutOffError(ServiceUnavailableError):
@@ -123,7 +130,7 @@ class EngineConnection:
         self._outboxes: dict[str, Outbox] = {}
 
     @classmethod
-    async def start(cls, command: Sequence[str], choice: ModelChoice) -> Self:
+    async def start(cls, command: Sequence[str], choice: ModelChoice, logs: LogChoice) -> Self:
         """Start the process and a socket for it; it loads the model in its own time."""
         with ExitStack() as opened:
             try:
@@ -131,7 +138,7 @@ class EngineConnection:
                 folder = TemporaryDirectory(prefix="guided-")
                 opened.callback(folder.cleanup)
                 endpoint = f"ipc://{Path(folder.name) / 'engine'}"
-                settings = EngineSettings(choice, endpoint, parent=os.getpid())
+                settings = EngineSettings(choice, endpoint, os.getpid(), logs)
                 context = zmq.asyncio.Context()
                 opened.callback(context.destroy, linger=0)
                 socket, pulses = context.socket(zmq.PAIR), context.socket(zmq.PULL)
@@ -231,7 +238,7 @@ class EngineConnection:
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
-        request_id = uuid4().hex
+        request_id = _new_id()
         message = await _written(request_id, request, received, stream=False)
         with self._sent(request_id, message) as answer:
             result: GenerationResult = await answer
@@ -247,7 +254,7 @@ class EngineConnection:
         self, request: GenerationRequest, received: float
     ) -> AsyncGenerator[str | GenerationResult, None]:
         """Have one answer made: its text as it grows, then the answer; closing cancels it."""
-        request_id, outbox = uuid4().hex, Outbox()
+        request_id, outbox = _new_id(), Outbox()
         message = await _written(request_id, request, received, stream=True)
         self._outboxes[request_id] = outbox
         try:

@@ -13,6 +13,7 @@ from contextlib import closing
 from typing import Any, Protocol
 
 import zmq
+from structlog.contextvars import bound_contextvars
 
 from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
@@ -242,7 +243,9 @@ def _take_waiting(
             _send(socket, _message(request_id, error))
         except Exception as error:
             # A request that is not admitted has touched no other one, so it fails alone.
-            _send(socket, _message(request_id, incident_of(error)))
+            with bound_contextvars(request_id=request_id):
+                incident = incident_of(error)
+            _send(socket, _message(request_id, incident))
 
 
 def _received(socket: zmq.Socket[bytes]) -> Iterator[ToEngine]:

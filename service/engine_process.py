@@ -36,7 +36,7 @@ def main(load: Loader) -> int:
     settings = read_settings(sys.argv[1])
     if is_orphan(settings.parent):
         return 1
-    configure_logs()
+    configure_logs(settings.logs)
     return run_engine(settings, load)
 
 

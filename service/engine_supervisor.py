@@ -16,9 +16,9 @@ from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.descriptors import DescriptorReserve
 from guided_service.engine_connection import CutOffError, EngineConnection, Patience
-from guided_service.messages import Inspect, ModelChoice
+from guided_service.messages import Inspect, LogChoice, ModelChoice
 
-__all__ = ["EngineSupervisor", "HealthListener", "choice_of"]
+__all__ = ["EngineSupervisor", "HealthListener", "choice_of", "log_choice_of"]
 
 HealthListener = Callable[[bool], Awaitable[None]]
 """Called with whether requests are taken, each time that changes."""
@@ -38,6 +38,11 @@ def choice_of(config: ServerConfig) -> ModelChoice:
     # It crosses to another process, which knows plain numbers.
     nbytes = None if config.kv_memory is None else int(config.kv_memory)
     return msgspec.structs.replace(choice, kv_memory=nbytes)
+
+
+def log_choice_of(config: ServerConfig) -> LogChoice:
+    """How the engine logs, which is how its server does."""
+    return LogChoice(config.log_format, config.log_level)
 
 
 class EngineSupervisor:
@@ -112,6 +117,10 @@ class EngineSupervisor:
         assert self._model is not None, "an engine is ready without a model"
         return self._model
 
+    def model_name(self) -> str | None:
+        """The name of the model that was loaded last, if one was."""
+        return None if self._model is None else self._model.name
+
     def stats(self) -> EngineStats:
         """What the engine said last about what it has done, or ``ServiceUnavailableError``."""
         stats = self._ready_connection().stats
@@ -147,7 +156,9 @@ class EngineSupervisor:
     async def _start(self) -> None:
         begun = time.monotonic()
         with self._reserve.lent():
-            self._connection = await EngineConnection.start(self._command, choice_of(self._config))
+            self._connection = await EngineConnection.start(
+                self._command, choice_of(self._config), log_choice_of(self._config)
+            )
         ready = await self._connection.ready()
         self._model, self._prompt_bound = ready.model, ready.prompt_bound
         self._absence = None

@@ -30,6 +30,7 @@ from guided.spec import MAX_NESTING
 from guided_service.admission import OverloadedError
 from guided_service.config import ServerConfig
 from guided_service.field_count import check_fields
+from guided_service.request_watch import note_message
 from guided_service.status import Context, abort
 
 __all__ = ["Intake", "Readers"]
@@ -152,6 +153,7 @@ class Intake(grpc.aio.ServerInterceptor):
                 read = await self._readers.do(partial(reading, message), len(message))
             except Exception as error:
                 await abort(context, error, self._config.retry_after_seconds)
+            note_message(read)
             return await answer(read, context)
 
         return read_and_answer

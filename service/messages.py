@@ -37,6 +37,7 @@ __all__ = [
     "FromEngine",
     "Grown",
     "Inspect",
+    "LogChoice",
     "ModelChoice",
     "NotStarted",
     "Pulse",
@@ -73,6 +74,13 @@ class ModelChoice(msgspec.Struct, frozen=True):
     drafters: tuple[str, ...] | None = None
 
 
+class LogChoice(msgspec.Struct, frozen=True):
+    """How the log is written; the words are those of the server's settings."""
+
+    form: str = "auto"
+    level: str = "info"
+
+
 class EngineSettings(msgspec.Struct, frozen=True):
     """What an engine process is started with."""
 
@@ -81,6 +89,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """Socket of the server that started it."""
     parent: int
     """Process id of that server, with which the engine ends."""
+    logs: LogChoice = LogChoice()
 
     @property
     def pulse_endpoint(self) -> str:

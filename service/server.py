@@ -23,7 +23,7 @@ from guided.v1.grammar_pb2_grpc import add_GrammarServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
-from guided_service.engine_supervisor import EngineSupervisor
+from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
 from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.first_message import AwaitsMessages
 from guided_service.grammar_servicer import GrammarServicer
@@ -37,8 +37,11 @@ from guided_service.listening import (
     transport_options,
 )
 from guided_service.logs import configure_logs
+from guided_service.request_log import RequestLog
+from guided_service.request_watch import WatchesRequests
 from guided_service.servicers import GenerationServicer, ModelServicer
 from guided_service.token_book import TokenBook
+from guided_service.tracing_setup import open_tracer
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 
@@ -61,7 +64,7 @@ _log = structlog.get_logger()
 
 def serve(config: ServerConfig, engine_command: Sequence[str] = ENGINE_COMMAND) -> int:
     """Run a server until it is told to stop; the exit status."""
-    configure_logs()
+    configure_logs(log_choice_of(config))
     try:
         asyncio.run(run_server(config, engine_command))
     except GuidedError as error:
@@ -82,13 +85,15 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     readers = Readers(config.max_queued_bytes)
     servicer = GenerationServicer(supervisor, config, readers)
     grammars = GrammarServicer(supervisor, servicer.door, servicer.stored, config)
+    models = ModelServicer(supervisor, servicer.admission, config)
+    request_log = RequestLog() if config.log_requests else None
     # Who calls is asked before the message is read.
     interceptors = (
+        WatchesRequests(SERVICE_NAME, open_tracer(supervisor.model_name), request_log),
         *_authentication(config),
         AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
         *(Intake(service, config, readers) for service in (_SERVICE, _GRAMMAR_SERVICE)),
     )
-    models = ModelServicer(supervisor, config)
     server = _wired(servicer, grammars, models, health, config, *interceptors)
     port = bind(server, config)
     if config.metrics_port is not None:
@@ -119,6 +124,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         await supervisor.stop()
         await asyncio.wait({engine})
         readers.close()
+        if request_log is not None:
+            request_log.close()
     if not engine.cancelled():
         engine.result()
 

@@ -25,14 +25,17 @@ from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
+from guided_service.admission import Admission
 from guided_service.calls import UnreadError, or_abort
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
-from guided_service.door import Door
+from guided_service.door import Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.grammar_servicer import Inspector
 from guided_service.intake import Readers
 from guided_service.reports import report_beside
+from guided_service.request_record import note_admitted, note_answered, note_client
+from guided_service.request_watch import watched_item
 from guided_service.status import Context, abort, shown, status_of
 
 __all__ = [
@@ -109,16 +112,18 @@ class GenerationServicer(GenerationServiceServicer):
     async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
         self._maker.check_ready()
         size, received = message.ByteSize(), time.monotonic()
-        caller = self.door.caller(context)
+        caller = self._caller(context)
         request = await self._asked(message.request, context, size, within=message)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request) as report,
             aclosing(self._maker.stream(_unreported(admitted.request), received)) as events,
         ):
+            note_admitted()
             async for event in events:
                 told = None
                 if isinstance(event, GenerationResult):
+                    note_answered(event)
                     admitted.charge.answered(event)
                     told = None if report is None else await report
                 await self._write(encode_event(event, told), context)
@@ -158,26 +163,35 @@ class GenerationServicer(GenerationServiceServicer):
     async def _outcome(
         self, index: int, request: pb.GenerateRequest, context: Context, received: float
     ) -> pb.GenerateBatchResponse:
-        try:
-            response = await self._answer(request, context, request.ByteSize(), received)
-        except Exception as error:
-            return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
+        with watched_item(index, request):
+            try:
+                response = await self._answer(request, context, request.ByteSize(), received)
+            except Exception as error:
+                return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
         return pb.GenerateBatchResponse(index=index, response=response)
 
     async def _answer(
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
-        caller = self.door.caller(context)
+        caller = self._caller(context)
         request = await self._asked(message, context, size)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request) as report,
         ):
+            note_admitted()
             result = await self._maker.generate(_unreported(admitted.request), received)
+            note_answered(result)
             admitted.charge.answered(result)
             told = None if report is None else await report
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
         return encode_result(result, told)
+
+    def _caller(self, context: Context) -> Caller:
+        caller = self.door.caller(context)
+        if caller.account is not None:
+            note_client(caller.client.name)
+        return caller
 
     async def _asked(
         self,
@@ -242,8 +256,9 @@ class ModelSource(Protocol):
 class ModelServicer(ModelServiceServicer):
     """Tells about the model and its engine."""
 
-    def __init__(self, source: ModelSource, config: ServerConfig) -> None:
+    def __init__(self, source: ModelSource, admission: Admission, config: ServerConfig) -> None:
         self._source = source
+        self._admission = admission
         self._config = config
 
     @override
@@ -262,6 +277,11 @@ class ModelServicer(ModelServiceServicer):
     ) -> model_pb2.GetStatsResponse:
         """Count what the engine has done."""
         try:
-            return model_pb2.GetStatsResponse(stats=encode_stats(self._source.stats()))
+            stats = replace(
+                self._source.stats(),
+                in_flight=self._admission.in_flight,
+                queued=self._admission.waiting,
+            )
+            return model_pb2.GetStatsResponse(stats=encode_stats(stats))
         except Exception as error:
             await abort(context, error, self._config.retry_after_seconds)

@@ -41,8 +41,10 @@ from guided.errors import (
 )
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
+from guided_service.request_record import current_request_id, note_failure
 
 __all__ = [
+    "REQUEST_ID_TRAILER",
     "STATUS_CODES",
     "Context",
     "abort",
@@ -86,6 +88,9 @@ _MAY_PASS = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
 _MAY_PASS_NUMBERS = frozenset(code.value[0] for code in _MAY_PASS)
 
+REQUEST_ID_TRAILER = "guided-request-id"
+"""Trailing metadata with the id under which the server's log has the call."""
+
 _PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
 """Trailing metadata in which the transport's own retries look for the pause to make; a negative
 one forbids them (gRPC A6)."""
@@ -107,7 +112,7 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
     """Make the status of an error; one that may pass asks its caller to try again after a while.
 
     A request that had begun to run does not: it may have ended the engine, and would end the
-    next one.
+    next one. The status names the request that the running task is about, which is noted as failed.
     """
     code = status_code_of(error)
     record = _shortened(record_error(error))
@@ -123,6 +128,9 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
         delay = Duration()
         delay.FromMilliseconds(_millis(_pause(error) or retry_after_seconds))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    note_failure(error, code.name)
+    if (request_id := current_request_id()) is not None:
+        details.append(error_details_pb2.RequestInfo(request_id=request_id))
     return status_pb2.Status(
         code=code.value[0],
         message=str(rebuild_error(record)),
@@ -140,6 +148,8 @@ def trailers_of(status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_TRAILER, status.SerializeToString())]
     if status.code in _MAY_PASS_NUMBERS:
         trailers.append((_PUSHBACK_TRAILER, str(_pushback_millis(status))))
+    if (request_id := current_request_id()) is not None:
+        trailers.append((REQUEST_ID_TRAILER, request_id))
     return tuple(trailers)
 
 

@@ -18,6 +18,7 @@ from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
 from guided.client.security import Link, TlsChoice
 from guided.client.status import raising_guided_errors
+from guided.client.tracing import async_interceptors
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
@@ -52,7 +53,7 @@ class AsyncClient(ClientBase):
         """Connect on first use; what is passed is as for ``Client``."""
         super().__init__(timeout)
         link = Link.of(address, tls, token, insecure=insecure)
-        self._channel = link.open_async()
+        self._channel = link.open_async(async_interceptors())
         shown = link.authorized(self._channel)
         self._service = GenerationServiceStub(shown)
         self._model_service = ModelServiceStub(shown)

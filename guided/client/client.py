@@ -18,6 +18,7 @@ from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
 from guided.client.security import Link, TlsChoice
 from guided.client.status import raising_guided_errors
+from guided.client.tracing import traced
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
@@ -58,7 +59,7 @@ class Client(ClientBase):
         """
         super().__init__(timeout)
         link = Link.of(address, tls, token, insecure=insecure)
-        self._channel = link.open()
+        self._channel = traced(link.open())
         shown = link.authorized(self._channel)
         self._service = GenerationServiceStub(shown)
         self._model_service = ModelServiceStub(shown)

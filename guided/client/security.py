@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -87,11 +87,16 @@ class Link:
             return grpc.insecure_channel(self.address, options=self.options)
         return grpc.secure_channel(self.address, self.credentials, options=self.options)
 
-    def open_async(self) -> grpc.aio.Channel:
-        """A channel of the asyncio client."""
+    def open_async(self, interceptors: Sequence[grpc.aio.ClientInterceptor]) -> grpc.aio.Channel:
+        """A channel of the asyncio client, whose calls pass the interceptors."""
+        options = self.options
         if self.credentials is None:
-            return grpc.aio.insecure_channel(self.address, options=self.options)
-        return grpc.aio.secure_channel(self.address, self.credentials, options=self.options)
+            return grpc.aio.insecure_channel(
+                self.address, options=options, interceptors=interceptors
+            )
+        return grpc.aio.secure_channel(
+            self.address, self.credentials, options=options, interceptors=interceptors
+        )
 
     def authorized(self, channel: Any) -> Any:
         """The channel as stubs are to see it, so that each call shows the token."""

@@ -61,6 +61,14 @@ _CODES: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.St
 
 def error_of_status(status: status_pb2.Status) -> GuidedError:
     """The error that the server raised, or the one that its status code stands for."""
+    error = _told_error(status)
+    request = error_details_pb2.RequestInfo()
+    if any(detail.Unpack(request) for detail in status.details):
+        error.request_id = request.request_id
+    return error
+
+
+def _told_error(status: status_pb2.Status) -> GuidedError:
     for detail in status.details:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info) and info.domain == DOMAIN and info.reason in known_codes():

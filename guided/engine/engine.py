@@ -366,10 +366,15 @@ class Engine:
         # Several answers of one request are in the step; it counts one call, and streams once.
         for group in groups.values():
             group.begin_call()
+        # The clock is read once a step of a request: what ends one measurement begins the next.
+        began = time.perf_counter_ns()
         for step, output in zip(steps, outputs, strict=True):
             if step.runnable.is_running:  # unless another answer to its request failed
                 with self._isolated(step.runnable.request_id):
                     self._settling.settle(step, output)
+            ended = time.perf_counter_ns()
+            groups[step.runnable.request_id].mask_nanoseconds += ended - began
+            began = ended
         for request_id, group in groups.items():
             with self._isolated(request_id):
                 group.end_call()

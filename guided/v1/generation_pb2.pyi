@@ -1857,6 +1857,7 @@ class Usage(_message.Message):
     COPIED_TOKENS_FIELD_NUMBER: _builtins.int
     BY_DRAFTER_FIELD_NUMBER: _builtins.int
     TARGET_NANOSECONDS_FIELD_NUMBER: _builtins.int
+    MASK_NANOSECONDS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt as the model saw it."""
     sampled_tokens: _builtins.int
@@ -1881,6 +1882,8 @@ class Usage(_message.Message):
     """Those of them that had to be copied, as they shared a block of memory with later ones."""
     target_nanoseconds: _builtins.int
     """This answer's share of the time of its model calls, by the tokens that each call computed."""
+    mask_nanoseconds: _builtins.int
+    """What masks, choices and the runs that follow from them took."""
     @_builtins.property
     def by_drafter(self) -> _containers.RepeatedCompositeFieldContainer[Global___DrafterUsage]:
         """What each drafter did for this answer, in the order in which they were first asked."""
@@ -1901,10 +1904,11 @@ class Usage(_message.Message):
         copied_tokens: _builtins.int = ...,
         by_drafter: _abc.Iterable[Global___DrafterUsage] | None = ...,
         target_nanoseconds: _builtins.int = ...,
+        mask_nanoseconds: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "by_drafter", b"by_drafter", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens", "target_nanoseconds", b"target_nanoseconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "by_drafter", b"by_drafter", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "mask_nanoseconds", b"mask_nanoseconds", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens", "target_nanoseconds", b"target_nanoseconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

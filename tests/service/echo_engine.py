@@ -67,6 +67,7 @@ class EchoEngine:
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
     cancelled: int = 0
     answered: int = 0
+    made: float = field(default_factory=time.monotonic)
     streamed: set[str] = field(default_factory=set)
     deltas: list[EchoDelta] = field(default_factory=list)
 
@@ -154,7 +155,7 @@ class EchoEngine:
     def stats(self) -> EngineStats:
         no_times = Histogram((1.0,), (0, 0))
         return EngineStats(
-            seconds=0.0,
+            seconds=time.monotonic() - self.made,
             running=len(self.running),
             waiting=0,
             usage=Usage(),

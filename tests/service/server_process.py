@@ -51,7 +51,7 @@ def listening(
 ) -> Iterator[ServerProcess]:
     """A server on a free port, killed at the end unless it has ended by itself."""
     variables = {f"GUIDED_{name.upper()}": value for name, value in (settings or {}).items()}
-    environment = os.environ | {"GUIDED_PORT": "0"} | variables
+    environment = os.environ | {"GUIDED_PORT": "0", "GUIDED_LOG_FORMAT": "console"} | variables
     with (
         log.open("w") as errors,
         subprocess.Popen(

@@ -166,7 +166,7 @@ timings = st.builds(
 def usages_of(numbers: st.SearchStrategy[int]) -> st.SearchStrategy[Usage]:
     drafters = st.builds(DrafterUsage, st.sampled_from(["a", "b", "c"]), *[numbers] * 6)
     by_drafter = st.lists(drafters, max_size=3, unique_by=lambda one: one.name).map(tuple)
-    return st.builds(Usage, *[numbers] * 11, by_drafter, numbers)
+    return st.builds(Usage, *[numbers] * 11, by_drafter, numbers, numbers)
 
 
 usages = usages_of(counts)
@@ -214,6 +214,8 @@ all_stats = st.builds(
     cancelled=totals,
     refused=totals,
     preempted=totals,
+    in_flight=totals,
+    queued=totals,
 )
 
 
