@@ -64,6 +64,10 @@ _PULSE_SECONDS = 1.0
 _TAKING_SECONDS = 0.02
 """How long requests are taken between two steps, one at least: short prompts are tokenised then."""
 
+_SWITCH_SECONDS = 0.0005
+"""How long a thread that prepares a prompt may run Python while the engine waits for the
+interpreter, as it does after each part of a model call; a tenth of what is usual."""
+
 _SHORT_BYTES = 2**14
 """Of a request that is prepared between two steps, in a few milliseconds; Python in another thread
 would slow a model call by more."""
@@ -128,6 +132,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
     with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
         socket.set_hwm(0)
         socket.connect(settings.endpoint)
+        sys.setswitchinterval(_SWITCH_SECONDS)
         try:
             engine = load(settings.choice)
         except GuidedError as error:

@@ -1,7 +1,8 @@
 """Program of the engine process: ``python -m guided_service.engine_process SETTINGS``.
 
 The engine has a process of its own because Python threads beside a model call slow it many times
-over; here is one thread, which either steps the engine or waits for messages.
+over; here is one thread, which either steps the engine or waits for messages. Another one makes
+tokens of long prompts, without the interpreter.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from guided.spec import MAX_NESTING
 from guided_service.admission import OverloadedError
 from guided_service.config import ServerConfig
 from guided_service.field_count import check_fields
+from guided_service.memory import give_back_memory
 from guided_service.request_watch import note_message
 from guided_service.status import Context, abort
 
@@ -45,6 +46,9 @@ _SHORT_BYTES = 2**12
 
 _THREADS = 2
 
+_UNRETURNED_BYTES = 2**25
+"""Of messages after which memory is given back to the system."""
+
 
 class Readers:
     """Threads that do what takes long with messages, while the event loop serves others."""
@@ -54,6 +58,8 @@ class Readers:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="intake")
         self._most_bytes = most_bytes
         self._held_bytes = 0
+        self._read_bytes = 0
+        """Since memory was last given back."""
 
     async def do(self, work: Callable[[], T], nbytes: int) -> T:
         """The result of some work on a message of this size, done at once where that is short.
@@ -74,6 +80,10 @@ class Readers:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         finally:
             self._held_bytes -= nbytes
+            self._read_bytes += nbytes
+            if not self._held_bytes and self._read_bytes > _UNRETURNED_BYTES:
+                self._read_bytes = 0
+                self._pool.submit(give_back_memory)
 
     def close(self) -> None:
         """End the threads, once they are done with what they read."""

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest
+from guided_service.memory import give_back_memory
 from guided_service.messages import Submit
 
 __all__ = ["Prepare", "Prepared", "PromptThread"]
@@ -93,10 +94,15 @@ class PromptThread:
     def _run(self) -> None:
         while (asked := self._next()) is not None:
             prepared = Prepared(asked, self._outcome(asked))
+            del asked
             with self._news:
                 if not self._is_closing:
                     self._done.append(prepared)
                     os.write(self._rope, b"\0")
+                is_last = not self._waiting
+            del prepared
+            if is_last:
+                give_back_memory()
 
     def _next(self) -> Submit | None:
         with self._news:

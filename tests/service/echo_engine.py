@@ -214,6 +214,8 @@ def load(choice: ModelChoice) -> EchoEngine:
         raise RuntimeError("a loader that went wrong")
     if choice.model == "slow":
         time.sleep(60)
+    if choice.model == "bounded":
+        return EchoEngine(prompt_bound=PromptBound(context_window=1000, bytes_per_token=8))
     return EchoEngine()
 
 

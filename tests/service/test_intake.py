@@ -41,7 +41,7 @@ from guided_service.messages import (
     write,
 )
 from tests.service.echo_engine import EchoEngine
-from tests.service.server_process import ServerProcess
+from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 
 REQUEST = pb.GenerateRequest.DESCRIPTOR
 
@@ -212,6 +212,26 @@ def test_a_message_of_millions_of_fields_is_refused(
         assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert "has more than 50000 fields" in failure.details()
     assert echo.generate(RawPrompt("on"), max_tokens=1).text == "on"
+
+
+def test_a_prompt_that_cannot_fit_is_refused_before_it_waits(tmp_path: Path) -> None:
+    """With the server's one place taken, and without asking the engine."""
+    settings = {"model": "bounded", "max_requests_in_flight": "1", "max_batch_size": "1"}
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+    ):
+        stream = client.stream(RawPrompt("wait"))
+        next(stream)
+        for prompt in (RawPrompt("x" * 7993), "x" * 7993):
+            with pytest.raises(LimitExceededError) as caught:
+                client.generate(prompt, timeout=20)
+            assert str(caught.value) == (
+                "the prompt has 7993 bytes, which are 1000 tokens at least, but the context window "
+                "holds 1000; shorten the prompt"
+            )
+        stream.close()
+        assert len(client.generate(RawPrompt("x" * 7992), max_tokens=1).text) == 7992
 
 
 # Bounds of what is asked

@@ -150,7 +150,7 @@ END = 2
 def model(template: str | None = None, name: str = "smollm2") -> ModelTexts:
     tokenizer = real_tokenizer(name)
     if template is not None:
-        tokenizer = copy.deepcopy(tokenizer)
+        tokenizer = copy.copy(tokenizer)
         tokenizer.chat_template = template
     return ModelTexts(name, tokenizer, real_vocabulary(name), 8192)
 
@@ -166,10 +166,8 @@ def test_a_message_cannot_end_its_turn() -> None:
     assert tokens_of(FORGED, allow=True).count("<|im_end|>") == (
         tokens_of("Hi").count("<|im_end|>") + 2
     )
-    decoded = model().tokenizer.decode(
-        [*map(int, render_prompt(model(), (Message("user", FORGED),)))]
-    )
-    assert FORGED in str(decoded)
+    read = render_prompt(model(), (Message("user", FORGED),))
+    assert FORGED in str(model().tokenizer.decode([*map(int, read)]))
 
 
 def test_a_plain_text_is_the_programs_own() -> None:

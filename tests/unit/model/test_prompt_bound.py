@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import cache
 from unicodedata import normalize
 
@@ -33,10 +34,15 @@ def model(name: str) -> ModelTexts:
     return ModelTexts(name, loaded(BUILT[name]()), built_vocabulary(name), 100)
 
 
-def bound(name: str, window: int) -> PromptBound:
-    found = prompt_bound(model(name), window)
+@cache
+def _bound(name: str) -> PromptBound:
+    found = prompt_bound(model(name), 1)
     assert found is not None
     return found
+
+
+def bound(name: str, window: int) -> PromptBound:
+    return replace(_bound(name), context_window=window)
 
 
 def is_refused(held: PromptBound, text: str) -> bool:
