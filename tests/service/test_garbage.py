@@ -61,6 +61,6 @@ def test_old_garbage_is_not_collected_by_the_way(memory: list[int]) -> None:
     assert memory
     Garbage()
     cycle = old_cycle()
-    kept = [[] for _ in range(200_000)]
+    kept: list[list[int]] = [[] for _ in range(200_000)]
     assert len(kept) == 200_000
     assert cycle() is not None
