@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from guided.engine import Engine
@@ -23,6 +24,9 @@ class Gaps:
     """Seconds between pieces of the neighbour's text, while something else happens."""
 
     seconds: tuple[float, ...]
+    work: tuple[float, ...]
+    """The processor time of the process in the same gaps: what they would be at the most if nothing
+    else ran on the machine, and more where a kernel runs beside the engine."""
     outcome: str
     """What became of the others."""
     wall: float
@@ -44,7 +48,8 @@ class _Stream:
         self._engine = engine
         self._numbers = itertools.count()
         self._begin()
-        self.marks: list[float] = []
+        self.marks: list[tuple[float, float]] = []
+        """Moments at which it got text, by the clock and in processor time."""
 
     def _begin(self) -> None:
         self.request_id = f"neighbour {next(self._numbers)}"
@@ -59,7 +64,7 @@ class _Stream:
             else:
                 ended[finished.request_id] = _described(finished.outcome)
         if any(delta.request_id == self.request_id for delta in self._engine.take_deltas()):
-            self.marks.append(time.perf_counter())
+            self.marks.append((time.perf_counter(), time.process_time()))
         return ended
 
     def close(self) -> None:
@@ -92,8 +97,12 @@ def gaps_beside(
     while len(stream.marks) <= _FEWEST:
         stream.step()
     stream.close()
-    gaps = tuple([after - before for before, after in itertools.pairwise(stream.marks)])
-    return Gaps(gaps, ended.get("hostile 0", ""), wall)
+    clock, work = zip(*stream.marks, strict=True)
+    return Gaps(_between(clock), _between(work), ended.get("hostile 0", ""), wall)
+
+
+def _between(marks: Sequence[float]) -> tuple[float, ...]:
+    return tuple([after - before for before, after in itertools.pairwise(marks)])
 
 
 def _described(outcome: GenerationResult | GuidedError) -> str:
