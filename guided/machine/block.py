@@ -33,7 +33,8 @@ class Block:
     All arrays have one entry a state. ``left`` int64 is the number of bytes to the nearest state
     with a label, ``way`` int16 the first of them or STOP, ``aim`` int32 that label. ``only`` int16
     is the one byte that may follow, DEAD where there is none or a choice. ``beat`` int8 and
-    ``need`` int32, the code points still to come at least, serve blocks that count.
+    ``need`` int32, the code points still to come at least, serve blocks that count; there no way
+    has more code points than ``need`` says.
     """
 
     dfa: ByteDfa

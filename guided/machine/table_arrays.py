@@ -54,9 +54,9 @@ class TableArrays:
     EXITS marks rows with a label and no byte to go on with.
 
     Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
-    says what entering the row means to the count, and NEED how many are still to come at least.
-    LIKE is the row that a row was laid over, DEAD for none. Inside of a rare key ENDS is the number
-    of names that it can still become.
+    says what entering the row means to the count, and NEED how many are still to come at least;
+    no more of them come along WAY. LIKE is the row that a row was laid over, DEAD for none. Inside
+    of a rare key ENDS is the number of names that it can still become.
     """
 
     def __init__(self, max_cells: int) -> None:

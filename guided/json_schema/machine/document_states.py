@@ -186,7 +186,10 @@ class DocumentStates:
             text: self._done(truth) if truth in truths else DEAD for text, truth in texts.items()
         }
         state = lay_texts(self.chains, start, endless_states(block.dfa.next), labels)
-        return None if state is None else {ord('"'): state}
+        # Without the texts that are not allowed, strings may be too long for their bound.
+        if state is None or self.table.need[state] > self.table.high[state]:
+            return None
+        return {ord('"'): state}
 
     def _block_edges(
         self, asks: tuple[Formula, ...], truths: frozenset[int], lay: _Lay

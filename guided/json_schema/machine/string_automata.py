@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,7 +25,8 @@ from guided.json_schema.machine.scalar_blocks import (
     pattern_dfa,
     without_listed_choices,
 )
-from guided.machine.block import CLOSE_STRING, INSIDE, START, TICK, Block, block_of
+from guided.machine.block import CLOSE_STRING, INSIDE, START, STOP, TICK, Block, block_of
+from guided.machine.block_kernels import block_ways
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, combine, length_dfa
@@ -128,11 +130,14 @@ def quoted(
     bounds: tuple[int, int | None],
     key: Hashable,
     truths: tuple[int, ...],
+    *,
+    is_firm: bool,
 ) -> Block:
     """Put quotes around; inside, a raw quote never occurs but after a backslash.
 
     State 0 reads the opening quote, content state ``s`` is ``s + 1``, and after these there is a
-    closing state for each label. The other arguments are as for ``Block``.
+    closing state for each label. ``is_firm`` is as for ``_counting_ways``, and the other arguments
+    as for ``Block``.
     """
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1
@@ -166,14 +171,53 @@ def quoted(
     beat[start] = 0
     beat[end:size] = CLOSE_STRING
     needed = np.zeros(len(table), dtype=np.int32)
-    needed[1:end] = need
+    needed[start], needed[1:end] = need[0], need
     if not counts:
         return block_of(ByteDfa(byte_class, table, label), key=key, verdicts=truths)
     table[twin], label[twin], beat[twin], needed[twin] = table[1], label[1], START, needed[1]
     dfa = ByteDfa(byte_class, table, label)
     block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=truths)
+    block = _counting_ways(block, beat == TICK, needed, is_firm=is_firm)
     block.left[start_states(block)] += bounds[0]  # the shortest way through is not long enough
     return block
+
+
+def _counting_ways(
+    block: Block, ticks: NDArray[np.bool_], need: NDArray[np.int32], *, is_firm: bool
+) -> Block:
+    """The block with ways of as many code points as NEED says, which a bound lets through.
+
+    A way of the fewest bytes may be one of more code points: "aaa" beside "€€". Under a bound that
+    is ``is_firm``, since a schema sets it, every string that fits is allowed. So NEED stays the
+    fewest code points, and ways are the shortest in bytes of those alone that have no more. Any
+    other bound may forbid a little more: ways are the shortest in bytes, and NEED follows them.
+
+    ``ticks`` marks the states in which a code point is complete.
+    """
+    states, table = np.arange(len(block)), block.dfa.next
+    leads_on = block.way != STOP
+    ahead = np.where(leads_on, table[states, block.dfa.byte_class[block.way]], states)
+    along = (leads_on & ticks[ahead]).astype(np.int32)
+    if np.array_equal(need, need[ahead] + along):
+        return block
+    if not is_firm:
+        # By ever longer pieces of the ways, each twice as long as those before.
+        while not np.array_equal(ahead, further := ahead[ahead]):
+            breathe()
+            along += along[ahead]
+            ahead = further
+        return replace(block, need=along)
+    narrow = np.empty_like(table)
+    through = need + ticks
+    rows = 1 + _CELLS // table.shape[1]
+    for first in range(0, len(table), rows):
+        breathe()
+        some = slice(first, first + rows)
+        fewest = through[table[some]] == need[some, np.newaxis]
+        narrow[some] = np.where(fewest, table[some], DEAD)
+    with apart(table.size // 64):
+        left, way, aim, _, _ = block_ways(narrow, block.dfa.label, block.dfa.byte_class)
+    return replace(block, left=left, way=way, aim=aim)
 
 
 def start_states(block: Block) -> list[int]:

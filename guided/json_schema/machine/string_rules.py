@@ -192,27 +192,23 @@ class StringRules(StringAutomata):
     ) -> Block | None:
         """``block`` for a key that is new."""
         longest = self._longest_listed(asks)
-        asks, (low, high) = self._counted_bounds(asks, truths, longest)
+        asks, (low, high) = self._counted_bounds(asks, truths)
         # Most strings of most schemas: free but for their length.
         if asks == (TRUE,) and high is not None:
             return self._counted(low, high, key)
         return self._block_within(asks, truths, (low, high), longest, key)
 
     def _counted_bounds(
-        self, asks: tuple[Formula, ...], truths: frozenset[int], longest: int
+        self, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> tuple[tuple[Formula, ...], tuple[int, int | None]]:
         """What is left to ask, and the bounds on the length that are taken out of it.
 
         Rows count code points against these beside the automaton (LOW, HIGH), which saves a state
-        for each length. ``longest`` is as for ``_block_within``.
+        for each length.
         """
         if len(asks) != 1 or truths != ALL_MUST:
             return asks, (0, None)
         others, (low, high) = without_length(asks[0], self.formulas)
-        if high is not None and longest >= high:
-            # WAY leads on in the fewest bytes. With all short strings banned these may be too many
-            # code points: without single ASCII characters to "aa", where only "é" is short enough.
-            return asks, (0, None)
         if low and others != (TRUE,):
             # What is owed of a counted length is filled up with any letters, which "ab" of ^(ab)*$
             # does not allow: where more is asked, the automaton itself counts the least length.
@@ -254,13 +250,16 @@ class StringRules(StringAutomata):
         if not len(content):
             return None
         need = code_points_left(content)
-        bound = self.options.max_string_length if high is None else high
-        if bound is not None and high is None:
-            # The bound of the options must not make a string of the schema impossible.
-            bound = max(bound, 2 * int(need[0]), low, longest + 1)
         if high is not None and max(low, int(need[0])) > high:
             return None
-        return quoted(content, need, (low, bound), key, tuple(found))
+        bound = self.options.max_string_length if high is None else high
+        is_firm = high is not None
+        block = quoted(content, need, (low, bound), key, tuple(found), is_firm=is_firm)
+        if bound is None or is_firm or block.need is None:
+            return block
+        # The bound of the options must not make a string of the schema impossible.
+        bound = max(bound, 2 * int(block.need[0]), low, longest + 1)
+        return replace(block, bounds=(low, bound))
 
     @staticmethod
     def _longest_listed(asks: Iterable[Formula]) -> int:
