@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from guided.errors import InternalServiceError, RequestError
-from guided.spec import CompileCost, GrammarInfo, SchemaReport, TextReport
+from guided.spec import CompileCost, Enforcement, GrammarInfo, SchemaReport, TextReport
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import grammar_pb2
-from guided.wire import duration_of, read, seconds_of, write
+from guided.wire import duration_of, number_of, read, seconds_of, write
 
 __all__ = [
     "decode_info",
@@ -25,11 +25,24 @@ __all__ = [
 
 T = TypeVar("T", SchemaReport, TextReport)
 
+_ENFORCEMENT = {word: number_of(word, pb.Enforcement.DESCRIPTOR) for word in Enforcement}
+
 
 def encode_report(report: SchemaReport) -> pb.EnforcementReport:
     """The message of a report; code of Python types is no part of it."""
-    message = pb.EnforcementReport()
-    write(report, message)
+    # Field by field, since a report may have ten thousand of these.
+    message = pb.EnforcementReport(
+        verdicts=[
+            pb.Verdict(
+                pointer=verdict.pointer,
+                enforcement=_ENFORCEMENT[verdict.enforcement],
+                note=verdict.note,
+                part=verdict.part,
+            )
+            for verdict in report.verdicts
+        ]
+    )
+    write(report, message, without=("verdicts",))
     return message
 
 

@@ -25,7 +25,7 @@ from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
 from guided.json_schema.reader.text import child
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import limited_work, units_left
+from guided.runtime.fuel import limited_work, spend, units_left
 from guided.spec import LikelyLimit
 
 __all__ = ["likely_limits"]
@@ -36,6 +36,8 @@ MAX_WORK: Final = 1_000_000
 """Work for all steps together, beyond which none is begun; see ``limited_work``."""
 MAX_LIMITS: Final = 10
 """Limits told at most."""
+_STEP_WORK: Final = 500
+"""Units for a step beside those that are counted in it."""
 _VERDICTS: Final = 3
 """Of a value that settles which of several schemas an object has to fit, as many ways to go on."""
 
@@ -45,7 +47,9 @@ def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[Likel
 
     What MAX_STEPS and MAX_WORK do not get to is not told.
     """
-    return tuple(_Foresight(machine, limits).found())
+    # More than all steps can spend, so that it is reached by none of them.
+    with limited_work(2 * (MAX_WORK + limits.step_work + MAX_STEPS * _STEP_WORK)):
+        return tuple(_Foresight(machine, limits).found())
 
 
 class _Foresight:
@@ -75,7 +79,10 @@ class _Foresight:
                 except LimitExceededError as error:
                     told += 1
                     yield LikelyLimit(place, str(error))
-                self.work -= self.limits.step_work - (units_left() or 0)
+                spent = self.limits.step_work - (units_left() or 0)
+            self.work -= spent
+            # Each step has a tank of its own, most of them too small for work to rest in it.
+            spend(spent + _STEP_WORK)
 
     def _ahead(self, stack: int, frame: Frame, place: str) -> list[tuple[int, str]]:
         """What may come next in a stack, each with its place in an answer."""

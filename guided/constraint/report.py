@@ -21,8 +21,8 @@ __all__ = ["MOST_REPORT_BYTES", "checked", "shortened"]
 MOST_REPORT_BYTES = 2**20
 """Size of the verdicts of a report that is sent: those of nested schemas have long pointers."""
 
-_VERDICT_BYTES = 16
-"""What a verdict takes besides its texts."""
+_VERDICT_BYTES = 100
+"""What a verdict takes besides its texts, so that there are ten thousand at most."""
 _STACK_BYTES = 300
 
 
