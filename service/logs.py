@@ -8,8 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO, cast
 
 import structlog
+
+from guided_service.lossy_stream import LossyStream
 
 __all__ = ["LoggedProgress", "configure_logs"]
 
@@ -21,6 +24,7 @@ _log = structlog.get_logger()
 
 def configure_logs() -> None:
     """Write one line an event to standard error, from INFO up; so does what the library logs."""
+    stream = cast("TextIO", LossyStream(sys.stderr))
     before: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -33,9 +37,9 @@ def configure_logs() -> None:
     structlog.configure(
         processors=[*before, lines],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stream),
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=before,

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from guided.errors import (
@@ -170,7 +170,7 @@ def _cut_short(request: GenerationRequest) -> IncompleteAnswerError:
     )
 
 
-def load(choice: ModelChoice) -> EchoEngine:
+def load(choice: ModelChoice, share: Callable[[], None] | None) -> EchoEngine:
     if choice.model == "unreadable":
         raise ModelError("the model 'unreadable' cannot be read", hint="choose another")
     if choice.dtype == "float64":
@@ -179,6 +179,8 @@ def load(choice: ModelChoice) -> EchoEngine:
         raise RuntimeError("a loader that went wrong")
     if choice.model == "slow":
         time.sleep(60)
+    if share is not None:
+        share()
     return EchoEngine()
 
 
