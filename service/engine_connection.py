@@ -121,7 +121,8 @@ class EngineConnection:
         with ExitStack() as opened:
             try:
                 # Private to this user, so nobody else can talk to the engine.
-                folder = TemporaryDirectory(prefix="guided-")
+                # To remove it takes a descriptor; where there is none it is left behind.
+                folder = TemporaryDirectory(prefix="guided-", ignore_cleanup_errors=True)
                 opened.callback(folder.cleanup)
                 endpoint = f"ipc://{Path(folder.name) / 'engine'}"
                 settings = EngineSettings(choice, endpoint, parent=os.getpid())

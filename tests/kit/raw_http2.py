@@ -10,6 +10,7 @@ import os
 import random
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -33,6 +34,7 @@ _CALL: Final = "/guided.v1.GenerationService/Generate"
 _STREAM: Final = "/guided.v1.GenerationService/GenerateStream"
 _SECONDS: Final = 5.0
 _MANY: Final = 4000
+_PAUSE: Final = 1.5
 
 
 def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
@@ -92,10 +94,7 @@ def _reads_nothing(address: str, window: int | None = None) -> None:
             peer.send_headers(stream, _headers(_STREAM))
             peer.send_data(stream, _body(f"unread {number} " * 9, stream=True), end_stream=True)
             connection.sendall(peer.data_to_send())
-        # A server that hangs up ends it sooner.
-        connection.settimeout(1.0)
-        with suppress(TimeoutError):
-            connection.recv(1)
+        time.sleep(_PAUSE)
 
 
 def _window_0(address: str) -> None:
@@ -119,9 +118,7 @@ def _half_frames(address: str) -> None:
     """A frame whose payload never comes."""
     with _connected(address) as connection:
         connection.sendall(struct.pack(">I", 16_000)[1:] + struct.pack(">BBI", _HEADERS, 4, 1))
-        connection.settimeout(1.0)
-        with suppress(TimeoutError):
-            connection.recv(1)
+        time.sleep(_PAUSE)
 
 
 def _rapid_resets(address: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,9 @@ from tests.service.test_supervision import eventually
 
 MOST_MEBIBYTES = 64
 """What the server may grow by in all attacks of a test run together: bounded, and not by much."""
+
+_CALLS = 8
+"""Of the neighbour, while a peer attacks again and again."""
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +34,20 @@ def test_a_neighbour_of_a_bad_peer_is_served(attacked: ServerProcess, name: str)
     with Client(attacked.address) as neighbour:
         assert _is_served(neighbour)
         before = facts_of(attacked.process.pid)
-        attack = threading.Thread(target=ATTACKS[name], args=(attacked.address,))
-        attack.start()
-        served = 0
-        while attack.is_alive():
-            served += _is_served(neighbour)
-            time.sleep(0.02)
-        attack.join()
-        assert served
+        served = threading.Event()
+
+        def attack() -> None:
+            ATTACKS[name](attacked.address)
+            while not served.is_set():
+                ATTACKS[name](attacked.address)
+
+        attacking = threading.Thread(target=attack)
+        attacking.start()
+        try:
+            assert all(_is_served(neighbour) for _ in range(_CALLS))
+        finally:
+            served.set()
+            attacking.join()
         assert _is_served(neighbour)
         eventually(lambda: facts_of(attacked.process.pid).descriptors <= before.descriptors + 1, 30)
         assert facts_of(attacked.process.pid).mebibytes < before.mebibytes + MOST_MEBIBYTES
