@@ -42,6 +42,9 @@ _MODEL_SERVICE_NAME = model_pb2.DESCRIPTOR.services_by_name["ModelService"].full
 
 HealthServicer: TypeAlias = health_aio.HealthServicer
 
+_PENDING = 2**16
+"""Calls that the transport has read and nobody has taken yet, over all connections."""
+
 _FLUSH_SECONDS = 0.5
 """How long the last answers may take to leave."""
 
@@ -136,6 +139,11 @@ def _wired(
             ("grpc.max_send_message_length", -1),
             ("grpc.max_allowed_incoming_connections", _most_connections(config)),
             ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
+            # By itself it drops calls at random from a thousand on, which are those of strangers
+            # where one caller opens and resets streams as fast as it can.
+            ("grpc.max_concurrent_streams", 256),
+            ("grpc.server.max_pending_requests", _PENDING),
+            ("grpc.server.max_pending_requests_hard_limit", 2 * _PENDING),
             # A caller may send pings to keep its connection, though not a flood of them.
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
             ("grpc.keepalive_permit_without_calls", 1),
