@@ -141,7 +141,7 @@ def _wired(
             ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
             # By itself it drops calls at random from a thousand on, which are those of strangers
             # where one caller opens and resets streams as fast as it can.
-            ("grpc.max_concurrent_streams", 256),
+            ("grpc.max_concurrent_streams", 1024),
             ("grpc.server.max_pending_requests", _PENDING),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _PENDING),
             # A caller may send pings to keep its connection, though not a flood of them.

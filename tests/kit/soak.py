@@ -102,6 +102,7 @@ def soak_server(folder: Path, streams: int) -> Iterator[ServerProcess]:
         "cache": str(folder / "cache"),
         "max_requests_in_flight": f"{max(64, streams)}",
         "restart_backoff_seconds": "0.05",
+        "max_streams_per_connection": f"{max(256, 2 * streams)}",
         "stall_seconds": "5",
     }
     with serving(SERVER, folder / "log", settings, timeout=300) as server:
