@@ -15,7 +15,7 @@ import struct
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -197,8 +197,8 @@ _TEXTS: Final = ("", "x", "\0", "é\U0001f600", "x" * 5000, "{" * 300, "<|im_end
 
 def _twist(rng: random.Random, message: Message) -> None:
     """Set some field of the message, or of one inside of it, to something far out."""
-    fields: Sequence[FieldDescriptor] = message.DESCRIPTOR.fields
-    known = rng.choice(fields)
+    fields: Any = message.DESCRIPTOR.fields
+    known: FieldDescriptor = rng.choice(fields)
     if known.message_type is not None:
         if known.is_repeated:
             _twist(rng, getattr(message, known.name).add())
