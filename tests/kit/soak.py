@@ -34,6 +34,9 @@ __all__ = ["Moment", "Outcome", "Plan", "kill_engine", "quiet", "report", "run_s
 
 SERVER = (sys.executable, "-m", "tests.kit.soak_server")
 _CLIENTS = 8
+_LONG_SECONDS = 60.0
+"""From here on a run is long enough for memory to be where it stays in its middle."""
+_MEMORY_SHARE = 1.05
 _QUIET_SECONDS = 60.0
 """How long a server may take to come to rest."""
 
@@ -80,6 +83,12 @@ class Outcome:
         first, last = self.moments[0], self.moments[-1]
         if self.held_blocks:
             found.append(f"{self.held_blocks} blocks are held at the end")
+        if self.plan.seconds >= _LONG_SECONDS:
+            middle = self.moments[1].server.mebibytes
+            if last.server.mebibytes > _MEMORY_SHARE * middle:
+                found.append(
+                    f"the server grew from {middle:.1f} to {last.server.mebibytes:.1f} MiB"
+                )
         for what, before, after in (
             ("tasks", first.tasks, last.tasks),
             ("descriptors of the server", first.server.descriptors, last.server.descriptors),
