@@ -79,6 +79,9 @@ class ServerConfig(BaseSettings):
     """Format of keys and values: int8; else as they are computed."""
     reuse_prefixes: Annotated[bool, _MEMORY] = True
     """Keep what was computed of prompts for requests that begin alike. On by default."""
+    standby: Annotated[bool, _MEMORY] = True
+    """Keep a process that has loaded the model, of which a lost engine is made again at once. On by
+    default; the weights are in memory once."""
     host: Annotated[str, _NETWORK] = "127.0.0.1"
     """Address to listen on; 127.0.0.1. Any but this machine's own take a certificate."""
     port: Annotated[int, _NETWORK] = Field(default=50051, ge=0, le=65535)

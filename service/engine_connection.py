@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 from uuid import uuid4
 
-import msgspec
 import zmq
 import zmq.asyncio
 
@@ -21,6 +20,7 @@ from guided.error_record import rebuild_error
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
 from guided.stats import EngineStats
+from guided_service.launcher import EngineProcess, Launcher
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -112,7 +112,7 @@ class EngineConnection:
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: EngineProcess,
         context: zmq.asyncio.Context,
         socket: zmq.asyncio.Socket,
         pulses: zmq.asyncio.Socket,
@@ -130,12 +130,13 @@ class EngineConnection:
         self._outboxes: dict[str, Outbox] = {}
 
     @classmethod
-    async def start(cls, command: Sequence[str], choice: ModelChoice, logs: LogChoice) -> Self:
+    async def start(cls, launcher: Launcher, choice: ModelChoice, logs: LogChoice) -> Self:
         """Start the process and a socket for it; it loads the model in its own time."""
         with ExitStack() as opened:
             try:
                 # Private to this user, so nobody else can talk to the engine.
-                folder = TemporaryDirectory(prefix="guided-")
+                # To remove it takes a descriptor; where there is none it is left behind.
+                folder = TemporaryDirectory(prefix="guided-", ignore_cleanup_errors=True)
                 opened.callback(folder.cleanup)
                 endpoint = f"ipc://{Path(folder.name) / 'engine'}"
                 settings = EngineSettings(choice, endpoint, os.getpid(), logs)
@@ -147,11 +148,7 @@ class EngineConnection:
                 socket.linger = 0
                 socket.bind(endpoint)
                 pulses.bind(settings.pulse_endpoint)
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    msgspec.json.encode(settings).decode(),
-                    stdin=asyncio.subprocess.DEVNULL,
-                )
+                process = await launcher.launch(settings)
             except (OSError, zmq.ZMQError) as error:
                 raise ServiceUnavailableError(
                     f"the engine process cannot be started: {error}",

@@ -16,6 +16,7 @@ from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.descriptors import DescriptorReserve
 from guided_service.engine_connection import CutOffError, EngineConnection, Patience
+from guided_service.launcher import ForkingLauncher, Launcher, SpawningLauncher
 from guided_service.messages import Inspect, LogChoice, ModelChoice
 
 __all__ = ["EngineSupervisor", "HealthListener", "choice_of", "log_choice_of"]
@@ -51,7 +52,8 @@ class EngineSupervisor:
     def __init__(
         self, command: Sequence[str], config: ServerConfig, set_serving: HealthListener
     ) -> None:
-        self._command = command
+        launcher = ForkingLauncher if config.standby else SpawningLauncher
+        self._launcher: Launcher = launcher(command)
         self._config = config
         self._set_serving = set_serving
         self._connection: EngineConnection | None = None
@@ -152,12 +154,13 @@ class EngineSupervisor:
         if connection is not None:
             # One that is still loading would not hear of it for minutes.
             await connection.stop(_STOP_SECONDS if was_ready else 0.0)
+        await self._launcher.forget()
 
     async def _start(self) -> None:
         begun = time.monotonic()
         with self._reserve.lent():
             self._connection = await EngineConnection.start(
-                self._command, choice_of(self._config), log_choice_of(self._config)
+                self._launcher, choice_of(self._config), log_choice_of(self._config)
             )
         ready = await self._connection.ready()
         self._model, self._prompt_bound = ready.model, ready.prompt_bound
@@ -184,6 +187,8 @@ class EngineSupervisor:
             except GuidedError as error:
                 delay = min(2 * delay, self._config.max_restart_backoff_seconds)
                 await self._lose()
+                # What it keeps may be what is wrong.
+                await self._launcher.forget()
                 _log.error("engine not started", error=str(error), next_try_seconds=delay)
             else:
                 return

@@ -8,9 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO, cast
 
 import structlog
 
+from guided_service.lossy_stream import LossyStream
 from guided_service.messages import LogChoice
 
 __all__ = ["LoggedProgress", "configure_logs"]
@@ -26,6 +28,7 @@ def configure_logs(choice: LogChoice) -> None:
 
     A line that is written while a request is served has the request's id.
     """
+    stream = cast("TextIO", LossyStream(sys.stderr))
     is_terminal = sys.stderr.isatty()
     is_json = choice.form == "json" or (choice.form == "auto" and not is_terminal)
     level = logging.getLevelNamesMapping()[choice.level.upper()]
@@ -38,9 +41,9 @@ def configure_logs(choice: LogChoice) -> None:
     structlog.configure(
         processors=[*before, *lines],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stream),
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=before,

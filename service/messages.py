@@ -32,8 +32,10 @@ __all__ = [
     "Answered",
     "Cancel",
     "Checked",
+    "Ended",
     "EngineSettings",
     "Failed",
+    "Forked",
     "FromEngine",
     "Grown",
     "Inspect",
@@ -43,15 +45,19 @@ __all__ = [
     "Pulse",
     "Ready",
     "Report",
+    "StandbySettings",
     "Stop",
     "Submit",
     "TextRead",
     "ToEngine",
     "read_from_engine",
+    "read_news",
+    "read_order",
     "read_pulse",
     "read_settings",
     "read_to_engine",
     "write",
+    "write_line",
 ]
 
 
@@ -81,7 +87,7 @@ class LogChoice(msgspec.Struct, frozen=True):
     level: str = "info"
 
 
-class EngineSettings(msgspec.Struct, frozen=True):
+class EngineSettings(msgspec.Struct, frozen=True, tag=True):
     """What an engine process is started with."""
 
     choice: ModelChoice
@@ -95,6 +101,31 @@ class EngineSettings(msgspec.Struct, frozen=True):
     def pulse_endpoint(self) -> str:
         """Socket on which the server listens for pulses."""
         return f"{self.endpoint}.pulse"
+
+
+class StandbySettings(msgspec.Struct, frozen=True, tag=True):
+    """What a process is started with that forks engines."""
+
+    choice: ModelChoice
+    parent: int
+    """Process id of the server that started it, with which it ends."""
+    control: int
+    """Descriptor of a socket to the server: settings of engines come in, and news of them go out,
+    a line each."""
+    logs: LogChoice = LogChoice()
+
+
+class Forked(msgspec.Struct, frozen=True, tag=True):
+    """An engine that a standby was asked for runs."""
+
+    process: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag=True):
+    """The engine that a standby ran has ended."""
+
+    status: int
+    """Its exit status, or below zero the number of a signal."""
 
 
 class Submit(msgspec.Struct, frozen=True, tag=True):
@@ -214,6 +245,10 @@ _from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(From
 
 
 _pulse: msgspec.msgpack.Decoder[Pulse] = msgspec.msgpack.Decoder(Pulse)
+_settings: msgspec.json.Decoder[EngineSettings | StandbySettings] = msgspec.json.Decoder(
+    EngineSettings | StandbySettings
+)
+_news: msgspec.json.Decoder[Forked | Ended] = msgspec.json.Decoder(Forked | Ended)
 
 
 def write(message: ToEngine | FromEngine | Pulse) -> bytes:
@@ -236,6 +271,21 @@ def read_pulse(payload: bytes) -> Pulse:
     return _pulse.decode(payload)
 
 
-def read_settings(text: str) -> EngineSettings:
+def read_settings(text: str) -> EngineSettings | StandbySettings:
     """The settings that came on the command line."""
-    return msgspec.json.decode(text, type=EngineSettings)
+    return _settings.decode(text)
+
+
+def write_line(message: EngineSettings | StandbySettings | Forked | Ended) -> bytes:
+    """Settings or news of an engine as one line of JSON."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def read_order(line: bytes) -> EngineSettings:
+    """The engine that a standby is asked for."""
+    return msgspec.json.decode(line, type=EngineSettings)
+
+
+def read_news(line: bytes) -> Forked | Ended:
+    """What a standby tells of its engine."""
+    return _news.decode(line)

@@ -104,7 +104,7 @@ def _adapter(source: str) -> TypeAdapter[Any] | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pydantic's, of fields that shadow others and the like
         try:
-            exec(compile(PRELUDE + source, "<type>", "exec", dont_inherit=True), names)
+            exec(compile(PRELUDE + source, "<type>", "exec", dont_inherit=True), names)  # noqa: S102 - classes that we wrote
         except Exception:
             return None
         try:

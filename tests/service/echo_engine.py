@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -205,7 +205,7 @@ def _cut_short(request: GenerationRequest) -> IncompleteAnswerError:
     )
 
 
-def load(choice: ModelChoice) -> EchoEngine:
+def load(choice: ModelChoice, share: Callable[[], None] | None) -> EchoEngine:
     if choice.model == "unreadable":
         raise ModelError("the model 'unreadable' cannot be read", hint="choose another")
     if choice.dtype == "float64":
@@ -214,6 +214,8 @@ def load(choice: ModelChoice) -> EchoEngine:
         raise RuntimeError("a loader that went wrong")
     if choice.model == "slow":
         time.sleep(60)
+    if share is not None:
+        share()
     if choice.model == "bounded":
         return EchoEngine(prompt_bound=PromptBound(context_window=1000, bytes_per_token=8))
     return EchoEngine()

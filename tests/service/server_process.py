@@ -36,13 +36,22 @@ class ServerProcess:
         return bool(self._children())
 
     def engine_process_id(self) -> int:
-        """The one child of the server."""
+        """The one child of the server, or where that is a standby, its one child."""
+        (child,) = self._children()
+        return next(iter(children_of(child)), child)
+
+    def standby_process_id(self) -> int:
+        """The one child of the server, which has or will have the engine as its child."""
         (child,) = self._children()
         return child
 
     def _children(self) -> list[int]:
-        server = self.process.pid
-        return [int(n) for n in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+        return children_of(self.process.pid)
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that the first thread of a process has started, and that it still has."""
+    return [int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 @contextmanager

@@ -168,7 +168,12 @@ def test_a_request_waits_no_longer_than_its_own_deadline(tmp_path: Path) -> None
 
 
 def test_a_drain_does_not_begin_what_waits(tmp_path: Path) -> None:
-    settings = {"max_requests_in_flight": "1", "max_batch_size": "1", "drain_seconds": "20"}
+    settings = {
+        "max_requests_in_flight": "1",
+        "max_batch_size": "1",
+        "lame_duck_seconds": "0",
+        "drain_seconds": "20",
+    }
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,
         Client(server.address) as client,
