@@ -116,10 +116,10 @@ def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
     """For each state the least number of code points to an accepting one, a begun one included."""
     far = np.iinfo(np.int32).max // 2
     need = np.where(content.label != DEAD, 0, far).astype(np.int32)
-    while True:
+    has_changed = True
+    while has_changed:
         with apart(content.next.size // 200):
-            if not fewer_code_points(content.next, content.between, need):
-                break
+            has_changed = fewer_code_points(content.next, content.between, need)
         spend(1 + content.next.size // 200)
     return need
 
