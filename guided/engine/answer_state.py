@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from guided.decoding.choice import Choice, Chooser, Closing, advance
 from guided.decoding.draft_counts import DraftCounts
@@ -13,11 +13,9 @@ from guided.decoding.stop_strings import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.engine.text_stream import TextStream
 from guided.errors import LimitExceededError
+from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
-
-if TYPE_CHECKING:
-    from guided.constraint import Matcher
 
 __all__ = ["AnswerState", "Following"]
 
