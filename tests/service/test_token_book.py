@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from guided.bearer import new_token, token_hash
+from guided.bearer import token_hash
 from guided.errors import RequestError
 from guided_service.token_book import TokenBook, read_tokens
 
-ANN, BOB = new_token(), new_token()
+ANN, BOB = "guided_ann" + 33 * "a", "guided_bob" + 33 * "b"
 
 
 @dataclass
