@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import select
 import sys
-import termios
 import time
-import tty
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console, RenderableType
@@ -19,6 +17,8 @@ from rich.live import Live
 from rich.text import Text
 
 from guided.cli.common import shown_with
+from guided.cli.connection_flags import connection_flags, read_connection_flags
+from guided.cli.flags import with_flags
 from guided.cli.top_view import view
 from guided.errors import ServiceError
 from guided.stats import EngineStats, ModelInfo
@@ -40,12 +40,14 @@ _PATIENCE_SECONDS: Final = 10.0
     "guided top --address localhost:50051 --interval 2",
     "guided top --once > figures.txt",
 )
+@with_flags(*connection_flags())
 def top(
     address: Annotated[
         str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print one frame and leave.")] = False,
+    **connection: Any,
 ) -> None:
     """Watch a server: requests, tokens a second, drafters, cache, and where its time goes.
 
@@ -53,7 +55,7 @@ def top(
     """
     from guided.client import Client
 
-    with Client(address, timeout=5.0) as client:
+    with Client(address, timeout=5.0, **read_connection_flags(connection)) as client:
         if once:
             Console().print(_frame_once(client, address, interval))
             return
@@ -131,7 +133,8 @@ def _frame(client: Client, address: str, history: History) -> RenderableType:
 @contextmanager
 def _asked_to_leave() -> Iterator[Callable[[float], bool]]:
     """A function that waits so many seconds, and says whether q was pressed meanwhile."""
-    if not sys.stdin.isatty():
+    # There are no such terminals on Windows, where Ctrl-C leaves.
+    if sys.platform == "win32" or not sys.stdin.isatty():
 
         def wait(seconds: float) -> bool:
             time.sleep(seconds)
@@ -139,6 +142,9 @@ def _asked_to_leave() -> Iterator[Callable[[float], bool]]:
 
         yield wait
         return
+    import termios
+    import tty
+
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
 
