@@ -7,8 +7,8 @@ import signal
 import sys
 
 from guided_service.config import ServerConfig
+from guided_service.engine_supervisor import log_choice_of
 from guided_service.logs import configure_logs
-from guided_service.messages import LogChoice
 from guided_service.server import ENGINE_COMMAND, run_server
 
 
@@ -24,5 +24,5 @@ def _tell(loop: asyncio.AbstractEventLoop) -> None:
 
 
 if __name__ == "__main__":
-    configure_logs(LogChoice())
+    configure_logs(log_choice_of(ServerConfig()))
     asyncio.run(_run())
