@@ -48,9 +48,9 @@ __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 """How the engine process is started; its settings follow as one more argument."""
 
-_SERVICE = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"]
+_GENERATION_SERVICE = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"]
 
-SERVICE_NAME = _SERVICE.full_name
+SERVICE_NAME = _GENERATION_SERVICE.full_name
 
 _GRAMMAR_SERVICE = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"]
 
@@ -92,7 +92,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         WatchesRequests(SERVICE_NAME, open_tracer(supervisor.model_name), request_log),
         *_authentication(config),
         AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
-        *(Intake(service, config, readers) for service in (_SERVICE, _GRAMMAR_SERVICE)),
+        *(Intake(service, config, readers) for service in (_GENERATION_SERVICE, _GRAMMAR_SERVICE)),
     )
     server = _wired(servicer, grammars, models, health, config, *interceptors)
     port = bind(server, config)
@@ -141,7 +141,7 @@ async def _drain(
     admission.close()
     # A little longer than requests have, so that those cut off can still be told so.
     stopped = asyncio.create_task(server.stop(seconds + _FLUSH_SECONDS))
-    idle = asyncio.create_task(servicer.admission.wait_until_empty())
+    idle = asyncio.create_task(admission.wait_until_empty())
     await asyncio.wait({stopped, idle}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     idle.cancel()
     supervisor.cut_off(seconds)
@@ -159,10 +159,7 @@ def _wired(
     config: ServerConfig,
     *interceptors: grpc.aio.ServerInterceptor,
 ) -> grpc.aio.Server:
-    server = grpc.aio.server(
-        interceptors=interceptors,
-        options=transport_options(config),
-    )
+    server = grpc.aio.server(interceptors=interceptors, options=transport_options(config))
     add_GenerationServiceServicer_to_server(servicer, server)
     add_GrammarServiceServicer_to_server(grammars, server)
     add_ModelServiceServicer_to_server(model_servicer, server)

@@ -13,10 +13,7 @@ from google.protobuf.message import Message
 from google.rpc import status_pb2
 from typing_extensions import override
 
-from guided.errors import (
-    GuidedError,
-    LimitExceededError,
-)
+from guided.errors import GuidedError, LimitExceededError
 from guided.spec import LONGEST_DEADLINE, GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
@@ -141,7 +138,7 @@ class GenerationServicer(GenerationServiceServicer):
         self._check_batch(len(batch.requests))
         self._maker.check_ready()
         # Whole or not at all. Then each takes a place of its own, until it has its answer.
-        client = self.door.caller(context).client
+        client = self._caller(context).client
         self.admission.check_room(len(batch.requests), batch.ByteSize(), client)
         await self._answer_all(batch, context, time.monotonic())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -369,3 +370,30 @@ def test_the_most_urgent_of_one_caller_do_not_starve_another(tmp_path: Path) -> 
         assert sum(call.done() for call in calls) < 25
         for call in calls:
             assert call.result().text == "urgent"
+
+
+def test_the_log_says_whose_token_a_request_showed(tmp_path: Path) -> None:
+    """In the line of a request, of a batch, and of each request in it; not for strangers."""
+    settings = {"tokens": str(tokens_file(tmp_path)), "log_format": "json"}
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+        with Client(server.address, token=ANN) as client:
+            client.generate(RawPrompt("x"), max_tokens=1)
+            client.batch([raw("y")])
+        with pytest.raises(UnauthenticatedError):
+            ask(server, "z", token=STRANGER)
+
+        def told() -> list[tuple[str, str | None, str]]:
+            lines = map(json.loads, server.log.read_text().splitlines())
+            return [
+                (line["event"], line.get("client"), line["status"])
+                for line in lines
+                if line["event"] in ("request", "batch")
+            ]
+
+        eventually(lambda: len(told()) == 4, 20)
+        assert sorted(told(), key=str) == [
+            ("batch", "token ann", "OK"),
+            ("request", "token ann", "OK"),
+            ("request", "token ann", "OK"),
+            ("request", None, "UNAUTHENTICATED"),
+        ]
