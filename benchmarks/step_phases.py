@@ -23,7 +23,6 @@ from rich.table import Table
 from benchmarks.model_calls import read_requests
 from guided.engine import load_engine
 from guided.engine.engine import Engine
-from guided.engine.meter import Meter
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
@@ -49,7 +48,7 @@ class Stopwatch:
         self.forward = 0.0
         self.seconds = 0.0
         self.steps = 0
-        engine._meter = Meter(clock)
+        engine._meter.begin_anew(clock)
 
     def watch_forward(self) -> None:
         """Time each forward pass from now on."""

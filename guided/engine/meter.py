@@ -82,7 +82,11 @@ class Meter:
     """Counters of one engine; ``clock`` tells seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._made = time.monotonic()
+        self.begin_anew(clock)
+
+    def begin_anew(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        """Forget what was counted so far."""
+        self._began = time.monotonic()
         self._clock = clock
         self._phases = dict.fromkeys(Phase, 0.0)
         self._usage = Usage()
@@ -144,7 +148,7 @@ class Meter:
         """A snapshot of all counters; ``under_way`` are the usages of open requests."""
         # Open requests count for themselves, and are added only when somebody asks.
         return EngineStats(
-            seconds=time.monotonic() - self._made,
+            seconds=time.monotonic() - self._began,
             running=running,
             waiting=waiting,
             usage=Usage.total([self._usage, *under_way]),

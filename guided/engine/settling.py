@@ -26,17 +26,17 @@ class Settling:
         self,
         model: ModelCall,
         scheduler: Scheduler,
+        aside: Aside,
         haste: Haste,
         kernels: Kernels,
         resumed: Callable[[Runnable], None],
     ) -> None:
         self._model = model
         self._scheduler = scheduler
+        self._aside = aside
         self._haste = haste
         self._kernels = kernels
         self._resumed = resumed
-        self.aside = Aside()
-        """Those that pause."""
 
     def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
         """Let one runnable verify and commit its step; where that takes long, it pauses."""
@@ -50,13 +50,13 @@ class Settling:
                 judged = judge()
         except TakesLongError:
             resume = partial(self._resume_judged, step, outputs)
-            self.aside.put(Paused(runnable, judge, resume, self._kernels))
+            self._aside.put(Paused(runnable, judge, resume, self._kernels))
             return
         self._carry_out(runnable, runnable.settle(step, outputs, judged))
 
     def begin_aside(self, runnable: Runnable, begin: Callable[[], Step]) -> None:
         """Have built what it takes long to begin a step for, before that is tried again."""
-        self.aside.put(Paused(runnable, begin, _begun, self._kernels))
+        self._aside.put(Paused(runnable, begin, _begun, self._kernels))
 
     def _settle_whole(self, runnable: Runnable, settle: Callable[[], Settled]) -> None:
         """Settle a step that cannot be judged before anything changes."""
@@ -69,7 +69,7 @@ class Settling:
         if not self._haste.is_over and paused.work.run_slice():
             self._carry_out(runnable, paused.work.result())
         else:
-            self.aside.put(paused)
+            self._aside.put(paused)
 
     def _carry_out(self, runnable: Runnable, settled: Settled) -> None:
         # Rows move first: what is committed is in the prefix index, so others may take it over.

@@ -151,7 +151,7 @@ def test_a_deadline_closes_an_answer_that_pauses_though_others_build_for_its_con
     engine = started(clock=lambda: now[0])
     engine.submit("other", GenerationRequest("y", SLOW, forcing=Forcing.OFF))
     # Until the first answer has a token and the other pauses as well.
-    while len(engine._aside) < 2 or not engine._groups["slow"].num_chosen:
+    while len(engine._aside) < 2 or not engine._requests.group("slow").num_chosen:
         engine.step()
     now[0] = 10.0
     ended = drain(engine)
