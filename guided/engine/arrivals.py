@@ -1,0 +1,109 @@
+"""From a submitted request to a group that waits to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from guided.decoding.trace import Trace
+from guided.engine.admission import Admission
+from guided.engine.compile_queue import CompileQueue
+from guided.engine.haste import Haste, TakesLongError
+from guided.engine.open_requests import OpenRequests
+from guided.engine.prompts import PreparedPrompt, Prompts
+from guided.engine.sliced_work import SLICE_SECONDS
+from guided.engine.submission import ServiceOrder, Submission
+from guided.errors import RequestError
+from guided.spec import GenerationRequest
+
+__all__ = ["Arrivals"]
+
+
+class Arrivals:
+    """Checks requests, compiles their constraints a slice at a time, and admits them."""
+
+    def __init__(
+        self,
+        requests: OpenRequests,
+        prompts: Prompts,
+        compiling: CompileQueue,
+        admission: Admission,
+        haste: Haste,
+        clock: Callable[[], float],
+    ) -> None:
+        self._requests = requests
+        self._prompts = prompts
+        self._compiling = compiling
+        self._admission = admission
+        self._haste = haste
+        self._now = clock
+
+    def take(
+        self,
+        request_id: str,
+        request: GenerationRequest,
+        *,
+        received: float | None,
+        stream: bool,
+        trace: Trace | None,
+        prompt: PreparedPrompt | None,
+    ) -> None:
+        """Check a request and begin to compile its constraint; admit it if that is done at once.
+
+        The arguments are those of ``Engine.submit``.
+        """
+        now = self._now()
+        order = ServiceOrder.of(request, now if received is None else received)
+        order.check(now)
+        self._check(request_id, request, stream=stream, is_traced=trace is not None)
+        if prompt is None:
+            prompt = self._prompts.prepare(request, received)
+        matcher = self._compiling.work_for(request.constraint)
+        submission = Submission(
+            *(request_id, request, prompt.tokens, order, stream, prompt.clock, matcher), trace=trace
+        )
+        # Most constraints are compiled in one slice, so most errors are told at once.
+        if matcher.run_slice():
+            self._admit(submission)
+        else:
+            self._compiling.join(submission)
+
+    def run_slice(self, *, is_alone: bool) -> None:
+        """Do a slice of compilation, and admit those whose constraints it finished.
+
+        ``is_alone`` says that there is nothing else to do, so kernels are waited for.
+        """
+        for submission in self._compiling.run_slice(is_alone=is_alone):
+            with self._requests.isolated(submission.request_id):
+                self._admit(submission)
+
+    def _check(
+        self, request_id: str, request: GenerationRequest, *, stream: bool, is_traced: bool
+    ) -> None:
+        """Raise RequestError for a request that cannot be answered as it is asked for."""
+        if request_id in self._requests:
+            raise RequestError(f"request id {request_id!r} is in use", field="request_id")
+        if stream and request.has_candidates:
+            raise RequestError(
+                "several answers cannot be streamed", field="n", hint="ask for one, or for all"
+            )
+        if is_traced and (request.has_candidates or request.sampling.is_contrastive):
+            raise RequestError(
+                "only one answer, drawn token by token, can be traced",
+                field="n",
+                hint="leave out n, best_of, beams and the penalty of contrastive search",
+            )
+
+    def _admit(self, submission: Submission) -> None:
+        try:
+            matcher = submission.matcher.result()
+            with self._haste.hurried(SLICE_SECONDS):
+                group = self._admission.admit(submission, matcher)
+            group.clock.queue()
+            self._requests.admit(group)
+        except TakesLongError:
+            submission.end()
+            self._compiling.join_again(submission)
+        except BaseException:
+            # No group of it is known, so nobody else could give back what it opened.
+            submission.end()
+            raise

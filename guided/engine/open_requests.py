@@ -1,0 +1,155 @@
+"""The requests that are under way, and how each of them ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guided.engine.aside import Aside
+from guided.engine.compile_queue import CompileQueue
+from guided.engine.group import Group
+from guided.engine.isolation import Isolation
+from guided.engine.meter import Meter
+from guided.engine.results import Results
+from guided.engine.runnable import Runnable
+from guided.engine.scheduler import Scheduler
+from guided.engine.submission import ServiceOrder
+from guided.errors import GuidedError
+from guided.spec import Constraint, Usage
+
+__all__ = ["OpenRequests"]
+
+
+class OpenRequests:
+    """Requests from their submission until their results are taken.
+
+    Several parts of the engine hold something of a request: what compiles its constraint, the
+    scheduler, what builds aside, the results. A request ends here, so that it leaves all of them,
+    however it ends, and is counted once.
+    """
+
+    def __init__(
+        self,
+        compiling: CompileQueue,
+        scheduler: Scheduler,
+        aside: Aside,
+        results: Results,
+        meter: Meter,
+    ) -> None:
+        self._groups: dict[str, Group] = {}
+        self._compiling = compiling
+        self._scheduler = scheduler
+        self._aside = aside
+        self._results = results
+        self._meter = meter
+
+    def __len__(self) -> int:
+        """Requests without an answer; those whose results wait to be taken are none of them."""
+        return len(self._compiling) + len(self._groups)
+
+    def __contains__(self, request_id: object) -> bool:
+        """Whether an id is in use, also by a result that nobody has taken yet."""
+        return any(request_id in known for known in (self._groups, self._compiling, self._results))
+
+    def is_answering(self, request_id: str) -> bool:
+        """Whether a request has been admitted and has not ended."""
+        return request_id in self._groups
+
+    def group(self, request_id: str) -> Group:
+        """The answers of a request that has been admitted."""
+        return self._groups[request_id]
+
+    def usages(self) -> list[Usage]:
+        """What each admitted request has used so far."""
+        return [group.usage() for group in self._groups.values()]
+
+    def admit(self, group: Group) -> None:
+        """Have the scheduler run a group, or hand it out where no model call is needed."""
+        if group.is_finished:
+            self._finish(group)
+        else:
+            self._groups[group.request_id] = group
+            self._scheduler.wait(group.first)
+
+    def hand_out(self, group: Group) -> None:
+        """Hand out the result of a finished group, or what its text has grown by."""
+        if group.is_finished:
+            self._finish(group)
+        else:
+            self._results.stream(group)
+
+    def resumed(self, runnable: Runnable) -> None:
+        """Hand out what an answer that had paused has now."""
+        group = self._groups[runnable.request_id]
+        group.end_call()
+        self.hand_out(group)
+
+    def cancel(self, request_id: str) -> None:
+        """Forget a request and free its memory; unknown ids are fine."""
+        # It may have ended in a step whose results nobody has taken yet.
+        self._results.forget(request_id)
+        used = self._drop(request_id)
+        if used is not None:
+            self._meter.cancelled(used)
+
+    def isolated(self, request_id: str) -> Isolation:
+        """A block of work for one request, which an error in it ends."""
+        return Isolation(request_id, self._fail)
+
+    def end_late(self, moment: float) -> Sequence[ServiceOrder]:
+        """End all that would be late at a moment: closed if it has begun, else refused.
+
+        Returns the orders of those that ended.
+        """
+        # What is still compiling has no group yet.
+        compiling = [each for each in self._compiling if each.order.is_late(moment)]
+        groups = [group for group in self._groups.values() if group.order.is_late(moment)]
+        for submission in compiling:
+            with self.isolated(submission.request_id):
+                submission.order.check(moment)
+        for group in groups:
+            with self.isolated(group.request_id):
+                self._close(group, moment)
+        return [each.order for each in compiling] + [group.order for group in groups]
+
+    def _close(self, group: Group, moment: float) -> None:
+        """End a group on the shortest way, or raise where the model chose nothing of it yet."""
+        # What is built aside for the constraint holds its lock.
+        self._aside.drop(group.request_id)
+        self._let_go(group.submission.request.constraint)
+        # The completion alone would be no answer.
+        if not group.num_chosen:
+            group.order.check(moment)
+        self._scheduler.drop(group.request_id)
+        group.close_for_deadline()
+        self._finish(group)
+
+    def _let_go(self, constraint: Constraint) -> None:
+        self._aside.let_go(constraint)
+        self._compiling.let_go(constraint)
+
+    def _finish(self, group: Group) -> None:
+        group.clock.end()
+        result = self._results.finish(group)
+        # After the result: where that raises, the group still has to tell what the request used.
+        self._groups.pop(group.request_id, None)
+        group.submission.end()
+        self._meter.answered(group.clock, result)
+
+    def _drop(self, request_id: str) -> Usage | None:
+        """Remove a request wherever it is; return what it used, or ``None`` for an unknown one."""
+        self._aside.drop(request_id)
+        self._scheduler.drop(request_id)
+        if group := self._groups.pop(request_id, None):
+            used = group.usage()
+            group.submission.end()
+            return used
+        return Usage() if self._compiling.leave(request_id) else None
+
+    def _fail(self, request_id: str, error: GuidedError) -> None:
+        used = self._drop(request_id)
+        # One that is known to nobody was compiled just now and refused by admission.
+        if used is None:
+            self._meter.refused()
+        else:
+            self._meter.failed(used)
+        self._results.fail(request_id, error)
