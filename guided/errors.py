@@ -71,6 +71,8 @@ class GuidedError(Exception):
         self.message = message
         self.hint = hint
         """What to do about it, where that is known."""
+        self.request_id: str | None = None
+        """Of the request that met it, as in the server's log; set by the client."""
 
 
 class RequestError(GuidedError):

@@ -22,6 +22,7 @@ _log = structlog.get_logger()
 def configure_logs() -> None:
     """Write one line an event to standard error, from INFO up; so does what the library logs."""
     before: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,  # the request that a line is about
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

@@ -136,6 +136,9 @@ def _wired(
             ("grpc.max_send_message_length", -1),
             ("grpc.max_allowed_incoming_connections", _most_connections(config)),
             ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
+            # By itself the transport drops calls at random where a thousand wait to be taken.
+            ("grpc.server.max_pending_requests", 2**16),
+            ("grpc.server.max_pending_requests_hard_limit", 2**17),
             # A caller may send pings to keep its connection, though not a flood of them.
             ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
             ("grpc.keepalive_permit_without_calls", 1),

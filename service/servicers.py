@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -33,6 +34,8 @@ from guided.wire_request import decode_request
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
+from guided_service.repeats import Repeats, digest_of, key_of
+from guided_service.request_ids import check_request_id, named
 from guided_service.status import Context, abort, shown, status_of
 
 __all__ = [
@@ -76,11 +79,13 @@ class GenerationServicer(GenerationServiceServicer):
         self.admission = Admission(
             config.max_requests_in_flight, config.max_requests_queued, config.max_queued_bytes
         )
+        self._repeats = Repeats()
 
     @override
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         """Make one answer."""
-        return await self._or_abort(context, self._admit_one(request, context))
+        with named(request.request_id):
+            return await self._or_abort(context, self._admit_one(request, context))
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
     # frame when the client goes away, so it can stop everything that it started.
@@ -89,7 +94,8 @@ class GenerationServicer(GenerationServiceServicer):
         self, request: pb.GenerateStreamRequest, context: Context
     ) -> None:
         """Make one answer and send its text as it grows."""
-        await self._or_abort(context, self._admit_stream(request, context))
+        with named(request.request.request_id):
+            await self._or_abort(context, self._admit_stream(request, context))
 
     @override
     async def GenerateBatch(  # type: ignore[override]
@@ -157,16 +163,25 @@ class GenerationServicer(GenerationServiceServicer):
     async def _outcome(
         self, index: int, request: pb.GenerateRequest, context: Context, received: float
     ) -> pb.GenerateBatchResponse:
-        try:
-            response = await self._answer(request, context, request.ByteSize(), received)
-        except Exception as error:
-            return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
+        with named(request.request_id):
+            try:
+                response = await self._answer(request, context, request.ByteSize(), received)
+            except Exception as error:
+                return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
         return pb.GenerateBatchResponse(index=index, response=response)
 
     async def _answer(
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
         request = _asked(message, context)
+        make = partial(self._make, request, size, received)
+        if not message.request_id:
+            return await make()
+        return await self._repeats.answer(key_of(message, context), digest_of(message), make)
+
+    async def _make(
+        self, request: GenerationRequest, size: int, received: float
+    ) -> pb.GenerateResponse:
         async with self._admitted(request, size, received):
             result = await self._maker.generate(request, received)
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
@@ -217,6 +232,7 @@ class GenerationServicer(GenerationServiceServicer):
 
 def _asked(message: pb.GenerateRequest, context: Context) -> GenerationRequest:
     """Decode the request; its deadline is a little before that of the call."""
+    check_request_id(message.request_id)
     remaining = context.time_remaining()
     if remaining is None:
         return decode_request(message)

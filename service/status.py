@@ -14,7 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
-from guided.client.status import DETAILS_TRAILER, DOMAIN
+from guided.client.status import DETAILS_TRAILER, DOMAIN, PUSHBACK_TRAILER
 from guided.error_record import BY_DRAFTER, ErrorRecord, rebuild_error, record_error
 from guided.errors import (
     AnswerValidationError,
@@ -39,6 +39,7 @@ from guided.errors import (
 )
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
+from guided_service.request_ids import current_request_id
 
 __all__ = [
     "STATUS_CODES",
@@ -82,10 +83,6 @@ _MAY_PASS = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
 _MAY_PASS_NUMBERS = frozenset(code.value[0] for code in _MAY_PASS)
 
-_PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
-"""Trailing metadata in which the transport's own retries look for the pause to make; a negative
-one forbids them (gRPC A6)."""
-
 _LONGEST_MESSAGE = 600
 _LONGEST_FIELD = 300
 _LONGEST_DRAFTERS = 1000
@@ -119,6 +116,8 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
         delay = Duration()
         delay.FromMilliseconds(_millis(retry_after_seconds))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    if request_id := current_request_id():
+        details.append(error_details_pb2.RequestInfo(request_id=request_id))
     return status_pb2.Status(
         code=code.value[0],
         message=str(rebuild_error(record)),
@@ -130,7 +129,7 @@ def trailers_of(status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...
     """The trailing metadata that carries a status with its details."""
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_TRAILER, status.SerializeToString())]
     if status.code in _MAY_PASS_NUMBERS:
-        trailers.append((_PUSHBACK_TRAILER, str(_pushback_millis(status))))
+        trailers.append((PUSHBACK_TRAILER, str(_pushback_millis(status))))
     return tuple(trailers)
 
 

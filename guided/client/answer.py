@@ -54,11 +54,13 @@ class Answer(Generic[T]):
     Fewer than ``n`` where beams found no more."""
     verification: Verification = Verification.COUPLED
     """What decided which guessed tokens stayed."""
+    request_id: str = ""
+    """Name of the request in the server's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completed(Generic[T]):
-    """The outcome of one request of a batch."""
+    """The outcome of one request of a batch; whatever happens, each has one."""
 
     index: int
     """Position of the request in the batch, from 0."""

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 import grpc.aio
+from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import CHANNEL_OPTIONS, ClientBase, checked_address
+from guided.client.channel import CHANNEL_OPTIONS, DEFAULT_TERMS, ClientBase, checked_address
 from guided.client.decode import decode_answer, decode_model, decode_stats
-from guided.client.incoming import AsyncStream, Batch, checked_requests, in_order
+from guided.client.incoming import AsyncStream
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
-from guided.client.status import raising_guided_errors
+from guided.client.retry import Attempts, Terms
+from guided.client.window import Asked, Ending, Window, in_order, message_of
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
-from guided.wire_request import encode_request
 
 __all__ = ["AsyncClient"]
 
 T = TypeVar("T", default=Any)
+R = TypeVar("R")
 
 
 class AsyncClient(ClientBase):
@@ -38,9 +42,21 @@ class AsyncClient(ClientBase):
     All else is as in ``Client``; cancelling a task that waits here cancels its call.
     """
 
-    def __init__(self, address: str, *, timeout: float = 600.0) -> None:
-        """Connect on first use; ``timeout`` bounds each call, in seconds."""
-        super().__init__(timeout)
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: float = DEFAULT_TERMS.timeout,
+        retries: float = DEFAULT_TERMS.retries,
+        concurrency: int = DEFAULT_TERMS.concurrency,
+    ) -> None:
+        """Connect on first use.
+
+        ``timeout`` bounds each call, in seconds, and each request of a batch from when it is sent.
+        ``retries`` is how often a call that was not taken on is made again, within this time. Of a
+        batch at most ``concurrency`` requests are in flight together.
+        """
+        super().__init__(Terms(timeout, retries, concurrency))
         self._channel = grpc.aio.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
         self._service = GenerationServiceStub(self._channel)
         self._model_service = ModelServiceStub(self._channel)
@@ -58,12 +74,11 @@ class AsyncClient(ClientBase):
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
-        self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = encode_request(request.specification)
-        with raising_guided_errors():
-            response = await self._service.Generate(message, timeout=self._seconds(timeout))
-        return request.read(decode_answer(response))
+        attempts = self._attempts(timeout, request.request_id)
+        message = message_of(request, attempts)
+        response = await self._answered(self._service.Generate, message, attempts)
+        return request.read(decode_answer(response, attempts.request_id))
 
     def stream(
         self,
@@ -80,19 +95,22 @@ class AsyncClient(ClientBase):
         ...     async for text in story:
         ...         print(text, end="", flush=True)
         """
-        self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = generation_pb2.GenerateStreamRequest(
-            request=encode_request(request.specification)
-        )
+        attempts = self._attempts(timeout, request.request_id)
+        message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
         return AsyncStream(
-            request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
+            request,
+            attempts,
+            lambda seconds: self._service.GenerateStream(message, timeout=seconds),
         )
 
     async def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
-        """Make many answers side by side; each outcome stands where its request stood."""
+        """Make any number of answers side by side; each outcome stands where its request stood.
+
+        What is lost is an error in its own place, as in ``Client.batch``.
+        """
         return in_order(
             [completed async for completed in self.as_completed(requests, timeout=timeout)]
         )
@@ -100,44 +118,82 @@ class AsyncClient(ClientBase):
     async def as_completed(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> AsyncGenerator[Completed[T], None]:
-        """Make many answers side by side, handing out each outcome once it is there.
+        """Make any number of answers side by side, handing out each outcome once it is there.
 
-        Closing the iterator cancels what is still running.
+        Requests are read as there is room for them. Closing the iterator cancels what is still
+        running.
         """
-        self._check_open()
-        checked = checked_requests(requests)
-        batch = Batch(checked)
-        message = generation_pb2.GenerateBatchRequest(
-            requests=[encode_request(request.specification) for request in checked]
-        )
-        with raising_guided_errors():
-            call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
-            try:
-                async for response in call:
-                    yield batch.read(response)
-            finally:
+        window = Window(requests, self._terms.concurrency, partial(self._attempts, timeout))
+        ended: asyncio.Queue[tuple[Asked[T], asyncio.Task[Ending]]] = asyncio.Queue()
+        running: dict[int, asyncio.Task[Ending]] = {}
+        try:
+            while True:
+                for asked in window.due():
+                    running[asked.index] = self._begin(asked, ended)
+                if not window.is_open:
+                    return
+                try:
+                    async with asyncio.timeout(window.seconds_to_wait()):
+                        asked, call = await ended.get()
+                except TimeoutError:
+                    continue
+                del running[asked.index]
+                if (completed := window.settle(asked, call.result())) is not None:
+                    yield completed
+        finally:
+            for call in running.values():
                 call.cancel()
-        batch.check_complete()
+            await asyncio.gather(*running.values(), return_exceptions=True)
+
+    def _begin(
+        self, asked: Asked[T], ended: asyncio.Queue[tuple[Asked[T], asyncio.Task[Ending]]]
+    ) -> asyncio.Task[Ending]:
+        """Send one request of a batch; the call is put into the queue once it has ended."""
+        self._check_open()
+
+        async def call() -> Ending:
+            try:
+                return await self._service.Generate(
+                    asked.message, timeout=asked.attempts.seconds_left
+                )
+            except grpc.RpcError as error:
+                return error
+
+        task = asyncio.create_task(call())
+        task.add_done_callback(lambda call: ended.put_nowait((asked, call)))
+        return task
+
+    async def _answered(
+        self, call: Callable[..., Awaitable[R]], message: Message, attempts: Attempts
+    ) -> R:
+        """What the server answers to a call, made again as long as that is safe."""
+        while True:
+            self._check_open()
+            try:
+                response = await call(message, timeout=attempts.seconds_left)
+            except grpc.RpcError as error:
+                await asyncio.sleep(attempts.pause(error))
+            else:
+                attempts.succeed()
+                return response
 
     async def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""
-        self._check_open()
         request = model_pb2.GetModelRequest()
-        with raising_guided_errors():
-            response = await self._model_service.GetModel(request, timeout=self._seconds(timeout))
+        attempts = self._attempts(timeout)
+        response = await self._answered(self._model_service.GetModel, request, attempts)
         return decode_model(response.model)
 
     async def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
-        self._check_open()
         request = model_pb2.GetStatsRequest()
-        with raising_guided_errors():
-            response = await self._model_service.GetStats(request, timeout=self._seconds(timeout))
+        attempts = self._attempts(timeout)
+        response = await self._answered(self._model_service.GetStats, request, attempts)
         return decode_stats(response.stats)
 
     async def close(self) -> None:
         """Give the connection back; calls that still run are cancelled."""
-        self._is_closed = True
+        self._link.is_closed = True
         await self._channel.close()
 
     async def __aenter__(self) -> Self:

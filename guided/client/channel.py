@@ -2,54 +2,41 @@
 
 from __future__ import annotations
 
-import json
+import copy
+import math
 import time
-from numbers import Real
+from typing import Self
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from guided.client.retry import Attempts, Link, Terms
 from guided.client.status import raising_guided_errors
 from guided.errors import RequestError, ServiceError, ServiceUnavailableError
 
 __all__ = [
     "CHANNEL_OPTIONS",
+    "DEFAULT_TERMS",
     "ClientBase",
     "checked_address",
-    "checked_seconds",
     "wait_until_serving",
 ]
 
-_RETRY_POLICY = {
-    # The first attempt and two more. A server that knows better when to come again says so in
-    # its trailing metadata, and the transport obeys.
-    "maxAttempts": 3,
-    "initialBackoff": "0.2s",
-    "maxBackoff": "2s",
-    "backoffMultiplier": 2,
-    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
-}
-
-_SERVICE_CONFIG = {
-    "methodConfig": [
-        {
-            "name": [
-                {"service": "guided.v1.GenerationService"},
-                {"service": "guided.v1.ModelService"},
-            ],
-            "retryPolicy": _RETRY_POLICY,
-        }
-    ]
-}
-
 CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
-    ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+    # Whether a call is made again is decided by ``guided.client.retry``; a connection that was lost
+    # is tried again as soon as that asks for it.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
     # The server bounds what it is sent, with an error that names the limit; the client trusts
     # what it asked for.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
 """Options of both the blocking and the asyncio channel."""
+
+DEFAULT_TERMS = Terms(timeout=600.0, retries=math.inf, concurrency=128)
+"""Twice as many requests of a batch as a server runs at once by default, so that it always has one
+to begin."""
 
 _PAUSE_SECONDS = 0.1
 """Between two looks at a server that is not ready."""
@@ -74,27 +61,36 @@ def checked_address(address: str) -> str:
     return address
 
 
-def checked_seconds(timeout: float) -> float:
-    """The time allowed for a call; raises ``RequestError`` unless it is a number."""
-    if not isinstance(timeout, Real) or isinstance(timeout, bool):
-        raise RequestError(
-            f"timeout {timeout!r} is not a number", field="timeout", hint="pass seconds"
-        )
-    return timeout
-
-
 class ClientBase:
-    """What both clients are: a time allowed for calls, and whether they are closed."""
+    """What both clients are: terms, and what is known of the server, which may be shared."""
 
-    def __init__(self, timeout: float) -> None:
-        self._timeout = checked_seconds(timeout)
-        self._is_closed = False
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._link = Link()
 
-    def _seconds(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else checked_seconds(timeout)
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: float | None = None,
+        concurrency: int | None = None,
+    ) -> Self:
+        """A client of the same connection with other terms; ``None`` leaves one as it is.
+
+        >>> quick = client.with_options(timeout=5, retries=0)
+
+        Closing either of them closes the connection of both.
+        """
+        other = copy.copy(self)
+        other._terms = self._terms.changed(timeout, retries, concurrency)
+        return other
+
+    def _attempts(self, timeout: float | None, request_id: str | None = None) -> Attempts:
+        self._check_open()
+        return Attempts(self._terms.changed(timeout), self._link, request_id)
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self._link.is_closed:
             raise RequestError("the client is closed", hint="make another")
 
 

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import time
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 import grpc
+from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import CHANNEL_OPTIONS, ClientBase, checked_address
+from guided.client.channel import CHANNEL_OPTIONS, DEFAULT_TERMS, ClientBase, checked_address
 from guided.client.decode import decode_answer, decode_model, decode_stats
-from guided.client.incoming import Batch, Stream, checked_requests, in_order
+from guided.client.incoming import Stream
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
-from guided.client.status import raising_guided_errors
+from guided.client.retry import Attempts, Terms
+from guided.client.window import Asked, Window, in_order, message_of
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
-from guided.wire_request import encode_request
 
 __all__ = ["Client"]
 
 T = TypeVar("T", default=Any)
+R = TypeVar("R")
 
 
 class Client(ClientBase):
@@ -35,14 +40,28 @@ class Client(ClientBase):
     >>> with Client("localhost:50051") as client:
     ...     person = client.generate("Invent a person.", Person).value
 
-    A call that the server could not take on (it is starting, or full), or whose connection failed,
-    is tried up to twice more. One that the engine had begun to run when the engine ended, or when
-    the server stopped, is not, and its error says so; nor is a single request of a batch.
+    A call that the server could not take on (it is starting, or full) is made again, with growing
+    pauses and no sooner than the server says, as long as its time lasts; so is each request of a
+    batch. One whose connection broke is made twice more under the same ``request_id``. One that the
+    engine had begun to run when the engine ended, or when the server stopped, is not made again,
+    and its error says so.
     """
 
-    def __init__(self, address: str, *, timeout: float = 600.0) -> None:
-        """Connect on first use; ``timeout`` bounds each call, in seconds."""
-        super().__init__(timeout)
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: float = DEFAULT_TERMS.timeout,
+        retries: float = DEFAULT_TERMS.retries,
+        concurrency: int = DEFAULT_TERMS.concurrency,
+    ) -> None:
+        """Connect on first use.
+
+        ``timeout`` bounds each call, in seconds, and each request of a batch from when it is sent.
+        ``retries`` is how often a call that was not taken on is made again, within this time. Of a
+        batch at most ``concurrency`` requests are in flight together.
+        """
+        super().__init__(Terms(timeout, retries, concurrency))
         self._channel = grpc.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
         self._service = GenerationServiceStub(self._channel)
         self._model_service = ModelServiceStub(self._channel)
@@ -60,12 +79,11 @@ class Client(ClientBase):
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
-        self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = encode_request(request.specification)
-        with raising_guided_errors():
-            response = self._service.Generate(message, timeout=self._seconds(timeout))
-        return request.read(decode_answer(response))
+        attempts = self._attempts(timeout, request.request_id)
+        message = message_of(request, attempts)
+        response = self._answered(self._service.Generate, message, attempts)
+        return request.read(decode_answer(response, attempts.request_id))
 
     def stream(
         self,
@@ -82,62 +100,91 @@ class Client(ClientBase):
         ...     for text in story:
         ...         print(text, end="", flush=True)
         """
-        self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = generation_pb2.GenerateStreamRequest(
-            request=encode_request(request.specification)
-        )
+        attempts = self._attempts(timeout, request.request_id)
+        message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
         return Stream(
-            request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
+            request,
+            attempts,
+            lambda seconds: self._service.GenerateStream(message, timeout=seconds),
         )
 
     def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
-        """Make many answers side by side; each outcome stands where its request stood."""
+        """Make any number of answers side by side; each outcome stands where its request stood.
+
+        Whatever becomes of the server, finished answers stay: what is lost is an error in its own
+        place. ``timeout`` bounds each request from when it is sent.
+        """
         return in_order(self.as_completed(requests, timeout=timeout))
 
     def as_completed(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> Generator[Completed[T], None, None]:
-        """Make many answers side by side, handing out each outcome once it is there.
+        """Make any number of answers side by side, handing out each outcome once it is there.
 
-        Closing the iterator cancels what is still running.
+        Requests are read as there is room for them, so an iterator may go on without end. Closing
+        what is returned cancels what is still running.
         """
-        self._check_open()
-        checked = checked_requests(requests)
-        batch = Batch(checked)
-        message = generation_pb2.GenerateBatchRequest(
-            requests=[encode_request(request.specification) for request in checked]
-        )
-        with raising_guided_errors():
-            call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
-            try:
-                for response in call:
-                    yield batch.read(response)
-            finally:
+        window = Window(requests, self._terms.concurrency, partial(self._attempts, timeout))
+        ended: SimpleQueue[tuple[Asked[T], Any]] = SimpleQueue()
+        running: dict[int, Any] = {}
+        try:
+            while True:
+                for asked in window.due():
+                    running[asked.index] = self._begin(asked, ended)
+                if not window.is_open:
+                    return
+                try:
+                    asked, call = ended.get(timeout=window.seconds_to_wait())
+                except Empty:
+                    continue
+                del running[asked.index]
+                # A call that failed is its own error.
+                ending = call.result() if call.code() is grpc.StatusCode.OK else call
+                if (completed := window.settle(asked, ending)) is not None:
+                    yield completed
+        finally:
+            for call in running.values():
                 call.cancel()
-        batch.check_complete()
+
+    def _begin(self, asked: Asked[T], ended: SimpleQueue[tuple[Asked[T], Any]]) -> Any:
+        """Send one request of a batch; the call is put into the queue once it has ended."""
+        self._check_open()
+        call = self._service.Generate.future(asked.message, timeout=asked.attempts.seconds_left)
+        call.add_done_callback(lambda call: ended.put((asked, call)))
+        return call
+
+    def _answered(self, call: Callable[..., R], message: Message, attempts: Attempts) -> R:
+        """What the server answers to a call, made again as long as that is safe."""
+        while True:
+            self._check_open()
+            try:
+                response = call(message, timeout=attempts.seconds_left)
+            except grpc.RpcError as error:
+                time.sleep(attempts.pause(error))
+            else:
+                attempts.succeed()
+                return response
 
     def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""
-        self._check_open()
         request = model_pb2.GetModelRequest()
-        with raising_guided_errors():
-            response = self._model_service.GetModel(request, timeout=self._seconds(timeout))
+        attempts = self._attempts(timeout)
+        response = self._answered(self._model_service.GetModel, request, attempts)
         return decode_model(response.model)
 
     def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
-        self._check_open()
         request = model_pb2.GetStatsRequest()
-        with raising_guided_errors():
-            response = self._model_service.GetStats(request, timeout=self._seconds(timeout))
+        attempts = self._attempts(timeout)
+        response = self._answered(self._model_service.GetStats, request, attempts)
         return decode_stats(response.stats)
 
     def close(self) -> None:
         """Give the connection back; calls that still run are cancelled."""
-        self._is_closed = True
+        self._link.is_closed = True
         self._channel.close()
 
     def __enter__(self) -> Self:

@@ -23,8 +23,8 @@ from guided.wire import Descriptor, Word, member_of, read, seconds_of
 __all__ = ["decode_answer", "decode_model", "decode_stats"]
 
 
-def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
-    """The answer as text, before a response model reads it."""
+def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer[str]:
+    """The answer as text to the request of this name, before a response model reads it."""
     return Answer(
         value=response.text,
         text=response.text,
@@ -35,6 +35,7 @@ def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
         timing=_decode_timing(response.timing),
         candidates=tuple(map(_decode_candidate, response.candidates)),
         verification=_verification(response.verification),
+        request_id=request_id,
     )
 
 

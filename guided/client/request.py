@@ -124,9 +124,11 @@ class Request(Generic[T]):
                     timing=plain.timing,
                     candidates=candidates,
                     verification=plain.verification,
+                    request_id=plain.request_id,
                 )
         refused = candidates[0].error
         assert refused is not None, "a candidate without a value and without an error"
+        refused.request_id = plain.request_id or None
         raise refused
 
     def _read(self, plain: Candidate[str], usage: Usage) -> Candidate[T]:
