@@ -25,6 +25,7 @@ from cachetools import TTLCache
 
 from guided.errors import RequestError
 from guided.v1 import generation_pb2 as pb
+from guided_service.admission import OverloadedError
 from guided_service.status import Context
 
 __all__ = ["Digest", "Key", "Repeats", "digest_of", "key_of"]
@@ -41,6 +42,10 @@ _KEPT_SECONDS = 120.0
 _KEPT_BYTES = 16 * 2**20
 _LEAST_BYTES = 1024
 """Counted for each answer besides its own size, for what is kept around it."""
+
+_MOST_CALLERS = 3
+"""Who may wait for one answer: a client whose connection broke twice. They take no place in the
+queue, so there must not be more."""
 
 _AUTHORIZATION = "authorization"
 
@@ -77,7 +82,8 @@ class Repeats:
     async def answer(self, key: Key, digest: Digest, make: Answering) -> pb.GenerateResponse:
         """The answer of the request that has this key, made if it is not there yet.
 
-        Raises ``RequestError`` where another request has it.
+        Raises ``RequestError`` where another request has it, and ``OverloadedError`` where too many
+        wait for it.
         """
         finished = self._finished.get(key)
         if finished is not None:
@@ -87,6 +93,10 @@ class Repeats:
         if under_way is None:
             under_way = self._begin(key, digest, make)
         _check_same(under_way.digest, digest)
+        if under_way.waiting == _MOST_CALLERS:
+            raise OverloadedError(
+                f"{_MOST_CALLERS} calls wait for the answer to this request", hint="wait for theirs"
+            )
         under_way.waiting += 1
         try:
             return await asyncio.shield(under_way.answer)

@@ -50,10 +50,10 @@ def batch(
         str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
     timeout: Annotated[
-        float, typer.Option(help="Seconds for each request from when it is sent; 600.")
+        float, typer.Option(help="Seconds for each request from when it is sent.")
     ] = 600.0,
     concurrency: Annotated[
-        int, typer.Option(min=1, help="Requests in flight together, at most; 128.")
+        int, typer.Option(min=1, help="Requests in flight together, at most.")
     ] = 128,
 ) -> None:
     """Ask a server for the answers to a file of requests, and go on where an earlier run ended.
@@ -123,7 +123,7 @@ def _bar() -> Progress:
     return Progress(
         BarColumn(),
         MofNCompleteColumn(),
-        TaskProgressColumn(show_speed=True),
+        TaskProgressColumn(),
         TextColumn("{task.fields[failed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),

@@ -118,7 +118,10 @@ def _read_record(file: Path, number: int, text: bytes) -> dict[str, Any] | None:
 @contextmanager
 def _answers_alone(file: Path, handle: IO[bytes]) -> Iterator[IO[bytes]]:
     """The file with nothing but its answers, which takes the place of the old one at once."""
-    with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", delete=False) as rewritten:
+    target = file.resolve()  # a link to it stays one
+    with NamedTemporaryFile(
+        dir=target.parent, prefix=f".{target.name}.", delete=False
+    ) as rewritten:
         try:
             _lock(file, rewritten)
             handle.seek(0)
@@ -127,8 +130,8 @@ def _answers_alone(file: Path, handle: IO[bytes]) -> Iterator[IO[bytes]]:
                 if record is not None and "answer" in record:
                     rewritten.write(text)
             rewritten.flush()
-            shutil.copymode(file, rewritten.name)
-            Path(rewritten.name).replace(file)
+            shutil.copymode(target, rewritten.name)
+            Path(rewritten.name).replace(target)
         except BaseException:
             Path(rewritten.name).unlink(missing_ok=True)
             raise

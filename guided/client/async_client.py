@@ -13,7 +13,13 @@ from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import CHANNEL_OPTIONS, DEFAULT_TERMS, ClientBase, checked_address
+from guided.client.channel import (
+    CHANNEL_OPTIONS,
+    DEFAULT_TERMS,
+    STATE_RETRIES,
+    ClientBase,
+    checked_address,
+)
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.incoming import AsyncStream
 from guided.client.options import Options, Schema
@@ -128,6 +134,7 @@ class AsyncClient(ClientBase):
         running: dict[int, asyncio.Task[Ending]] = {}
         try:
             while True:
+                self._check_open()
                 for asked in window.due():
                     running[asked.index] = self._begin(asked, ended)
                 if not window.is_open:
@@ -138,6 +145,7 @@ class AsyncClient(ClientBase):
                 except TimeoutError:
                     continue
                 del running[asked.index]
+                self._check_open()  # else it would look as if the caller had cancelled it
                 if (completed := window.settle(asked, call.result())) is not None:
                     yield completed
         finally:
@@ -149,7 +157,6 @@ class AsyncClient(ClientBase):
         self, asked: Asked[T], ended: asyncio.Queue[tuple[Asked[T], asyncio.Task[Ending]]]
     ) -> asyncio.Task[Ending]:
         """Send one request of a batch; the call is put into the queue once it has ended."""
-        self._check_open()
 
         async def call() -> Ending:
             try:
@@ -180,14 +187,14 @@ class AsyncClient(ClientBase):
     async def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""
         request = model_pb2.GetModelRequest()
-        attempts = self._attempts(timeout)
+        attempts = self._attempts(timeout, most_retries=STATE_RETRIES)
         response = await self._answered(self._model_service.GetModel, request, attempts)
         return decode_model(response.model)
 
     async def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
         request = model_pb2.GetStatsRequest()
-        attempts = self._attempts(timeout)
+        attempts = self._attempts(timeout, most_retries=STATE_RETRIES)
         response = await self._answered(self._model_service.GetStats, request, attempts)
         return decode_stats(response.stats)
 

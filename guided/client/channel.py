@@ -17,6 +17,7 @@ from guided.errors import RequestError, ServiceError, ServiceUnavailableError
 __all__ = [
     "CHANNEL_OPTIONS",
     "DEFAULT_TERMS",
+    "STATE_RETRIES",
     "ClientBase",
     "checked_address",
     "wait_until_serving",
@@ -37,6 +38,9 @@ CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
 DEFAULT_TERMS = Terms(timeout=600.0, retries=math.inf, concurrency=128)
 """Twice as many requests of a batch as a server runs at once by default, so that it always has one
 to begin."""
+
+STATE_RETRIES = 2
+"""Of a call that asks what a server is doing now: that it is starting is an answer to that."""
 
 _PAUSE_SECONDS = 0.1
 """Between two looks at a server that is not ready."""
@@ -85,9 +89,15 @@ class ClientBase:
         other._terms = self._terms.changed(timeout, retries, concurrency)
         return other
 
-    def _attempts(self, timeout: float | None, request_id: str | None = None) -> Attempts:
+    def _attempts(
+        self,
+        timeout: float | None,
+        request_id: str | None = None,
+        most_retries: float = math.inf,
+    ) -> Attempts:
         self._check_open()
-        return Attempts(self._terms.changed(timeout), self._link, request_id)
+        terms = self._terms.changed(timeout, min(self._terms.retries, most_retries))
+        return Attempts(terms, self._link, request_id)
 
     def _check_open(self) -> None:
         if self._link.is_closed:

@@ -14,7 +14,13 @@ from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import CHANNEL_OPTIONS, DEFAULT_TERMS, ClientBase, checked_address
+from guided.client.channel import (
+    CHANNEL_OPTIONS,
+    DEFAULT_TERMS,
+    STATE_RETRIES,
+    ClientBase,
+    checked_address,
+)
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.incoming import Stream
 from guided.client.options import Options, Schema
@@ -132,6 +138,7 @@ class Client(ClientBase):
         running: dict[int, Any] = {}
         try:
             while True:
+                self._check_open()
                 for asked in window.due():
                     running[asked.index] = self._begin(asked, ended)
                 if not window.is_open:
@@ -141,6 +148,7 @@ class Client(ClientBase):
                 except Empty:
                     continue
                 del running[asked.index]
+                self._check_open()
                 # A call that failed is its own error.
                 ending = call.result() if call.code() is grpc.StatusCode.OK else call
                 if (completed := window.settle(asked, ending)) is not None:
@@ -151,7 +159,6 @@ class Client(ClientBase):
 
     def _begin(self, asked: Asked[T], ended: SimpleQueue[tuple[Asked[T], Any]]) -> Any:
         """Send one request of a batch; the call is put into the queue once it has ended."""
-        self._check_open()
         call = self._service.Generate.future(asked.message, timeout=asked.attempts.seconds_left)
         call.add_done_callback(lambda call: ended.put((asked, call)))
         return call
@@ -171,14 +178,14 @@ class Client(ClientBase):
     def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""
         request = model_pb2.GetModelRequest()
-        attempts = self._attempts(timeout)
+        attempts = self._attempts(timeout, most_retries=STATE_RETRIES)
         response = self._answered(self._model_service.GetModel, request, attempts)
         return decode_model(response.model)
 
     def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
         request = model_pb2.GetStatsRequest()
-        attempts = self._attempts(timeout)
+        attempts = self._attempts(timeout, most_retries=STATE_RETRIES)
         response = self._answered(self._model_service.GetStats, request, attempts)
         return decode_stats(response.stats)
 

@@ -100,6 +100,26 @@ def test_what_fails_in_the_iterator_cancels_what_runs(echo: Client) -> None:
     eventually(lambda: echo.stats().running == 0)
 
 
+def test_a_client_that_is_closed_ends_its_batches(echo: Client, echo_server: ServerProcess) -> None:
+    client = Client(echo_server.address)
+    completed = client.as_completed([raw("a"), raw("wait")])
+    next(completed)
+    client.close()
+    with pytest.raises(RequestError, match="the client is closed; make another"):
+        next(completed)
+
+    async def talk() -> None:
+        client = AsyncClient(echo_server.address)
+        asking = asyncio.create_task(client.batch([raw("wait")]))
+        await asyncio.sleep(0.3)
+        await client.close()
+        with pytest.raises(RequestError, match="the client is closed; make another"):
+            await asking
+
+    asyncio.run(talk())
+    eventually(lambda: echo.stats().running == 0)
+
+
 def test_a_deadline_is_the_outcome_of_the_request_that_missed_it(
     echo: Client, echo_server: ServerProcess
 ) -> None:

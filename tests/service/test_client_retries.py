@@ -152,8 +152,13 @@ def test_calls_wait_for_a_server_that_restarts(tmp_path: Path) -> None:
     port = {"port": str(free_port())}
     with serving(ECHO_SERVER, tmp_path / "log", port) as server, Client(server.address) as client:
         assert client.generate("before", max_tokens=1).text == "before"
+        begun = client.stream(RawPrompt("wait"), timeout=60)
+        assert next(begun)
         server.process.kill()
         server.wait(10)
+        # What was read of it cannot be taken back, so it is not begun again.
+        with pytest.raises(ServiceUnavailableError):
+            list(begun)
         with ThreadPoolExecutor(1) as other:
             late = other.submit(lambda: client.generate("after", max_tokens=1).text)
             time.sleep(0.5)

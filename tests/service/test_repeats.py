@@ -17,6 +17,7 @@ from guided.errors import GuidedError, RequestError
 from guided.spec import FinishReason
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided_service.admission import OverloadedError
 from guided_service.repeats import Digest, Key, Repeats
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import cancelled_requests, eventually
@@ -77,12 +78,26 @@ def test_an_answer_that_nobody_waits_for_is_given_up_and_joined_by_none() -> Non
         await asyncio.sleep(0)
         for caller in callers:
             caller.cancel()
-        await asyncio.gather(*callers, return_exceptions=True)
+        # It comes in the moment in which they go.
         late = asyncio.create_task(repeats.answer(KEY, ONE, maker.make))
+        await asyncio.gather(*callers, return_exceptions=True)
         await asyncio.sleep(0)
         maker.let.set()
         assert (await late).text == "2"
         assert maker.given_up == 1
+
+    using(talk)
+
+
+def test_not_many_wait_for_one_answer() -> None:
+    async def talk(maker: Maker) -> None:
+        repeats = Repeats()
+        callers = [asyncio.create_task(repeats.answer(KEY, ONE, maker.make)) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(OverloadedError, match="3 calls wait for the answer to this request"):
+            await repeats.answer(KEY, ONE, maker.make)
+        maker.let.set()
+        assert [one.text for one in await asyncio.gather(*callers)] == ["1", "1", "1"]
 
     using(talk)
 
