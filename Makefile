@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long test-formats fuzz check format proto native interpreted clean
+.PHONY: demo demo-grammars test test-long test-formats test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -45,12 +45,36 @@ fuzz: $(NATIVE)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.kit.fuzzers $(SUBJECTS) --seconds $(SECONDS) \
 		$(if $(SEED),--seed $(SEED)) --workers $(WORKERS)
 
+# A server of a tiny model under 520 callers of every kind, its engine killed each minute; a table at
+# the end, and status 1 where an answer was wrong, crossed or lost, or something stayed behind.
+soak: $(NATIVE)
+	$(BIN)/python -m tests.kit.soak --seconds $(SECONDS)
+
+# 100,000 mutated messages and 10,000 hostile constraints against such a server.
+fuzz-service: $(NATIVE)
+	$(BIN)/python -m tests.kit.fuzz_service
+
+# requirements.lock anew, with the hashes of the wheels for this platform from the index in use.
+lock: $(STAMP)
+	$(BIN)/python .ci/write_lock.py
+
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy proto/generate.py
+	$(BIN)/mypy .ci/write_lock.py
 	$(BIN)/lint-imports
+	$(MAKE) --no-print-directory test-proto
+
+# The rules of the API's definition, and that it breaks nothing that was released of it.
+test-proto: $(STAMP)
+	$(BIN)/buf lint proto
+	$(BIN)/buf breaking proto --against tests/service/released_api.binpb
+
+# After a release: what later versions must not break.
+release-proto: $(STAMP)
+	$(BIN)/buf build proto --exclude-source-info -o tests/service/released_api.binpb
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -103,12 +103,23 @@ def serving(settings: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], s
 
 
 def mebibytes(server: int, field: str) -> float:
-    """Memory of the server and its engine, added up; ``field`` is VmRSS, or VmHWM for the most."""
-    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-    return sum(_field_of(process, field) for process in (str(server), *children)) / 1024
+    """Memory of the server and its engine, added up; ``field`` is VmRSS, or VmHWM for the most.
+
+    A standby is left out: most of its memory is the engine's.
+    """
+    processes = processes_of(server)
+    return sum(_field_of(process, field) for process in (processes[0], processes[-1])) / 1024
 
 
-def _field_of(process: str, field: str) -> int:
+def processes_of(server: int) -> list[int]:
+    """The server, its standby where it has one, and its engine where there is one."""
+    processes = [server]
+    while children := Path(f"/proc/{processes[-1]}/task/{processes[-1]}/children").read_text():
+        processes.append(int(children.split()[0]))
+    return processes
+
+
+def _field_of(process: int, field: str) -> int:
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1])

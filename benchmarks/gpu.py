@@ -111,7 +111,7 @@ def decode(
         runner=runner,  # type: ignore[arg-type]
         vocabulary=vocabulary,
         context_window=8192,
-        render=lambda prompt, _: tuple(prompts[int(str(prompt))]),
+        render=lambda prompt, *_: tuple(prompts[int(str(prompt))]),
         start=ConstraintCompiler(vocabulary).start,
         max_batch=options.requests,
         cache_tokens=options.requests * tokens,

@@ -97,7 +97,7 @@ def _sql_select(rng: random.Random, size: int) -> str:
             expression(depth) + rng.choice(["", f" AS {_word(rng)}"])
             for _ in range(rng.randint(1, 4))
         )
-        text = f"SELECT {columns} FROM {_word(rng)} AS {_word(rng)}"
+        text = f"SELECT {columns} FROM {_word(rng)} AS {_word(rng)}"  # noqa: S608 - it is a text to be read
         for _ in range(rng.randint(0, 2)):
             text += f" INNER JOIN {_word(rng)} ON {condition(0)}"
         text += f" WHERE {condition(depth)}"

@@ -6,6 +6,7 @@ GuidedError
 │   │   ├── InvalidConstraintError     the text of the constraint is wrong
 │   │   ├── UnsupportedFeatureError    the text is right, but this version cannot enforce it
 │   │   └── UnsatisfiableError         no text satisfies the constraint
+│   ├── UnknownConstraintError   a stored constraint that the server does not have
 │   └── LimitExceededError       a bound on size, states or budget would be passed
 ├── TokenRejectedError           a token that the constraint does not allow here
 ├── OutOfMemoryError             no room left in the key/value cache
@@ -15,6 +16,7 @@ GuidedError
 ├── MissingExtraError            a part of guided that is not installed; also an ImportError
 └── ServiceError                 the service did not answer
     ├── ServiceUnavailableError        no connection, or a server that is starting or draining
+    ├── UnauthenticatedError           a server that takes tokens was shown none that it knows
     ├── DeadlineExceededError          the time allowed for the call ran out
     ├── RequestCancelledError          the call was cancelled by its caller
     └── InternalServiceError           a fault of the service itself; carries an incident id
@@ -50,6 +52,8 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailableError",
     "TokenRejectedError",
+    "UnauthenticatedError",
+    "UnknownConstraintError",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
     "incident_of",
@@ -72,7 +76,7 @@ class GuidedError(Exception):
         self.hint = hint
         """What to do about it, where that is known."""
         self.request_id: str | None = None
-        """Of the request that met it, as in the server's log; set by the client."""
+        """Under which a server's log has the request that met it; ``None`` where there was none."""
 
 
 class RequestError(GuidedError):
@@ -128,6 +132,12 @@ class UnsatisfiableError(ConstraintError):
     """No text satisfies the constraint."""
 
     code = "UNSATISFIABLE"
+
+
+class UnknownConstraintError(RequestError):
+    """The server does not have the stored constraint that a request names; compile it again."""
+
+    code = "UNKNOWN_CONSTRAINT"
 
 
 class LimitExceededError(RequestError):
@@ -227,6 +237,12 @@ class ServiceUnavailableError(ServiceError):
     """No connection, or a server that is starting, restarting or draining; try again."""
 
     code = "UNAVAILABLE"
+
+
+class UnauthenticatedError(ServiceError):
+    """The server takes tokens, and the call showed none, or one that it does not know."""
+
+    code = "UNAUTHENTICATED"
 
 
 class DeadlineExceededError(ServiceError):

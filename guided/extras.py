@@ -36,6 +36,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "bench": ("matplotlib",),
     "tune": ("datasets", "trl"),
+    "telemetry": ("opentelemetry",),
 }
 """What each extra brings of its own, by the names that are imported."""
 

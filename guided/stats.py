@@ -148,6 +148,10 @@ class EngineStats:
     """Requests that ended with an error before they were taken."""
     preempted: int = 0
     """How often a request gave its room up to others, and started over from its tokens."""
+    in_flight: int = 0
+    """Requests that hold a place of the server, now; 0 of an engine without a server."""
+    queued: int = 0
+    """Requests that wait for a place of the server, now; 0 of an engine without a server."""
 
     @property
     def ended(self) -> int:
@@ -199,4 +203,6 @@ class EngineStats:
             cancelled=self.cancelled - earlier.cancelled,
             refused=self.refused - earlier.refused,
             preempted=self.preempted - earlier.preempted,
+            in_flight=self.in_flight,
+            queued=self.queued,
         )

@@ -28,6 +28,7 @@ from guided.spec import (
     Lark,
     Message,
     Regex,
+    Stored,
     Structure,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
@@ -35,7 +36,7 @@ from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided.wire import encodable, number_of, read, refuse_unknown_fields, seconds_of, write
 
-__all__ = ["decode_request", "encode_request"]
+__all__ = ["decode_constraint", "decode_request", "encode_constraint", "encode_request"]
 
 
 def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
@@ -48,10 +49,15 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         for turn in request.prompt:
             write(turn, message.messages.messages.add(), "messages")
     if request.constraint is not None:
-        with encodable("constraint"):
-            message.constraint.CopyFrom(_encode_constraint(request.constraint))
+        message.constraint.CopyFrom(encode_constraint(request.constraint))
     write(request, message, without=("constraint",))
     return message
+
+
+def encode_constraint(constraint: Structure) -> pb.Constraint:
+    """The message of one constraint."""
+    with encodable("constraint"):
+        return _encode_constraint(constraint)
 
 
 def _encode_constraint(constraint: Structure) -> pb.Constraint:
@@ -87,6 +93,8 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
             return pb.Constraint(until=pb.Until(ends=ends))
         case Tagged():
             return pb.Constraint(tagged=_encode_tagged(constraint))
+        case Stored(constraint_id):
+            return pb.Constraint(constraint_id=constraint_id)
     raise AssertionError(f"{constraint!r} has no message")
 
 
@@ -151,13 +159,22 @@ def _decode_prompt(message: pb.GenerateRequest) -> str | tuple[Message, ...]:
 
 
 def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
-    return _decode_structure(message.constraint, ()) if message.HasField("constraint") else None
+    return decode_constraint(message.constraint) if message.HasField("constraint") else None
+
+
+def decode_constraint(message: pb.Constraint) -> Structure:
+    """The constraint that a message stands for; raises ``RequestError`` where it is wrong."""
+    return _decode_structure(message, ())
 
 
 def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structure:
     """A constraint; errors name its ``place`` in the whole one."""
     inner = [_decode_structure(part, (*place, what)) for what, part in _parts_of(message)]
     with naming(place):
+        if place and message.WhichOneof("kind") == "constraint_id":
+            raise InvalidConstraintError(
+                "a stored constraint stands for a whole one", hint="send what it stands for"
+            )
         return _made(message, inner)
 
 
@@ -208,6 +225,8 @@ def _made(message: pb.Constraint, inner: list[Structure]) -> Structure:
             return read(message.regex, Regex, "regex")
         case "text":
             return Text(message.text)
+        case "constraint_id":
+            return Stored(message.constraint_id)
         case "sequence":
             return Sequence(inner)
         case "any_of":

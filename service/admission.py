@@ -5,51 +5,82 @@
     request ──▶ place free? ──yes──▶ in flight
                   │ no
                   ▼
-                queue, by queue key (arrival and priority), each at its own deadline
-                  │ full
+                queue: of each client by queue key (arrival and priority), clients by fair shares,
+                  │ full                                          each at its own deadline
                   ▼
-                OverloadedError
+                the longest queue of a client gives way, or else OverloadedError
+
+No client takes more than a part of the places, so that another's first request finds one at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
 from guided.errors import DeadlineExceededError, ServiceUnavailableError
+from guided_service.fair_shares import FairShares, Share, Waiter
 
-__all__ = ["Admission", "OverloadedError"]
+__all__ = ["Admission", "Client", "OverloadedError", "Place"]
 
 
 class OverloadedError(ServiceUnavailableError):
     """The server has as many requests in flight and waiting as it takes."""
 
+    def __init__(
+        self, message: str, *, hint: str | None = None, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_seconds = retry_after_seconds
+        """When to come again; ``None`` leaves that to the server's settings."""
 
-@dataclass(order=True, slots=True)
-class _Waiter:
-    queue_key: float
-    number: int
-    """Of equal keys, who came first."""
-    turn: asyncio.Future[None] = field(compare=False)
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Whose request it is."""
+
+    name: str = ""
+    weight: float = 1.0
+    """Its share beside the 1 of others."""
+
+
+ANYBODY = Client()
+
+
+@dataclass(slots=True)
+class Place:
+    """A place that a request holds."""
+
+    cost: float
+    """What the request counts for in its client's share, in tokens; to be corrected by its end."""
+    ahead: int
+    """Places that its client held already."""
 
 
 class Admission:
     """Places for requests in flight, and a queue for those that find none."""
 
-    def __init__(self, places: int, queued: int = 0, queued_bytes: int = 2**30) -> None:
-        """``queued`` requests may wait for a place, whose messages have ``queued_bytes`` in all."""
+    def __init__(
+        self,
+        places: int,
+        queued: int = 0,
+        queued_bytes: int = 2**30,
+        places_of_one: int | None = None,
+    ) -> None:
+        """``queued`` requests may wait for a place, whose messages have ``queued_bytes`` in all.
+
+        No client holds more than ``places_of_one``.
+        """
         self._places = places
+        self._places_of_one = places if places_of_one is None else places_of_one
         self._queued = queued
         self._queued_bytes = queued_bytes
         self._taken = 0
-        self._heap: list[_Waiter] = []
+        self._shares = FairShares()
         self._numbers = count()
-        self._num_waiting = 0
-        self._waiting_bytes = 0
         self._is_closed = False
         self._empty = asyncio.Event()
         self._empty.set()
@@ -62,42 +93,44 @@ class Admission:
     @property
     def waiting(self) -> int:
         """Requests in the queue."""
-        return self._num_waiting
+        return self._shares.num_waiting
 
-    def check_room(self, requests: int, nbytes: int) -> None:
+    def check_room(self, requests: int, nbytes: int, client: Client = ANYBODY) -> None:
         """Raise ``OverloadedError`` unless so many more would find a place or may wait for one."""
         if self._is_closed:
             raise _stopping()
-        queued = self._taken + self._num_waiting + requests - self._places
-        is_long = queued > 0 and self._waiting_bytes + nbytes > self._queued_bytes
-        if queued > self._queued or is_long:
-            raise OverloadedError(
-                f"{self._taken} requests are in flight, {self._num_waiting} wait and {requests} "
-                f"more came, above the limits of {self._places} and {self._queued}, or of "
-                f"{self._queued_bytes} bytes",
-                hint="try again shortly",
-            )
+        if self._must_wait(requests, nbytes, client) is None:
+            self._giving_way(requests, nbytes, client)
 
     @asynccontextmanager
     async def admitted(
-        self, queue_key: float, nbytes: int = 0, *, seconds: float | None = None
-    ) -> AsyncIterator[None]:
+        self,
+        queue_key: float,
+        nbytes: int = 0,
+        *,
+        seconds: float | None = None,
+        client: Client = ANYBODY,
+        cost: float = 1.0,
+    ) -> AsyncIterator[Place]:
         """Hold a place, waiting for it at most so many ``seconds``.
 
         Raises ``OverloadedError`` where the queue is full, and ``DeadlineExceededError``.
         """
         try:
             async with asyncio.timeout(seconds):
-                await self._take(queue_key, nbytes)
+                share = await self._take(queue_key, nbytes, client, cost)
         except TimeoutError as error:
             raise DeadlineExceededError(
                 "the deadline came while the request waited for a place",
                 hint="allow more time, or send less at once",
             ) from error
+        place = Place(cost, ahead=share.running - 1)
         try:
-            yield
+            yield place
         finally:
+            share.settle(place.cost)
             self._release()
+            self._shares.forget(client.name)
 
     async def wait_until_empty(self) -> None:
         """Wait until no request is in flight."""
@@ -106,43 +139,102 @@ class Admission:
     def close(self) -> None:
         """Let nobody in any more: who waits is told to come again."""
         self._is_closed = True
-        for waiter in self._heap:
-            if not waiter.turn.done():
-                waiter.turn.set_exception(_stopping())
-        self._heap.clear()
+        for share in self._shares:
+            for waiter in [*share.waiters()]:
+                self._send_away(share, waiter, _stopping())
 
-    async def _take(self, queue_key: float, nbytes: int) -> None:
-        self.check_room(1, nbytes)
-        if not self._num_waiting and self._taken < self._places:
-            self._taken += 1
-            self._empty.clear()
-            return
+    async def _take(self, queue_key: float, nbytes: int, client: Client, cost: float) -> Share:
+        """The client's share, once a place is its own."""
+        self.check_room(1, nbytes, client)
+        while (must_wait := self._must_wait(1, nbytes, client)) is None:
+            longest = self._giving_way(1, nbytes, client)
+            self._send_away(longest, longest.last(), _crowding())
+        share = self._shares.of(client.name, client.weight, cost)
+        if not must_wait:
+            self._enter(share)
+            return share
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._heap, _Waiter(queue_key, next(self._numbers), turn))
-        self._num_waiting += 1
-        self._waiting_bytes += nbytes
+        waiter = Waiter(queue_key, next(self._numbers), nbytes, turn)
+        self._shares.join(share, waiter)
         try:
             await turn
         except asyncio.CancelledError:
             # Its deadline passed or its caller left, perhaps in the moment when it had its turn.
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
+            if turn.cancelled():
+                self._shares.leave(share, waiter)
+            elif turn.exception() is None:
+                share.running -= 1
                 self._release()
             raise
         finally:
-            self._num_waiting -= 1
-            self._waiting_bytes -= nbytes
+            self._shares.forget(client.name)
+        return share
+
+    def _enter(self, share: Share) -> None:
+        self._taken += 1
+        share.running += 1
+        self._empty.clear()
 
     def _release(self) -> None:
-        """Take a place back, and let in who is first."""
+        """Take a place back, and let in whose turn it is."""
         self._taken -= 1
-        while self._heap and self._taken < self._places:
-            turn = heapq.heappop(self._heap).turn
-            if not turn.done():  # else its caller has left
-                # Taken here and not when the waiter wakes up, or another could come between.
-                self._taken += 1
-                turn.set_result(None)
+        while self._taken < self._places:
+            following = self._shares.next(self._places_of_one)
+            if following is None:
+                break
+            share, waiter = following
+            # Entered here and not when the waiter wakes up, or another could come between.
+            self._enter(share)
+            waiter.turn.set_result(None)
+            self._shares.leave(share, waiter)
         if not self._taken:
             self._empty.set()
+
+    def _send_away(self, share: Share, waiter: Waiter, error: ServiceUnavailableError) -> None:
+        waiter.turn.set_exception(error)
+        self._shares.leave(share, waiter)
+
+    # Room in the queue
+
+    def _must_wait(self, requests: int, nbytes: int, client: Client) -> int | None:
+        """How many of so many more would wait, or ``None`` where the queue cannot hold them."""
+        shares, share = self._shares, self._shares.find(client.name)
+        running = 0 if share is None else share.running
+        free = min(self._places - self._taken, self._places_of_one - running)
+        # Where there is a place that it might have, none of its requests waits.
+        waiting = max(0, requests - free)
+        is_long = waiting and shares.waiting_bytes + nbytes > self._queued_bytes
+        return None if is_long or shares.num_waiting + waiting > self._queued else waiting
+
+    def _giving_way(self, requests: int, nbytes: int, client: Client) -> Share:
+        """The client with the longest queue; raises unless this one's would stay shorter."""
+        share = self._shares.find(client.name)
+        mine, my_bytes = (0, 0) if share is None else (share.num_waiting, share.waiting_bytes)
+        length = self._length(mine + requests, my_bytes + nbytes, client.weight)
+        longest = max(self._shares, key=self._length_of, default=None)
+        if longest is None or self._length_of(longest) <= length:
+            raise OverloadedError(
+                f"{self._taken} requests are in flight, {self.waiting} wait and {requests} "
+                f"more came, above the limits of {self._places} and {self._queued}, or of "
+                f"{self._queued_bytes} bytes",
+                hint="try again shortly",
+            )
+        return longest
+
+    def _length_of(self, share: Share) -> float:
+        return self._length(share.num_waiting, share.waiting_bytes, share.weight)
+
+    def _length(self, requests: int, nbytes: int, weight: float) -> float:
+        """Which part of the queue they take, for each unit of weight."""
+        parts = requests / max(1, self._queued), nbytes / max(1, self._queued_bytes)
+        return max(parts) / weight
+
+
+def _crowding() -> OverloadedError:
+    return OverloadedError(
+        "the queue is full, and most requests in it are of this client",
+        hint="send less at once, or try again shortly",
+    )
 
 
 def _stopping() -> ServiceUnavailableError:

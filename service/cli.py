@@ -46,6 +46,7 @@ def _setting_flags() -> Iterator[Parameter]:
     "guided serve --config server.toml --port 50052",
     "guided serve --model Qwen/Qwen3-4B --draft-model Qwen/Qwen3-0.6B",
     "GUIDED_MODEL=model.gguf guided serve --metrics-port 9464",
+    "guided serve --host :: --tls-cert server.pem --tls-key server.key --tokens tokens.toml",
 )
 @with_flags(*_setting_flags())
 def serve(

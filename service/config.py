@@ -37,8 +37,10 @@ class Several(NamedTuple):
 
 _MEMORY = Group("Memory")
 _NETWORK = Group("Network")
+_ACCESS = Group("Access")
 _LIMITS = Group("Limits")
 _TIMES = Group("Times, in seconds")
+_LOG = Group("Log")
 
 
 class ServerConfig(BaseSettings):
@@ -77,12 +79,34 @@ class ServerConfig(BaseSettings):
     """Format of keys and values: int8; else as they are computed."""
     reuse_prefixes: Annotated[bool, _MEMORY] = True
     """Keep what was computed of prompts for requests that begin alike. On by default."""
+    standby: Annotated[bool, _MEMORY] = True
+    """Keep a process that has loaded the model, of which a lost engine is made again at once. On by
+    default; the weights are in memory once."""
     host: Annotated[str, _NETWORK] = "127.0.0.1"
-    """Address to listen on; 127.0.0.1. Traffic is not encrypted."""
+    """Address to listen on; 127.0.0.1. Any but this machine's own take a certificate."""
     port: Annotated[int, _NETWORK] = Field(default=50051, ge=0, le=65535)
     """Port to listen on; 50051. 0 takes a free one."""
     metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
-    """Port for Prometheus metrics, on the same address; else none. 0 takes a free one."""
+    """Port for Prometheus metrics; else none. 0 takes a free one."""
+    metrics_host: Annotated[str, _NETWORK] = "127.0.0.1"
+    """Address to serve metrics on; 127.0.0.1. They are not encrypted."""
+    reflection: Annotated[bool | None, _NETWORK] = None
+    """Tell anybody which methods there are; else on this machine's own addresses only."""
+    tls_cert: Annotated[Path | None, _ACCESS] = None
+    """PEM file of the server's certificate chain, which encrypts traffic; read again when it
+    changes."""
+    tls_key: Annotated[Path | None, _ACCESS] = None
+    """PEM file of its private key."""
+    tls_client_ca: Annotated[Path | None, _ACCESS] = None
+    """PEM file of who signs certificates of clients, which then have to show one."""
+    tokens: Annotated[Path | None, _ACCESS] = None
+    """TOML file of the tokens that callers have to show, and their quotas; read again when it
+    changes. Made with 'guided tokens new'."""
+    insecure: Annotated[bool, _ACCESS] = False
+    """Listen beyond this machine without encryption, where something else protects traffic."""
+    top_priority: Annotated[int, _ACCESS] = Field(default=-3, ge=-100, le=100)
+    """Smallest number, which is served first, that counts as a priority; -3, half a minute ahead.
+    Tokens may have another."""
     max_connections: Annotated[int, _LIMITS] = Field(default=2000, ge=1)
     """Connections at once; 2000, or half of the descriptors that the system allows. More are closed
     at once."""
@@ -92,14 +116,27 @@ class ServerConfig(BaseSettings):
     """Requests that may wait for a place; 4096. More are told to come again."""
     max_queued_bytes: Annotated[ByteSize, _LIMITS] = Field(default=ByteSize(2**28), ge=0)
     """Size of their messages together, e.g. 1GiB; 256 MiB."""
+    max_requests_of_one: Annotated[int | None, _LIMITS] = Field(default=None, ge=1)
+    """Those of them that one caller may have at once, so that others find a place; else half."""
+    max_streams_per_connection: Annotated[int, _LIMITS] = Field(default=256, ge=1)
+    """Calls at once over one connection; 256. More wait at their sender."""
+    max_health_watchers: Annotated[int, _LIMITS] = Field(default=1000, ge=0)
+    """Calls that watch the health at once; 1000."""
     max_batch_size: Annotated[int, _LIMITS] = Field(default=64, ge=1)
     """Requests in one batch; 64."""
     max_message_bytes: Annotated[int, _LIMITS] = Field(default=4 * 2**20, ge=1024)
     """Size of one call's message in bytes; 4 MiB."""
+    max_message_fields: Annotated[int, _LIMITS] = Field(default=50_000, ge=1000)
+    """Fields of one call's message, each part of a list counted; 50,000."""
+    max_stored_constraints: Annotated[int, _LIMITS] = Field(default=1024, ge=1)
+    """Constraints that are kept for requests to name; 1024. Those that are not used go first."""
+    max_stored_bytes: Annotated[ByteSize, _LIMITS] = Field(default=ByteSize(2**26), ge=1)
+    """Size of their messages together, e.g. 1GiB; 64 MiB."""
     retry_after_seconds: Annotated[float, _TIMES] = Field(default=0.5, gt=0)
     """What callers who are turned away are asked to wait; 0.5."""
     stall_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
-    """How long the reader of a stream or a batch may take nothing before it is cut off; 60."""
+    """How long the reader of a stream or a batch may take nothing, and the sender of a call may
+    take for its message, before they are cut off; 60."""
     silence_seconds: Annotated[float, _TIMES] = Field(default=15.0, ge=1.5)
     """How long the engine may say nothing before the server is not serving any more; 15."""
     hang_seconds: Annotated[float, _TIMES] = Field(default=60.0, ge=3)
@@ -108,12 +145,23 @@ class ServerConfig(BaseSettings):
     """How long one step of the engine may take before it is killed and started again; 900."""
     idle_seconds: Annotated[float, _TIMES] = Field(default=900.0, gt=0)
     """How long a connection may stay open without a call; 900."""
+    connection_age_seconds: Annotated[float, _TIMES] = Field(default=3600.0, gt=0)
+    """Age at which a connection takes no more calls, so that clients make another; 3600. What it
+    runs has as long again."""
+    lame_duck_seconds: Annotated[float, _TIMES] = Field(default=0.5, ge=0)
+    """How long after SIGTERM requests are still taken while health says NOT_SERVING; 0.5."""
     drain_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
-    """What running requests have to finish after SIGTERM; 30."""
+    """What running requests have to finish after that; 30."""
     restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=0.5, ge=0)
     """Wait before a lost engine is started again; 0.5, doubled by each failure."""
     max_restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
     """Longest such wait; 30."""
+    log_format: Annotated[Literal["auto", "json", "console"], _LOG] = "auto"
+    """Lines of JSON, or lines to read; auto, which is console in a terminal and json elsewhere."""
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _LOG] = "info"
+    """The least level that is logged; info."""
+    log_requests: Annotated[bool, _LOG] = True
+    """Log a line of level info for each request that has ended. On by default."""
 
     @field_validator("heads", "drafters", "draft_models", "draft_widths", mode="before")
     @classmethod
@@ -136,6 +184,25 @@ class ServerConfig(BaseSettings):
                 f"hang_seconds {self.hang_seconds:g} is below silence_seconds "
                 f"{self.silence_seconds:g}"
             )
+        return self
+
+    @property
+    def most_of_one(self) -> int:
+        """Requests in flight that one caller may have."""
+        if self.max_requests_of_one is not None:
+            return self.max_requests_of_one
+        # Where nobody may wait, half of the places would only stay empty.
+        all_places = self.max_requests_in_flight
+        return max(1, all_places // 2) if self.max_requests_queued else all_places
+
+    @model_validator(mode="after")
+    def _certificate_is_whole(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key only go together")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ValueError("tls_client_ca needs tls_cert and tls_key")
+        if self.insecure and self.tls_cert is not None:
+            raise ValueError("insecure and tls_cert contradict each other")
         return self
 
     @model_validator(mode="after")

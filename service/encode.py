@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from guided.spec import CandidateResult, GenerationResult, TokenLogprobs
+from guided.spec import CandidateResult, GenerationResult, SchemaReport, TokenLogprobs
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
 from guided.wire import duration_of, number_of, write
+from guided.wire_grammar import encode_report
 
 __all__ = ["encode_event", "encode_model", "encode_result", "encode_stats"]
 
 
-def encode_event(event: str | GenerationResult) -> pb.GenerateStreamResponse:
+def encode_event(
+    event: str | GenerationResult, report: SchemaReport | None = None
+) -> pb.GenerateStreamResponse:
     """The message of some text, or of the answer that ends a stream."""
     if isinstance(event, str):
         return pb.GenerateStreamResponse(delta=event)
-    return pb.GenerateStreamResponse(answer=encode_result(event))
+    return pb.GenerateStreamResponse(answer=encode_result(event, report))
 
 
-def encode_result(result: GenerationResult) -> pb.GenerateResponse:
-    """The message of one answer."""
+def encode_result(
+    result: GenerationResult, report: SchemaReport | None = None
+) -> pb.GenerateResponse:
+    """The message of one answer, with the report where it was asked for."""
     message = pb.GenerateResponse(
         duration=duration_of(result.seconds),
         logprobs=map(_encode_logprobs, result.logprobs),
         candidates=map(_encode_candidate, result.candidates),
+        report=None if report is None else encode_report(report),
     )
     write(result, message, without=("timing", "logprobs", "candidates"))
     for each in fields(result.timing):

@@ -5,29 +5,32 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
-import msgspec
 import zmq
 import zmq.asyncio
 
 from guided.error_record import rebuild_error
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
 from guided.stats import EngineStats
+from guided_service.launcher import EngineProcess, Launcher
 from guided_service.messages import (
     Answered,
     Cancel,
+    Checked,
     EngineSettings,
     Failed,
     FromEngine,
     Grown,
+    Inspect,
+    LogChoice,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -35,16 +38,27 @@ from guided_service.messages import (
     Report,
     Stop,
     Submit,
+    TextRead,
     ToEngine,
     read_from_engine,
     read_pulse,
     write,
 )
+from guided_service.request_ids import engine_id_of
+from guided_service.request_record import current_request_id
 
 __all__ = ["CutOffError", "EngineConnection", "Outbox", "Patience"]
 
+_MANY_PARTS = 200
+"""Messages and constraints that a request is made of; to write so many takes a few milliseconds."""
+
 _LAST_WORDS_SECONDS = 0.1
 """How long messages of an ended process may take through the socket."""
+
+
+def _new_id() -> str:
+    """The id of a request in the engine, with the name of its record in it, if it has one."""
+    return engine_id_of(current_request_id() or uuid4().hex)
 
 
 class CutOffError(ServiceUnavailableError):
@@ -99,7 +113,7 @@ class EngineConnection:
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: EngineProcess,
         context: zmq.asyncio.Context,
         socket: zmq.asyncio.Socket,
         pulses: zmq.asyncio.Socket,
@@ -110,21 +124,23 @@ class EngineConnection:
         self._socket = socket
         self._pulses = pulses
         self._folder = folder
-        self._waiting: dict[str, asyncio.Future[GenerationResult]] = {}
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        """Results of requests, and findings of inspections."""
         self.stats: EngineStats | None = None
         """What the engine said last about what it has done; ``None`` until it is ready."""
         self._outboxes: dict[str, Outbox] = {}
 
     @classmethod
-    async def start(cls, command: Sequence[str], choice: ModelChoice) -> Self:
+    async def start(cls, launcher: Launcher, choice: ModelChoice, logs: LogChoice) -> Self:
         """Start the process and a socket for it; it loads the model in its own time."""
         with ExitStack() as opened:
             try:
                 # Private to this user, so nobody else can talk to the engine.
-                folder = TemporaryDirectory(prefix="guided-")
+                # To remove it takes a descriptor; where there is none it is left behind.
+                folder = TemporaryDirectory(prefix="guided-", ignore_cleanup_errors=True)
                 opened.callback(folder.cleanup)
                 endpoint = f"ipc://{Path(folder.name) / 'engine'}"
-                settings = EngineSettings(choice, endpoint, parent=os.getpid())
+                settings = EngineSettings(choice, endpoint, os.getpid(), logs)
                 context = zmq.asyncio.Context()
                 opened.callback(context.destroy, linger=0)
                 socket, pulses = context.socket(zmq.PAIR), context.socket(zmq.PULL)
@@ -133,11 +149,7 @@ class EngineConnection:
                 socket.linger = 0
                 socket.bind(endpoint)
                 pulses.bind(settings.pulse_endpoint)
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    msgspec.json.encode(settings).decode(),
-                    stdin=asyncio.subprocess.DEVNULL,
-                )
+                process = await launcher.launch(settings)
             except (OSError, zmq.ZMQError) as error:
                 raise ServiceUnavailableError(
                     f"the engine process cannot be started: {error}",
@@ -179,6 +191,8 @@ class EngineConnection:
                             self._outboxes[request_id].put(text)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
+                case Checked(request_id, finding) | TextRead(request_id, finding):
+                    self._settle(request_id, finding)
                 case Failed(request_id, error):
                     self._settle(request_id, rebuild_error(error))
                 case Report(stats):
@@ -222,17 +236,27 @@ class EngineConnection:
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
-        with self._submitted(uuid4().hex, request, received, stream=False) as answer:
-            return await answer
+        request_id = _new_id()
+        message = await _written(request_id, request, received, stream=False)
+        with self._sent(request_id, message) as answer:
+            result: GenerationResult = await answer
+        return result
+
+    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+        """Have a constraint worked on; giving up waiting cancels it."""
+        with self._sent(asked.request_id, write(asked)) as future:
+            finding: CheckedConstraint | TextReport = await future
+        return finding
 
     async def stream(
         self, request: GenerationRequest, received: float
     ) -> AsyncGenerator[str | GenerationResult, None]:
         """Have one answer made: its text as it grows, then the answer; closing cancels it."""
-        request_id, outbox = uuid4().hex, Outbox()
+        request_id, outbox = _new_id(), Outbox()
+        message = await _written(request_id, request, received, stream=True)
         self._outboxes[request_id] = outbox
         try:
-            with self._submitted(request_id, request, received, stream=True) as answer:
+            with self._sent(request_id, message) as answer:
                 answer.add_done_callback(lambda _: outbox.close())
                 while text := await outbox.take():
                     yield text
@@ -241,14 +265,15 @@ class EngineConnection:
             del self._outboxes[request_id]
 
     @contextmanager
-    def _submitted(
-        self, request_id: str, request: GenerationRequest, received: float, *, stream: bool
-    ) -> Iterator[asyncio.Future[GenerationResult]]:
-        """The answer of a request, which is cancelled if it is not there at the end."""
-        future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
+    def _sent(self, request_id: str, message: bytes) -> Iterator[asyncio.Future[Any]]:
+        """The answer to a message, which is cancelled if it is not there at the end."""
+        # While a long message was written, the process may have ended.
+        if self._process.returncode is not None:
+            raise ServiceUnavailableError("the engine is gone", hint="try again shortly")
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         try:
-            self._send(Submit.of(request_id, request, received=received, stream=stream))
+            self._send_bytes(message)
             yield future
         finally:
             del self._waiting[request_id]
@@ -296,7 +321,7 @@ class EngineConnection:
             receiving.cancel()
             ended.cancel()
 
-    def _settle(self, request_id: str, outcome: GenerationResult | GuidedError) -> None:
+    def _settle(self, request_id: str, outcome: object) -> None:
         future = self._waiting.get(request_id)
         # An answer and a cancellation may cross on their way.
         if future is None or future.done():
@@ -307,8 +332,11 @@ class EngineConnection:
             future.set_result(outcome)
 
     def _send(self, message: ToEngine) -> None:
+        self._send_bytes(write(message))
+
+    def _send_bytes(self, message: bytes) -> None:
         # Without waiting, the future is settled when it comes.
-        sent = asyncio.ensure_future(self._socket.send(write(message), zmq.DONTWAIT))
+        sent = asyncio.ensure_future(self._socket.send(message, zmq.DONTWAIT))
         error = sent.exception()
         if isinstance(error, zmq.Again):
             raise ServiceUnavailableError(
@@ -321,3 +349,23 @@ class EngineConnection:
         code = self._process.returncode
         assert code is not None, "the process has not ended"
         return f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+
+
+async def _written(
+    request_id: str, request: GenerationRequest, received: float, *, stream: bool
+) -> bytes:
+    """The message that submits a request; one of many parts is written beside the event loop."""
+
+    def submit() -> bytes:
+        return write(Submit.of(request_id, request, received=received, stream=stream))
+
+    return await asyncio.to_thread(submit) if _has_many_parts(request) else submit()
+
+
+def _has_many_parts(request: GenerationRequest) -> bool:
+    count = 0 if isinstance(request.prompt, str) else len(request.prompt)
+    level = [] if request.constraint is None else [request.constraint]
+    while level and count <= _MANY_PARTS:
+        count += len(level)
+        level = [inner for part in level for inner in part.inner()]
+    return count > _MANY_PARTS

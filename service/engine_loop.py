@@ -10,14 +10,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Protocol
+from typing import Any, Protocol
 
 import zmq
+from structlog.contextvars import bound_contextvars
 
 from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
+from guided_service.garbage import Garbage
+from guided_service.inspection import HasWorkbench, Inspections
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -25,6 +29,7 @@ from guided_service.messages import (
     Failed,
     FromEngine,
     Grown,
+    Inspect,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -36,6 +41,8 @@ from guided_service.messages import (
     read_to_engine,
     write,
 )
+from guided_service.prompt_thread import Prepared, PromptThread
+from guided_service.request_ids import name_in
 
 __all__ = [
     "FinishedRequest",
@@ -56,7 +63,15 @@ _REPORT_SECONDS = 1.0
 _PULSE_SECONDS = 1.0
 
 _TAKING_SECONDS = 0.02
-"""How long requests are taken between two steps, one at least: their prompts are tokenized then."""
+"""How long requests are taken between two steps, one at least: short prompts are tokenised then."""
+
+_SWITCH_SECONDS = 0.0005
+"""How long a thread that prepares a prompt may run Python while the engine waits for the
+interpreter, as it does after each part of a model call; a tenth of what is usual."""
+
+_SHORT_BYTES = 2**14
+"""Of a request that is prepared between two steps, in a few milliseconds; Python in another thread
+would slow a model call by more."""
 
 
 class FinishedRequest(Protocol):
@@ -77,7 +92,7 @@ class TextDelta(Protocol):
     def text(self) -> str: ...
 
 
-class RunningEngine(Protocol):
+class RunningEngine(HasWorkbench, Protocol):
     """What the loop needs of an engine."""
 
     @property
@@ -90,9 +105,19 @@ class RunningEngine(Protocol):
     def drafters(self) -> tuple[str, ...]: ...
     @property
     def has_work(self) -> bool: ...
+    @property
+    def prompt_bound(self) -> PromptBound | None: ...
+    def prepare(self, request: GenerationRequest, *, received: float) -> Any: ...
     def submit(
-        self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
+        self,
+        request_id: str,
+        request: GenerationRequest,
+        *,
+        received: float,
+        stream: bool,
+        prompt: Any = None,
     ) -> None: ...
+    def refuse(self) -> None: ...
     def cancel(self, request_id: str) -> None: ...
     def step(self) -> Sequence[FinishedRequest]: ...
     def stats(self) -> EngineStats: ...
@@ -108,6 +133,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
     with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
         socket.set_hwm(0)
         socket.connect(settings.endpoint)
+        sys.setswitchinterval(_SWITCH_SECONDS)
         try:
             engine = load(settings.choice)
         except GuidedError as error:
@@ -116,9 +142,12 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
         model = ModelInfo(
             engine.model_name, engine.context_window, engine.vocabulary_size, engine.drafters
         )
-        with closing(_Heart(context, settings.pulse_endpoint)) as heart:
-            _send(socket, Ready(model))
-            _serve(engine, socket, settings.parent, heart)
+        with (
+            closing(_Heart(context, settings.pulse_endpoint)) as heart,
+            closing(PromptThread(engine.prepare)) as prompts,
+        ):
+            _send(socket, Ready(model, engine.prompt_bound))
+            _serve(engine, socket, settings.parent, heart, prompts)
     return 0
 
 
@@ -154,26 +183,49 @@ class _Heart:
                     continue  # a server that does not listen now may do so later
 
 
-def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int, heart: _Heart) -> None:
+def _serve(
+    engine: RunningEngine,
+    socket: zmq.Socket[bytes],
+    parent: int,
+    heart: _Heart,
+    prompts: PromptThread,
+) -> None:
     next_report = time.monotonic()
-    waiting: dict[str, Submit] = {}
+    garbage = Garbage()
+    waiting: dict[str, Submit | Prepared] = {}
+    inspections = Inspections(engine)
+    poller = zmq.Poller()
+    poller.register(socket, zmq.POLLIN)
+    poller.register(prompts.bell, zmq.POLLIN)
     while not is_orphan(parent):
         heart.turns += 1
         if time.monotonic() >= next_report:
             _send(socket, Report(engine.stats()))
             next_report = time.monotonic() + _REPORT_SECONDS
+        is_idle = not (engine.has_work or waiting or inspections.has_work)
+        garbage.collect(is_idle=is_idle)
+        if is_idle:
+            poller.poll(_POLL_MILLIS)
         # All messages are read before any request is taken: one that was cancelled meanwhile costs
         # nothing, however long its prompt is.
-        for message in _received(socket, wait=not (engine.has_work or waiting)):
+        for message in _received(socket):
             match message:
+                case Submit() if len(message.message) > _SHORT_BYTES:
+                    prompts.add(message)
                 case Submit():
                     waiting[message.request_id] = message
+                case Inspect():
+                    inspections.begin(message)
                 case Cancel(request_id):
-                    if waiting.pop(request_id, None) is None:
+                    inspections.cancel(request_id)
+                    if waiting.pop(request_id, None) is None and not prompts.drop(request_id):
                         engine.cancel(request_id)
                 case Stop():
                     return
+        waiting |= {prepared.asked.request_id: prepared for prepared in prompts.take()}
         _take_waiting(engine, socket, waiting)
+        for found in inspections.run_slice(is_alone=not engine.has_work):
+            _send(socket, found)
         # An error that leaves a step has left the engine in no known state: the process ends
         # with it, and the server starts another.
         if engine.has_work:
@@ -185,35 +237,42 @@ def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int, heart:
 
 
 def _take_waiting(
-    engine: RunningEngine, socket: zmq.Socket[bytes], waiting: dict[str, Submit]
+    engine: RunningEngine, socket: zmq.Socket[bytes], waiting: dict[str, Submit | Prepared]
 ) -> None:
     """Submit what waits, in its order, as long as the answers under way can be kept waiting."""
     began = time.monotonic()
     while waiting and time.monotonic() - began < _TAKING_SECONDS:
-        _submit(engine, socket, waiting.pop(next(iter(waiting))))
+        request_id = next(iter(waiting))
+        try:
+            _submit(engine, waiting.pop(request_id))
+        except GuidedError as error:
+            _send(socket, _message(request_id, error))
+        except Exception as error:
+            # A request that is not admitted has touched no other one, so it fails alone.
+            with bound_contextvars(request_id=name_in(request_id)):
+                incident = incident_of(error)
+            _send(socket, _message(request_id, incident))
 
 
-def _received(socket: zmq.Socket[bytes], *, wait: bool) -> Iterator[ToEngine]:
-    waiting = _POLL_MILLIS if wait else 0
-    while socket.poll(waiting):
+def _received(socket: zmq.Socket[bytes]) -> Iterator[ToEngine]:
+    while socket.poll(0):
         yield read_to_engine(socket.recv())
-        waiting = 0
 
 
-def _submit(
-    engine: RunningEngine,
-    socket: zmq.Socket[bytes],
-    asked: Submit,
-) -> None:
-    try:
+def _submit(engine: RunningEngine, asked: Submit | Prepared) -> None:
+    if isinstance(asked, Submit):
         engine.submit(
             asked.request_id, asked.request(), received=asked.received, stream=asked.stream
         )
-    except GuidedError as error:
-        _send(socket, _message(asked.request_id, error))
-    except Exception as error:
-        # A request that is not admitted has touched no other one, so it fails alone.
-        _send(socket, _message(asked.request_id, incident_of(error)))
+        return
+    if isinstance(asked.outcome, GuidedError):
+        engine.refuse()
+        raise asked.outcome
+    request, prompt = asked.outcome
+    submit = asked.asked
+    engine.submit(
+        submit.request_id, request, received=submit.received, stream=submit.stream, prompt=prompt
+    )
 
 
 def _message(request_id: str, outcome: GenerationResult | GuidedError) -> FromEngine:

@@ -1,27 +1,31 @@
 """Program of the engine process: ``python -m guided_service.engine_process SETTINGS``.
 
+By its settings it is an engine, or a standby that forks engines (``forks``).
+
 The engine has a process of its own because Python threads beside a model call slow it many times
-over; here is one thread, which either steps the engine or waits for messages.
+over; here is one thread, which either steps the engine or waits for messages. Another one makes
+tokens of long prompts, without the interpreter.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from guided.runtime.environment import prepare_environment
 from guided_service.engine_loop import (
-    Loader,
     die_with_parent,
     ignore_terminal_signals,
     is_orphan,
     run_engine,
 )
+from guided_service.forks import SharingLoader, run_standby
 from guided_service.logs import LoggedProgress, configure_logs
-from guided_service.messages import ModelChoice, read_settings
+from guided_service.messages import EngineSettings, ModelChoice, read_settings
 
 if TYPE_CHECKING:
     from guided.engine import Engine
@@ -29,19 +33,24 @@ if TYPE_CHECKING:
 __all__ = ["load_real_engine", "main"]
 
 
-def main(load: Loader) -> int:
-    """Run the engine that the first argument describes; the exit status."""
+def main(load: SharingLoader) -> int:
+    """Run the engine, or the standby, that the first argument describes; the exit status."""
     ignore_terminal_signals()
     die_with_parent()
     settings = read_settings(sys.argv[1])
     if is_orphan(settings.parent):
         return 1
-    configure_logs()
-    return run_engine(settings, load)
+    configure_logs(settings.logs)
+    if isinstance(settings, EngineSettings):
+        return run_engine(settings, lambda choice: load(choice, None))
+    return run_standby(settings, load)
 
 
-def load_real_engine(choice: ModelChoice) -> Engine:
-    """The engine that a server was told to load."""
+def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> Engine:
+    """The engine that a server was told to load.
+
+    ``share`` is called once all that engines can share is there.
+    """
     prepare_environment()
     # Almost nothing that is loaded is garbage, and looking for it takes a tenth of the time.
     gc.disable()
@@ -49,8 +58,13 @@ def load_real_engine(choice: ModelChoice) -> Engine:
     # Loading torch takes seconds, in which the server may go: the lifeline comes first.
     with progress.step("loading torch and transformers"):
         from guided.engine import load_engine
+        from guided.model.device import may_use_cuda
 
-    engine = load_engine(**msgspec.structs.asdict(choice), progress=progress)
+    if share is not None and may_use_cuda(choice.device):
+        # What has looked for a device cannot be forked.
+        share()
+        share = None
+    engine = load_engine(**msgspec.structs.asdict(choice), progress=progress, share=share)
     gc.enable()
     return engine
 

@@ -10,14 +10,16 @@ import msgspec
 import structlog
 
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.descriptors import DescriptorReserve
 from guided_service.engine_connection import CutOffError, EngineConnection, Patience
-from guided_service.messages import ModelChoice
+from guided_service.launcher import ForkingLauncher, Launcher, SpawningLauncher
+from guided_service.messages import Inspect, LogChoice, ModelChoice
 
-__all__ = ["EngineSupervisor", "HealthListener", "choice_of"]
+__all__ = ["EngineSupervisor", "HealthListener", "choice_of", "log_choice_of"]
 
 HealthListener = Callable[[bool], Awaitable[None]]
 """Called with whether requests are taken, each time that changes."""
@@ -39,19 +41,26 @@ def choice_of(config: ServerConfig) -> ModelChoice:
     return msgspec.structs.replace(choice, kv_memory=nbytes)
 
 
+def log_choice_of(config: ServerConfig) -> LogChoice:
+    """How the engine logs, which is how its server does."""
+    return LogChoice(config.log_format, config.log_level)
+
+
 class EngineSupervisor:
     """The engine as the rest of the server sees it: ready, or being started."""
 
     def __init__(
         self, command: Sequence[str], config: ServerConfig, set_serving: HealthListener
     ) -> None:
-        self._command = command
+        launcher = ForkingLauncher if config.standby else SpawningLauncher
+        self._launcher: Launcher = launcher(command)
         self._config = config
         self._set_serving = set_serving
         self._connection: EngineConnection | None = None
         self._absence: str | None = _STARTING
         """What keeps requests from being taken, ``None`` where nothing does."""
         self._model: ModelInfo | None = None
+        self._prompt_bound: PromptBound | None = None
         self._reserve = DescriptorReserve()
 
     async def run(self) -> None:
@@ -91,15 +100,28 @@ class EngineSupervisor:
         """Raise ``ServiceUnavailableError`` unless requests are taken."""
         self._ready_connection()
 
+    def check_prompt(self, request: GenerationRequest) -> None:
+        """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
+        if self._prompt_bound is not None:
+            self._prompt_bound.check(request.prompt)
+
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in the engine."""
         return await self._ready_connection().generate(request, received)
+
+    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+        """Have a constraint worked on; cancelling the caller cancels it in the engine."""
+        return await self._ready_connection().inspect(asked)
 
     def model(self) -> ModelInfo:
         """The model that is loaded, or ``ServiceUnavailableError``."""
         self.check_ready()
         assert self._model is not None, "an engine is ready without a model"
         return self._model
+
+    def model_name(self) -> str | None:
+        """The name of the model that was loaded last, if one was."""
+        return None if self._model is None else self._model.name
 
     def stats(self) -> EngineStats:
         """What the engine said last about what it has done, or ``ServiceUnavailableError``."""
@@ -132,12 +154,16 @@ class EngineSupervisor:
         if connection is not None:
             # One that is still loading would not hear of it for minutes.
             await connection.stop(_STOP_SECONDS if was_ready else 0.0)
+        await self._launcher.forget()
 
     async def _start(self) -> None:
         begun = time.monotonic()
         with self._reserve.lent():
-            self._connection = await EngineConnection.start(self._command, choice_of(self._config))
-        self._model = (await self._connection.ready()).model
+            self._connection = await EngineConnection.start(
+                self._launcher, choice_of(self._config), log_choice_of(self._config)
+            )
+        ready = await self._connection.ready()
+        self._model, self._prompt_bound = ready.model, ready.prompt_bound
         self._absence = None
         await self._set_serving(True)
         _log.info(
@@ -161,6 +187,8 @@ class EngineSupervisor:
             except GuidedError as error:
                 delay = min(2 * delay, self._config.max_restart_backoff_seconds)
                 await self._lose()
+                # What it keeps may be what is wrong.
+                await self._launcher.forget()
                 _log.error("engine not started", error=str(error), next_try_seconds=delay)
             else:
                 return

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -20,10 +20,11 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from guided.errors import ServiceError, ServiceUnavailableError
+from guided.errors import ServiceUnavailableError
 from guided.spec import DrafterUsage
 from guided.stats import EngineStats, Histogram
 from guided_service.admission import Admission
+from guided_service.metrics_server import serve_metrics
 from guided_service.servicers import ModelSource
 
 __all__ = ["EngineCollector", "start_exposition"]
@@ -64,17 +65,10 @@ class EngineCollector(Collector):
 
 
 def start_exposition(host: str, port: int, collector: EngineCollector) -> int:
-    """Serve metrics over HTTP from a thread that ends with the process; the port it listens on."""
+    """Serve metrics over HTTP until the process ends; the port it listens on."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
-    try:
-        server, _ = start_http_server(port, addr=host, registry=registry)
-    except OSError as error:
-        raise ServiceError(
-            f"cannot serve metrics on {host}:{port}: {error.strerror or error}",
-            hint="choose another metrics port",
-        ) from error
-    return server.server_port
+    return serve_metrics(host, port, registry)
 
 
 def _requests(stats: EngineStats) -> Iterator[Metric]:

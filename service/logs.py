@@ -8,8 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO, cast
 
 import structlog
+
+from guided_service.lossy_stream import LossyStream
+from guided_service.messages import LogChoice
 
 __all__ = ["LoggedProgress", "configure_logs"]
 
@@ -19,34 +23,52 @@ _SILENCE_SECONDS = 3.0
 _log = structlog.get_logger()
 
 
-def configure_logs() -> None:
-    """Write one line an event to standard error, from INFO up; so does what the library logs."""
+def configure_logs(choice: LogChoice) -> None:
+    """Write one line an event to standard error; so does what the library logs.
+
+    A line that is written while a request is served has the request's id.
+    """
+    stream = cast("TextIO", LossyStream(sys.stderr))
+    is_terminal = sys.stderr.isatty()
+    is_json = choice.form == "json" or (choice.form == "auto" and not is_terminal)
+    level = logging.getLevelNamesMapping()[choice.level.upper()]
     before: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,  # the request that a line is about
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    lines = structlog.dev.ConsoleRenderer(
-        colors=sys.stderr.isatty(),
-        # Others print local variables, and with them what users sent.
-        exception_formatter=structlog.dev.plain_traceback,
-    )
+    lines = _json_lines() if is_json else _console_lines(is_terminal)
     structlog.configure(
-        processors=[*before, lines],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        processors=[*before, *lines],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(stream),
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=before,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, lines],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *lines],
         )
     )
     library = logging.getLogger("guided")
     library.handlers = [handler]
-    library.setLevel(logging.INFO)
+    library.setLevel(level)
     library.propagate = False
+
+
+def _json_lines() -> list[structlog.typing.Processor]:
+    # As one text: structured tracebacks hold local variables, and with them what users sent.
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+
+
+def _console_lines(is_terminal: bool) -> list[structlog.typing.Processor]:
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=is_terminal,
+            # Others print local variables, and with them what users sent.
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+    ]
 
 
 class LoggedProgress:

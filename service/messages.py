@@ -8,6 +8,8 @@
       │  ── Submit ───────────────────────────────▶  │  takes steps
       │  ◀── Grown, after each step that added text  │
       │  ◀── Answered or Failed ───────────────────  │
+      │  ── Inspect ──────────────────────────────▶  │  works on a constraint between steps
+      │  ◀── Checked, TextRead or Failed ──────────  │
       │  ◀── Report, at most once a second ────────  │
       │  ◀── Pulse, each second, on another socket   │
       │  ── Cancel, Stop ─────────────────────────▶  │
@@ -15,12 +17,13 @@
 
 from __future__ import annotations
 
-from typing import Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import msgspec
 
 from guided.error_record import ErrorRecord
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request, encode_request
@@ -28,23 +31,33 @@ from guided.wire_request import decode_request, encode_request
 __all__ = [
     "Answered",
     "Cancel",
+    "Checked",
+    "Ended",
     "EngineSettings",
     "Failed",
+    "Forked",
     "FromEngine",
     "Grown",
+    "Inspect",
+    "LogChoice",
     "ModelChoice",
     "NotStarted",
     "Pulse",
     "Ready",
     "Report",
+    "StandbySettings",
     "Stop",
     "Submit",
+    "TextRead",
     "ToEngine",
     "read_from_engine",
+    "read_news",
+    "read_order",
     "read_pulse",
     "read_settings",
     "read_to_engine",
     "write",
+    "write_line",
 ]
 
 
@@ -67,7 +80,14 @@ class ModelChoice(msgspec.Struct, frozen=True):
     drafters: tuple[str, ...] | None = None
 
 
-class EngineSettings(msgspec.Struct, frozen=True):
+class LogChoice(msgspec.Struct, frozen=True):
+    """How the log is written; the words are those of the server's settings."""
+
+    form: str = "auto"
+    level: str = "info"
+
+
+class EngineSettings(msgspec.Struct, frozen=True, tag=True):
     """What an engine process is started with."""
 
     choice: ModelChoice
@@ -75,11 +95,37 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """Socket of the server that started it."""
     parent: int
     """Process id of that server, with which the engine ends."""
+    logs: LogChoice = LogChoice()
 
     @property
     def pulse_endpoint(self) -> str:
         """Socket on which the server listens for pulses."""
         return f"{self.endpoint}.pulse"
+
+
+class StandbySettings(msgspec.Struct, frozen=True, tag=True):
+    """What a process is started with that forks engines."""
+
+    choice: ModelChoice
+    parent: int
+    """Process id of the server that started it, with which it ends."""
+    control: int
+    """Descriptor of a socket to the server: settings of engines come in, and news of them go out,
+    a line each."""
+    logs: LogChoice = LogChoice()
+
+
+class Forked(msgspec.Struct, frozen=True, tag=True):
+    """An engine that a standby was asked for runs."""
+
+    process: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag=True):
+    """The engine that a standby ran has ended."""
+
+    status: int
+    """Its exit status, or below zero the number of a signal."""
 
 
 class Submit(msgspec.Struct, frozen=True, tag=True):
@@ -105,6 +151,19 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
         return decode_request(pb.GenerateRequest.FromString(self.message))
 
 
+class Inspect(msgspec.Struct, frozen=True, tag=True):
+    """Work on this constraint, without an answer."""
+
+    request_id: str
+    what: Literal["check", "compile", "read"]
+    constraint: bytes
+    """The constraint as a ``guided.v1.Constraint``."""
+    text: str = ""
+    """What is to be read."""
+    deadline: float | None = None
+    """When nobody waits for it any more, by the machine's clock that never goes back."""
+
+
 class Cancel(msgspec.Struct, frozen=True, tag=True):
     """Nobody waits for this answer any more."""
 
@@ -119,6 +178,8 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """The model is loaded."""
 
     model: ModelInfo
+    prompt_bound: PromptBound | None = None
+    """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
@@ -154,6 +215,20 @@ class Answered(msgspec.Struct, frozen=True, tag=True):
     result: GenerationResult
 
 
+class Checked(msgspec.Struct, frozen=True, tag=True):
+    """A constraint can be enforced."""
+
+    request_id: str
+    finding: CheckedConstraint
+
+
+class TextRead(msgspec.Struct, frozen=True, tag=True):
+    """A text was held against a constraint."""
+
+    request_id: str
+    finding: TextReport
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """A request has an error instead of an answer."""
 
@@ -161,8 +236,8 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     error: ErrorRecord
 
 
-ToEngine: TypeAlias = Submit | Cancel | Stop
-FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Failed
+ToEngine: TypeAlias = Submit | Inspect | Cancel | Stop
+FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Checked | TextRead | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)
@@ -170,6 +245,10 @@ _from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(From
 
 
 _pulse: msgspec.msgpack.Decoder[Pulse] = msgspec.msgpack.Decoder(Pulse)
+_settings: msgspec.json.Decoder[EngineSettings | StandbySettings] = msgspec.json.Decoder(
+    EngineSettings | StandbySettings
+)
+_news: msgspec.json.Decoder[Forked | Ended] = msgspec.json.Decoder(Forked | Ended)
 
 
 def write(message: ToEngine | FromEngine | Pulse) -> bytes:
@@ -192,6 +271,21 @@ def read_pulse(payload: bytes) -> Pulse:
     return _pulse.decode(payload)
 
 
-def read_settings(text: str) -> EngineSettings:
+def read_settings(text: str) -> EngineSettings | StandbySettings:
     """The settings that came on the command line."""
-    return msgspec.json.decode(text, type=EngineSettings)
+    return _settings.decode(text)
+
+
+def write_line(message: EngineSettings | StandbySettings | Forked | Ended) -> bytes:
+    """Settings or news of an engine as one line of JSON."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def read_order(line: bytes) -> EngineSettings:
+    """The engine that a standby is asked for."""
+    return msgspec.json.decode(line, type=EngineSettings)
+
+
+def read_news(line: bytes) -> Forked | Ended:
+    """What a standby tells of its engine."""
+    return _news.decode(line)

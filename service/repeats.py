@@ -7,8 +7,8 @@
     the same id ──────┴──────────────┘
 
 A caller whose connection broke does not know whether its request was run. It asks again under the
-same id, and nothing is computed twice. When nobody waits any more the answer is given up, as that
-of any other request.
+same id, and nothing is computed twice. The answer is made, admitted and charged once, for the first
+of the calls. When nobody waits any more it is given up, as that of any other request.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from cachetools import TTLCache
 from guided.errors import RequestError
 from guided.v1 import generation_pb2 as pb
 from guided_service.admission import OverloadedError
-from guided_service.status import Context
+from guided_service.door import Caller
+from guided_service.request_record import note_repeat
 
 __all__ = ["Digest", "Key", "Repeats", "digest_of", "key_of"]
 
 Key = NewType("Key", bytes)
-"""A caller and the id that it gave, hashed: names of callers are not kept."""
+"""A caller, the id that it gave and the salt, hashed: names of callers are not kept."""
 
 Digest = NewType("Digest", bytes)
 """Of a whole request."""
@@ -47,8 +48,6 @@ _MOST_CALLERS = 3
 """Who may wait for one answer: a client whose connection broke twice. They take no place in the
 queue, so there must not be more."""
 
-_AUTHORIZATION = "authorization"
-
 
 @dataclass(slots=True)
 class _UnderWay:
@@ -56,6 +55,14 @@ class _UnderWay:
     answer: asyncio.Task[pb.GenerateResponse]
     waiting: int = 0
     """Callers who wait for it."""
+
+    def check_may_join(self, digest: Digest) -> None:
+        """Raise unless one more may wait for it, who asks for the same."""
+        _check_same(self.digest, digest)
+        if self.waiting == _MOST_CALLERS:
+            raise OverloadedError(
+                f"{_MOST_CALLERS} calls wait for the answer to this request", hint="wait for theirs"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +95,14 @@ class Repeats:
         finished = self._finished.get(key)
         if finished is not None:
             _check_same(finished.digest, digest)
+            note_repeat()
             return finished.response
         under_way = self._under_way.get(key)
         if under_way is None:
             under_way = self._begin(key, digest, make)
-        _check_same(under_way.digest, digest)
-        if under_way.waiting == _MOST_CALLERS:
-            raise OverloadedError(
-                f"{_MOST_CALLERS} calls wait for the answer to this request", hint="wait for theirs"
-            )
+        else:
+            under_way.check_may_join(digest)
+            note_repeat()
         under_way.waiting += 1
         try:
             return await asyncio.shield(under_way.answer)
@@ -124,27 +130,17 @@ class Repeats:
             self._finished[key] = finished
 
 
-def key_of(message: pb.GenerateRequest, context: Context) -> Key:
-    """The caller and the id of a request that has one.
-
-    A caller is what it authenticates itself with, else the address of its machine.
-    """
-    metadata = dict(context.invocation_metadata() or ())
-    caller = metadata.get(_AUTHORIZATION) or _machine(context.peer())
-    named = caller.encode() if isinstance(caller, str) else caller
-    # Neither of them has a zero in it.
-    return Key(hashlib.sha256(named + b"\0" + message.request_id.encode()).digest())
+def key_of(message: pb.GenerateRequest, caller: Caller) -> Key:
+    """The caller, the id and the salt of a request that has an id."""
+    told = (caller.identity, message.request_id, message.cache_salt)
+    # As Python writes them, no two of these are written alike.
+    return Key(hashlib.sha256(repr(told).encode()).digest())
 
 
 def digest_of(message: pb.GenerateRequest) -> Digest:
     """What tells a request from others."""
     written = message.SerializeToString(deterministic=True)
     return Digest(hashlib.sha256(written).digest())
-
-
-def _machine(peer: str) -> str:
-    """``ipv4:10.0.0.1:5555`` -> ``ipv4:10.0.0.1``: a new connection has another port."""
-    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
 
 
 def _check_same(kept: Digest, digest: Digest) -> None:

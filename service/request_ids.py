@@ -1,44 +1,49 @@
-"""The name that a caller gives a request, by which its log lines and its errors are found."""
+"""The names of requests: those that callers give, and what the engine tells requests apart by."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import count
 from typing import Final
-
-import structlog
+from uuid import uuid4
 
 from guided.errors import RequestError
 
-__all__ = ["check_request_id", "current_request_id", "named"]
+__all__ = ["check_request_id", "engine_id_of", "is_name", "name_in", "name_of"]
 
 _ID: Final = re.compile(r"[!-~]{1,128}")
 """Visible characters of ASCII, so that no name can forge a line of a log."""
 
-_KEY: Final = "request_id"
+_MARK: Final = "#"
+
+_numbers: Final = count(1)
 
 
 def check_request_id(request_id: str) -> None:
     """Raise ``RequestError`` for what may not be a name; none at all may."""
-    if request_id and _ID.fullmatch(request_id) is None:
+    if request_id and not is_name(request_id):
         raise RequestError(
             f"request_id {request_id[:200]!r} is not of 1 to 128 visible characters of ASCII",
-            field=_KEY,
+            field="request_id",
             hint="use a UUID",
         )
 
 
-@contextmanager
-def named(request_id: str) -> Iterator[None]:
-    """Put the name of a request into the log lines and the errors that are made inside."""
-    if _ID.fullmatch(request_id) is None:  # none, or one that is refused
-        yield
-        return
-    with structlog.contextvars.bound_contextvars(**{_KEY: request_id}):
-        yield
+def is_name(request_id: str) -> bool:
+    """Whether a caller may give its request this name."""
+    return _ID.fullmatch(request_id) is not None
 
 
-def current_request_id() -> str:
-    """The name of the request that is being answered, empty where it has none."""
-    return str(structlog.contextvars.get_contextvars().get(_KEY, ""))
+def name_of(request_id: str) -> str:
+    """The name that a caller gave its request, or a new one where that is none."""
+    return request_id if is_name(request_id) else uuid4().hex
+
+
+def engine_id_of(name: str) -> str:
+    """``job-7`` -> ``job-7#12``: an id that no other request has, whatever callers choose."""
+    return f"{name}{_MARK}{next(_numbers)}"
+
+
+def name_in(engine_id: str) -> str:
+    """``job-7#12`` -> ``job-7``: the name of the request that has this id in the engine."""
+    return engine_id.rpartition(_MARK)[0]

@@ -33,15 +33,18 @@ from guided.errors import (
     ServiceError,
     ServiceUnavailableError,
     TokenRejectedError,
+    UnauthenticatedError,
+    UnknownConstraintError,
     UnsatisfiableError,
     UnsupportedFeatureError,
     incident_of,
 )
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
-from guided_service.request_ids import current_request_id
+from guided_service.request_record import current_request_id, note_failure
 
 __all__ = [
+    "REQUEST_ID_TRAILER",
     "STATUS_CODES",
     "Context",
     "abort",
@@ -60,6 +63,7 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     UnsatisfiableError: grpc.StatusCode.INVALID_ARGUMENT,
     # Sending the same again cannot help, so it is not RESOURCE_EXHAUSTED, which invites to.
     LimitExceededError: grpc.StatusCode.INVALID_ARGUMENT,
+    UnknownConstraintError: grpc.StatusCode.NOT_FOUND,
     # As much as the request allowed was made; only another request can bring more.
     IncompleteAnswerError: grpc.StatusCode.OUT_OF_RANGE,
     # Right as it stands, and another version may take it.
@@ -69,6 +73,7 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     OutOfMemoryError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     ServiceUnavailableError: grpc.StatusCode.UNAVAILABLE,
+    UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
     DeadlineExceededError: grpc.StatusCode.DEADLINE_EXCEEDED,
     RequestCancelledError: grpc.StatusCode.CANCELLED,
     # Faults of the service, whatever their kind: a caller can do nothing about them.
@@ -82,6 +87,9 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
 _MAY_PASS = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
 _MAY_PASS_NUMBERS = frozenset(code.value[0] for code in _MAY_PASS)
+
+REQUEST_ID_TRAILER = "guided-request-id"
+"""Trailing metadata with the id under which the server's log has the call."""
 
 _LONGEST_MESSAGE = 600
 _LONGEST_FIELD = 300
@@ -100,7 +108,7 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
     """Make the status of an error; one that may pass asks its caller to try again after a while.
 
     A request that had begun to run does not: it may have ended the engine, and would end the
-    next one.
+    next one. The status names the request that the running task is about, which is noted as failed.
     """
     code = status_code_of(error)
     record = _shortened(record_error(error))
@@ -114,9 +122,10 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     if code in _MAY_PASS and not isinstance(error, CutOffError):
         delay = Duration()
-        delay.FromMilliseconds(_millis(retry_after_seconds))
+        delay.FromMilliseconds(_millis(_pause(error) or retry_after_seconds))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
-    if request_id := current_request_id():
+    note_failure(error, code.name)
+    if (request_id := current_request_id()) is not None:
         details.append(error_details_pb2.RequestInfo(request_id=request_id))
     return status_pb2.Status(
         code=code.value[0],
@@ -125,11 +134,18 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
     )
 
 
+def _pause(error: GuidedError) -> float | None:
+    """When to come again, where the error itself knows."""
+    return error.retry_after_seconds if isinstance(error, OverloadedError) else None
+
+
 def trailers_of(status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:
     """The trailing metadata that carries a status with its details."""
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_TRAILER, status.SerializeToString())]
     if status.code in _MAY_PASS_NUMBERS:
         trailers.append((PUSHBACK_TRAILER, str(_pushback_millis(status))))
+    if (request_id := current_request_id()) is not None:
+        trailers.append((REQUEST_ID_TRAILER, request_id))
     return tuple(trailers)
 
 

@@ -24,6 +24,8 @@ from guided.cli.inspect_generate import inspect_generate
 from guided.cli.inspect_model import inspect_model
 from guided.cli.inspect_schema import inspect_schema
 from guided.cli.reward_tune import reward_tune
+from guided.cli.tokens import tokens
+from guided.cli.top import top
 from guided.cli.train import draft, eagle, medusa
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
@@ -38,9 +40,10 @@ def main() -> None:
     """Run the command line; a ``GuidedError`` ends it with its message and status 1."""
     app = typer.Typer(name="guided", no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback(epilog=examples_of(_options))(_options)
-    for function in (check, generate, batch, bench, _prepare):
+    for function in (check, generate, batch, bench, top, _prepare):
         _command(app, function, function.__name__.lstrip("_"))
     app.add_typer(grammars)
+    app.add_typer(tokens)
     inspect = typer.Typer(cls=_InspectGroup, no_args_is_help=True)
     inspect.callback(invoke_without_command=True, epilog=examples_of(_inspect))(_inspect)
     _command(inspect, inspect_model, "model")

@@ -22,6 +22,8 @@ from rich.progress import (
 from guided.cli.batch_requests import BatchLine, Key, digests_of, read_lines
 from guided.cli.batch_results import Results, opened_results
 from guided.cli.common import shown_with
+from guided.cli.connection_flags import connection_flags, read_connection_flags
+from guided.cli.flags import with_flags
 from guided.errors import GuidedError, RequestError
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ __all__ = ["batch"]
     """echo '{"prompt": "A colour?", "choice": ["red", "blue"]}' > colours.jsonl""",
     "guided batch colours.jsonl answers.jsonl --timeout 60",
 )
+@with_flags(*connection_flags())
 def batch(
     requests: Annotated[
         Path,
@@ -55,6 +58,7 @@ def batch(
     concurrency: Annotated[
         int, typer.Option(min=1, help="Requests in flight together, at most.")
     ] = 128,
+    **flags: Any,
 ) -> None:
     """Ask a server for the answers to a file of requests, and go on where an earlier run ended.
 
@@ -69,7 +73,9 @@ def batch(
     digests = digests_of(requests)
     with (
         opened_results(results) as opened,
-        Client(address, timeout=timeout, concurrency=concurrency) as client,
+        Client(
+            address, timeout=timeout, concurrency=concurrency, **read_connection_flags(flags)
+        ) as client,
     ):
         _check_same(digests, opened, requests, results)
         failed = _ask(client, requests, opened, total=len(digests))

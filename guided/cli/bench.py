@@ -29,6 +29,8 @@ from guided.cli.bench_reports import (
     bench_workload,
 )
 from guided.cli.common import DeviceFlag, DtypeFlag, shown_with
+from guided.cli.connection_flags import connection_flags, read_connection_flags
+from guided.cli.flags import with_flags
 from guided.errors import RequestError
 from guided.extras import needing
 from guided.runtime.environment import prepare_environment
@@ -48,6 +50,7 @@ _PICTURES = (".png", ".svg", ".pdf")
     "guided bench --address localhost:50051 --workload mine.jsonl --json figures.json",
     "guided bench --drafters --concurrency 1 --rounds 3 --temperature 0 --temperature 0.7",
 )
+@with_flags(*connection_flags())
 def bench(
     workload: Annotated[
         Path | None,
@@ -91,6 +94,7 @@ def bench(
     plot: Annotated[
         Path | None, typer.Option(help="Draw the figures into this file (.png, .svg, .pdf).")
     ] = None,
+    **connection: Any,
 ) -> None:
     """Measure how fast a model answers, with guided's short cuts and without them.
 
@@ -120,7 +124,7 @@ def bench(
     requests = read_workload(workload)
     report: WorkloadReport | DrafterReport
     with (
-        _opened(address, own, concurrency) as target,
+        _opened(address, connection, own, concurrency) as target,
         BenchProgress() as progress,
     ):
         if drafters:
@@ -149,14 +153,16 @@ def bench(
 
 
 @contextmanager
-def _opened(address: str | None, own: Mapping[str, Any], concurrency: int) -> Iterator[Target]:
+def _opened(
+    address: str | None, connection: Mapping[str, Any], own: Mapping[str, Any], concurrency: int
+) -> Iterator[Target]:
     """Open the server, or an engine that keeps no prefixes: no request may profit from another."""
     from guided.bench import InProcess, Remote
 
     if address is not None:
         from guided.client import Client
 
-        with Client(address) as client:
+        with Client(address, **read_connection_flags(connection)) as client:
             yield Remote(client)
         return
     prepare_environment()

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from guided.cli.common import read_text, shown_with, telling_of_compilation
+from guided.cli.constraint_flags import is_grammar_file, read_grammar_file
 from guided.cli.flags import (
     DocumentFlag,
     json_flags,
@@ -25,9 +26,10 @@ from guided.cli.flags import (
 )
 from guided.errors import GuidedError
 from guided.response_types import is_response_type
+from guided.spec import JsonOptions, Structure
 
 if TYPE_CHECKING:
-    from guided.constraint.check import SchemaReport
+    from guided.spec import SchemaReport
 
 __all__ = ["check", "error_json", "print_report", "read_subject", "report_json"]
 
@@ -40,6 +42,7 @@ _UNBOUNDED = 1_000_000
     "guided check ticket.json",
     "guided check shop.models:Ticket",
     "guided check ticket.json --json | jq .keywords",
+    "guided check query.lark --address localhost:50051",
 )
 @with_flags(*json_flags())
 def check(
@@ -47,28 +50,35 @@ def check(
         str,
         typer.Argument(
             metavar="FILE|MODULE:NAME",
-            help="File with a JSON Schema, or a Python type such as a pydantic model.",
+            help="File with a JSON Schema or a grammar (.lark, .gbnf, .ebnf), or a Python type "
+            "such as a pydantic model.",
         ),
     ],
     document: DocumentFlag = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object, also where it is refused.")
     ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Have the server that listens there check it, for the model that it has.",
+            metavar="HOST:PORT",
+        ),
+    ] = None,
     **flags: Any,
 ) -> None:
-    """Say how a JSON Schema or a Python type would be enforced, keyword by keyword.
+    """Say how a JSON Schema, a grammar or a Python type would be enforced, keyword by keyword.
 
-    Prints a verdict for each keyword and the shortest answer there is. Ends with status 1 if the
-    schema cannot be enforced. Needs no model and no server.
+    Prints a verdict for each keyword and the shortest answer there is. Ends with status 1 if it
+    cannot be enforced. Needs no model and no server, unless --address names one.
     """
     try:
         options = read_json_options(flags)
         schema, documents = read_subject(subject), read_documents(document)
-        with telling_of_compilation():
-            # Loaded here, so that the other commands need not wait for it.
-            from guided.constraint.check import check as check_constraint
-
-            report = check_constraint(schema, json_options=options, documents=documents)
+        if address is None:
+            report = _checked_here(schema, options, documents)
+        else:
+            report = _checked_there(address, schema, options, documents)
     except GuidedError as error:
         if as_json:
             typer.echo(error_json(error))
@@ -79,13 +89,35 @@ def check(
         print_report(report)
 
 
+def _checked_here(schema: Any, options: JsonOptions, documents: dict[str, str]) -> SchemaReport:
+    with telling_of_compilation():
+        # Loaded here, so that the other commands need not wait for it.
+        from guided.constraint.check import check as check_constraint
+
+        return check_constraint(schema, json_options=options, documents=documents)
+
+
+def _checked_there(
+    address: str, schema: Any, options: JsonOptions, documents: dict[str, str]
+) -> SchemaReport:
+    from guided.client import Client
+
+    with Client(address) as client:
+        if isinstance(schema, Structure):
+            return client.grammars.check(grammar=schema)
+        if is_response_type(schema):
+            return client.grammars.check(schema, json_options=options, documents=documents)
+        return client.grammars.check(schema=schema, json_options=options, documents=documents)
+
+
 def read_subject(subject: str) -> Any:
-    """The text of the schema in a file, or the type that ``module:Name`` stands for.
+    """The schema or grammar in a file, or the type that ``module:Name`` stands for.
 
     Modules are also looked for in the working directory.
     """
-    if Path(subject).is_file():
-        return read_text(Path(subject))
+    file = Path(subject)
+    if file.is_file():
+        return read_grammar_file(file) if is_grammar_file(file) else read_text(file)
     named = _TYPE.fullmatch(subject)
     if named is None:
         raise typer.BadParameter(f"{subject!r} is neither a file that exists nor module:Name")
@@ -102,18 +134,16 @@ def read_subject(subject: str) -> Any:
     return found
 
 
-def print_report(report: SchemaReport) -> None:
+def print_report(report: SchemaReport, *, stderr: bool = False) -> None:
     """Print tables as wide as the terminal, pointers folded; elsewhere as wide as they have to be.
 
     Nothing is cut off in either.
     """
-    console = Console(soft_wrap=True)
-    table = Table()
-    for name in ("keyword", "verdict", "note"):
-        table.add_column(name, overflow="fold")
-    for verdict in report.verdicts:
-        table.add_row(Text(verdict.pointer), verdict.enforcement.value, Text(verdict.note))
-    _print_whole(console, table)
+    console = Console(soft_wrap=True, stderr=stderr)
+    if report.verdicts:
+        _print_whole(console, _verdict_table(report))
+    if report.omitted_verdicts:
+        console.print(f"and {report.omitted_verdicts} more keywords", highlight=False)
     if report.unenforced_validators:
         code = Table()
         for name in ("code that may still refuse an answer", "at", "kind"):
@@ -132,9 +162,19 @@ def print_report(report: SchemaReport) -> None:
     console.print("shortest answer:", report.shortest_answer, markup=False, highlight=False)
 
 
+def _verdict_table(report: SchemaReport) -> Table:
+    table = Table()
+    for name in ("keyword", "verdict", "note"):
+        table.add_column(name, overflow="fold")
+    for verdict in report.verdicts:
+        place = f"{verdict.part}: {verdict.pointer}" if verdict.part else verdict.pointer
+        table.add_row(Text(place), verdict.enforcement.value, Text(verdict.note))
+    return table
+
+
 def _print_whole(console: Console, table: Table) -> None:
     if not console.is_terminal:
-        console = Console(width=_UNBOUNDED)
+        console = Console(width=_UNBOUNDED, stderr=console.stderr)
     console.print(table)
 
 
@@ -148,9 +188,11 @@ def report_json(report: SchemaReport) -> str:
                     "pointer": verdict.pointer,
                     "verdict": verdict.enforcement.value,
                     "note": verdict.note,
+                    "part": verdict.part,
                 }
                 for verdict in report.verdicts
             ],
+            "omitted_keywords": report.omitted_verdicts,
             "shortest_answer": report.shortest_answer,
             "likely_limits": [
                 {"place": likely.place, "message": likely.message}

@@ -26,6 +26,7 @@ __all__ = [
     "TemplateFlag",
     "ToolChoiceFlag",
     "ToolsFlag",
+    "is_grammar_file",
     "only_one",
     "read_grammar_file",
     "read_grammar_flags",
@@ -71,6 +72,11 @@ def read_grammar_flags(
     if len(given) > 1:
         raise typer.BadParameter("--grammar, --regex and --choice exclude each other")
     return given[0] if given else None
+
+
+def is_grammar_file(file: Path) -> bool:
+    """Whether the name of a file tells the format of a grammar."""
+    return file.suffix in _FORMATS
 
 
 def read_grammar_file(file: Path) -> Lark | Ebnf:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from guided.cli.asked_flags import asked_flags, read_asked_flags
 from guided.cli.common import shown_with
+from guided.cli.connection_flags import connection_flags, read_connection_flags
 from guided.cli.flags import with_flags
 from guided.spec import TokenLogprobs
 
@@ -25,8 +26,9 @@ __all__ = ["generate", "logprob_lines"]
     "guided generate --schema ticket.json --prompt - < mail.txt",
     "guided generate --regex '[A-Z]{3}-[0-9]+' --system rules.txt --prompt \"A ticket number?\"",
     "guided generate --messages conversation.json --choice yes --choice no",
+    "guided generate --address model.example:443 --tls --token-file token.txt --prompt Hi",
 )
-@with_flags(*asked_flags())
+@with_flags(*asked_flags(), *connection_flags())
 def generate(
     address: Annotated[
         str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
@@ -41,7 +43,7 @@ def generate(
     from guided.client import Client
 
     asked, options = read_asked_flags(flags)
-    with Client(address) as client:
+    with Client(address, **read_connection_flags(flags)) as client:
         answer = _ask(client, asked, stream=stream, **options)
     _print_answer(answer, with_text=not stream)
 
@@ -54,6 +56,11 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
             typer.echo("\n".join(logprob_lines(candidate.logprobs)), err=True)
         if candidate.score is not None:
             typer.echo(f"score {candidate.score:.4f}, {candidate.finish_reason.value}", err=True)
+    if answer.report is not None:
+        # Loaded here: the tables are of a command that needs more.
+        from guided.cli.check import print_report
+
+        print_report(answer.report, stderr=True)
     usage = answer.usage
     drafted = "".join(
         f", {one.accepted_tokens} drafted by {one.name}"

@@ -2,11 +2,12 @@
 
 from guided.client.answer import Answer, Candidate, Completed
 from guided.client.async_client import AsyncClient
-from guided.client.channel import wait_until_serving
 from guided.client.client import Client
 from guided.client.incoming import AsyncStream, Stream
 from guided.client.prompt import RawPrompt
+from guided.client.readiness import wait_until_serving
 from guided.client.request import Request
+from guided.client.security import Tls
 
 __all__ = [
     "Answer",
@@ -18,5 +19,6 @@ __all__ = [
     "RawPrompt",
     "Request",
     "Stream",
+    "Tls",
     "wait_until_serving",
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from guided.errors import AnswerValidationError, GuidedError
-from guided.spec import FinishReason, Timing, TokenLogprobs, Usage, Verification
+from guided.spec import FinishReason, SchemaReport, Timing, TokenLogprobs, Usage, Verification
 
 __all__ = ["Answer", "Candidate", "Completed"]
 
@@ -56,6 +56,8 @@ class Answer(Generic[T]):
     """What decided which guessed tokens stayed."""
     request_id: str = ""
     """Name of the request in the server's log."""
+    report: SchemaReport | None = None
+    """How far it was held to its schema; only where asked for."""
 
 
 @dataclass(frozen=True, slots=True)

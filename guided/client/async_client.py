@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from functools import partial
 from types import TracebackType
@@ -13,24 +14,22 @@ from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import (
-    CHANNEL_OPTIONS,
-    DEFAULT_TERMS,
-    STATE_RETRIES,
-    ClientBase,
-    checked_address,
-)
+from guided.client.channel import DEFAULT_TERMS, STATE_RETRIES, ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
+from guided.client.grammars import AsyncGrammars
 from guided.client.incoming import AsyncStream
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
 from guided.client.retry import Attempts, Terms
+from guided.client.security import Endpoint, TlsChoice
+from guided.client.tracing import async_interceptors
 from guided.client.window import Asked, Ending, Window, in_order, message_of
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided.v1.grammar_pb2_grpc import GrammarServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
 
 __all__ = ["AsyncClient"]
@@ -55,17 +54,18 @@ class AsyncClient(ClientBase):
         timeout: float = DEFAULT_TERMS.timeout,
         retries: float = DEFAULT_TERMS.retries,
         concurrency: int = DEFAULT_TERMS.concurrency,
+        tls: TlsChoice = False,
+        token: str | None = None,
+        insecure: bool = False,
     ) -> None:
-        """Connect on first use.
-
-        ``timeout`` bounds each call, in seconds, and each request of a batch from when it is sent.
-        ``retries`` is how often a call that was not taken on is made again, within this time. Of a
-        batch at most ``concurrency`` requests are in flight together.
-        """
+        """Connect on first use; what is passed is as for ``Client``."""
         super().__init__(Terms(timeout, retries, concurrency))
-        self._channel = grpc.aio.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
-        self._service = GenerationServiceStub(self._channel)
-        self._model_service = ModelServiceStub(self._channel)
+        endpoint = Endpoint.of(address, tls, token, insecure=insecure)
+        self._channel = endpoint.open_async(async_interceptors())
+        shown = endpoint.authorized(self._channel)
+        self._service = GenerationServiceStub(shown)
+        self._model_service = ModelServiceStub(shown)
+        self._grammar_service = GrammarServiceStub(shown)
 
     async def generate(
         self,
@@ -81,7 +81,7 @@ class AsyncClient(ClientBase):
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
         request = Request(prompt, response_model, schema, **options)
-        attempts = self._attempts(timeout, request.request_id)
+        attempts = self._attempts(timeout, request)
         message = message_of(request, attempts)
         response = await self._answered(self._service.Generate, message, attempts)
         return request.read(decode_answer(response, attempts.request_id))
@@ -102,7 +102,7 @@ class AsyncClient(ClientBase):
         ...         print(text, end="", flush=True)
         """
         request = Request(prompt, response_model, schema, **options)
-        attempts = self._attempts(timeout, request.request_id)
+        attempts = self._attempts(timeout, request)
         message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
         return AsyncStream(
             request,
@@ -159,16 +159,27 @@ class AsyncClient(ClientBase):
         """Send one request of a batch; the call is put into the queue once it has ended."""
 
         async def call() -> Ending:
+            seconds = asked.attempts.seconds_left
             try:
-                return await self._service.Generate(
-                    asked.message, timeout=asked.attempts.seconds_left
-                )
+                ending: Ending = await self._service.Generate(asked.message, timeout=seconds)
             except grpc.RpcError as error:
                 return error
+            return ending
 
         task = asyncio.create_task(call())
         task.add_done_callback(lambda call: ended.put_nowait((asked, call)))
         return task
+
+    async def _ask(
+        self,
+        call: Callable[..., Awaitable[R]],
+        message: Message,
+        timeout: float | None,
+        most_retries: float = math.inf,
+    ) -> R:
+        """What the server answers to a call for something else than an answer of the model."""
+        attempts = self._attempts(timeout, most_retries=most_retries)
+        return await self._answered(call, message, attempts)
 
     async def _answered(
         self, call: Callable[..., Awaitable[R]], message: Message, attempts: Attempts
@@ -184,23 +195,24 @@ class AsyncClient(ClientBase):
                 attempts.succeed()
                 return response
 
+    @property
+    def grammars(self) -> AsyncGrammars:
+        """Constraints without answers: checked, read texts by, and kept for requests to come."""
+        return AsyncGrammars(self._grammar_service, self._ask)
+
     async def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""
-        request = model_pb2.GetModelRequest()
-        attempts = self._attempts(timeout, most_retries=STATE_RETRIES)
-        response = await self._answered(self._model_service.GetModel, request, attempts)
-        return decode_model(response.model)
+        call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
+        return decode_model((await self._ask(call, request, timeout, STATE_RETRIES)).model)
 
     async def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
-        request = model_pb2.GetStatsRequest()
-        attempts = self._attempts(timeout, most_retries=STATE_RETRIES)
-        response = await self._answered(self._model_service.GetStats, request, attempts)
-        return decode_stats(response.stats)
+        call, request = self._model_service.GetStats, model_pb2.GetStatsRequest()
+        return decode_stats((await self._ask(call, request, timeout, STATE_RETRIES)).stats)
 
     async def close(self) -> None:
         """Give the connection back; calls that still run are cancelled."""
-        self._link.is_closed = True
+        self._connection.is_closed = True
         await self._channel.close()
 
     async def __aenter__(self) -> Self:

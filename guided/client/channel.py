@@ -1,18 +1,15 @@
-"""Connections to a server: their options, how long calls may take, waiting for it to be ready."""
+"""What both clients share: where a server is, options of the channel, and terms of calls."""
 
 from __future__ import annotations
 
 import copy
 import math
-import time
-from typing import Self
+from typing import Any, Self
+from uuid import uuid4
 
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-
-from guided.client.retry import Attempts, Link, Terms
-from guided.client.status import raising_guided_errors
-from guided.errors import RequestError, ServiceError, ServiceUnavailableError
+from guided.client.request import Request
+from guided.client.retry import Attempts, Connection, Terms
+from guided.errors import RequestError
 
 __all__ = [
     "CHANNEL_OPTIONS",
@@ -20,7 +17,6 @@ __all__ = [
     "STATE_RETRIES",
     "ClientBase",
     "checked_address",
-    "wait_until_serving",
 ]
 
 CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
@@ -41,9 +37,6 @@ to begin."""
 
 STATE_RETRIES = 2
 """Of a call that asks what a server is doing now: that it is starting is an answer to that."""
-
-_PAUSE_SECONDS = 0.1
-"""Between two looks at a server that is not ready."""
 
 _RESOLVERS = ("dns", "unix")
 """Schemes of addresses that the transport itself reads."""
@@ -70,7 +63,7 @@ class ClientBase:
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
-        self._link = Link()
+        self._connection = Connection()
 
     def with_options(
         self,
@@ -92,44 +85,16 @@ class ClientBase:
     def _attempts(
         self,
         timeout: float | None,
-        request_id: str | None = None,
+        request: Request[Any] | None = None,
+        *,
         most_retries: float = math.inf,
     ) -> Attempts:
+        """The attempts at a call, named as its request or, where that has no name, by a new one."""
         self._check_open()
         terms = self._terms.changed(timeout, min(self._terms.retries, most_retries))
-        return Attempts(terms, self._link, request_id)
+        name = "" if request is None else request.request_id or uuid4().hex
+        return Attempts(terms, self._connection, name)
 
     def _check_open(self) -> None:
-        if self._link.is_closed:
+        if self._connection.is_closed:
             raise RequestError("the client is closed", hint="make another")
-
-
-def wait_until_serving(address: str, timeout: float) -> None:
-    """Return once the server's health service says SERVING.
-
-    Raises ``ServiceUnavailableError`` when ``timeout`` seconds have passed without it.
-    """
-    deadline = time.monotonic() + timeout
-    with grpc.insecure_channel(checked_address(address)) as channel:
-        health = health_pb2_grpc.HealthStub(channel)
-        while (state := _state(health)) != "SERVING":
-            if time.monotonic() >= deadline:
-                raise ServiceUnavailableError(
-                    f"{address} did not say SERVING within {timeout:g} s; its last state is "
-                    f"{state}",
-                    hint="check the server's log, or wait longer",
-                )
-            time.sleep(_PAUSE_SECONDS)
-
-
-def _state(health: health_pb2_grpc.HealthStub) -> str:
-    try:
-        with raising_guided_errors():
-            # The stubs' types leave out the methods, which are attributes set when it is made.
-            response = health.Check(  # type: ignore[attr-defined]
-                health_pb2.HealthCheckRequest(), timeout=5.0
-            )
-    except ServiceError as error:
-        # While one waits, a server that is not there yet is like one that is too busy.
-        return str(error)
-    return str(health_pb2.HealthCheckResponse.ServingStatus.Name(response.status))

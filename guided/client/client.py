@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
@@ -14,24 +15,22 @@ from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import (
-    CHANNEL_OPTIONS,
-    DEFAULT_TERMS,
-    STATE_RETRIES,
-    ClientBase,
-    checked_address,
-)
+from guided.client.channel import DEFAULT_TERMS, STATE_RETRIES, ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
+from guided.client.grammars import Grammars
 from guided.client.incoming import Stream
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
 from guided.client.retry import Attempts, Terms
+from guided.client.security import Endpoint, TlsChoice
+from guided.client.tracing import traced
 from guided.client.window import Asked, Window, in_order, message_of
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided.v1.grammar_pb2_grpc import GrammarServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
 
 __all__ = ["Client"]
@@ -60,17 +59,25 @@ class Client(ClientBase):
         timeout: float = DEFAULT_TERMS.timeout,
         retries: float = DEFAULT_TERMS.retries,
         concurrency: int = DEFAULT_TERMS.concurrency,
+        tls: TlsChoice = False,
+        token: str | None = None,
+        insecure: bool = False,
     ) -> None:
         """Connect on first use.
 
         ``timeout`` bounds each call, in seconds, and each request of a batch from when it is sent.
         ``retries`` is how often a call that was not taken on is made again, within this time. Of a
-        batch at most ``concurrency`` requests are in flight together.
+        batch at most ``concurrency`` requests are in flight together. ``tls`` encrypts, and
+        ``token`` says who calls; beyond this machine the token goes unencrypted only where
+        ``insecure`` says so.
         """
         super().__init__(Terms(timeout, retries, concurrency))
-        self._channel = grpc.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
-        self._service = GenerationServiceStub(self._channel)
-        self._model_service = ModelServiceStub(self._channel)
+        endpoint = Endpoint.of(address, tls, token, insecure=insecure)
+        self._channel = traced(endpoint.open())
+        shown = endpoint.authorized(self._channel)
+        self._service = GenerationServiceStub(shown)
+        self._model_service = ModelServiceStub(shown)
+        self._grammar_service = GrammarServiceStub(shown)
 
     def generate(
         self,
@@ -86,7 +93,7 @@ class Client(ClientBase):
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
         request = Request(prompt, response_model, schema, **options)
-        attempts = self._attempts(timeout, request.request_id)
+        attempts = self._attempts(timeout, request)
         message = message_of(request, attempts)
         response = self._answered(self._service.Generate, message, attempts)
         return request.read(decode_answer(response, attempts.request_id))
@@ -107,7 +114,7 @@ class Client(ClientBase):
         ...         print(text, end="", flush=True)
         """
         request = Request(prompt, response_model, schema, **options)
-        attempts = self._attempts(timeout, request.request_id)
+        attempts = self._attempts(timeout, request)
         message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
         return Stream(
             request,
@@ -163,6 +170,17 @@ class Client(ClientBase):
         call.add_done_callback(lambda call: ended.put((asked, call)))
         return call
 
+    def _ask(
+        self,
+        call: Callable[..., R],
+        message: Message,
+        timeout: float | None,
+        most_retries: float = math.inf,
+    ) -> R:
+        """What the server answers to a call for something else than an answer of the model."""
+        attempts = self._attempts(timeout, most_retries=most_retries)
+        return self._answered(call, message, attempts)
+
     def _answered(self, call: Callable[..., R], message: Message, attempts: Attempts) -> R:
         """What the server answers to a call, made again as long as that is safe."""
         while True:
@@ -175,23 +193,24 @@ class Client(ClientBase):
                 attempts.succeed()
                 return response
 
+    @property
+    def grammars(self) -> Grammars:
+        """Constraints without answers: checked, read texts by, and kept for requests to come."""
+        return Grammars(self._grammar_service, self._ask)
+
     def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""
-        request = model_pb2.GetModelRequest()
-        attempts = self._attempts(timeout, most_retries=STATE_RETRIES)
-        response = self._answered(self._model_service.GetModel, request, attempts)
-        return decode_model(response.model)
+        call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
+        return decode_model(self._ask(call, request, timeout, STATE_RETRIES).model)
 
     def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
-        request = model_pb2.GetStatsRequest()
-        attempts = self._attempts(timeout, most_retries=STATE_RETRIES)
-        response = self._answered(self._model_service.GetStats, request, attempts)
-        return decode_stats(response.stats)
+        call, request = self._model_service.GetStats, model_pb2.GetStatsRequest()
+        return decode_stats(self._ask(call, request, timeout, STATE_RETRIES).stats)
 
     def close(self) -> None:
         """Give the connection back; calls that still run are cancelled."""
-        self._link.is_closed = True
+        self._connection.is_closed = True
         self._channel.close()
 
     def __enter__(self) -> Self:

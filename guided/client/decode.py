@@ -19,6 +19,7 @@ from guided.stats import EngineStats, ModelInfo, Phase
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
 from guided.wire import Descriptor, Word, member_of, read, seconds_of
+from guided.wire_grammar import decode_report
 
 __all__ = ["decode_answer", "decode_model", "decode_stats"]
 
@@ -36,6 +37,7 @@ def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer
         candidates=tuple(map(_decode_candidate, response.candidates)),
         verification=_verification(response.verification),
         request_id=request_id,
+        report=decode_report(response.report) if response.HasField("report") else None,
     )
 
 

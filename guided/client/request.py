@@ -20,7 +20,17 @@ from guided.response_types.schema_text import (
     schema_of_adapter,
     schema_text,
 )
-from guided.spec import Constraint, GenerationRequest, JsonOptions, JsonSchema, Regex, Usage
+from guided.response_types.validators import unenforced_validators
+from guided.spec import (
+    Constraint,
+    GenerationRequest,
+    JsonOptions,
+    JsonSchema,
+    Regex,
+    SchemaReport,
+    Stored,
+    Usage,
+)
 
 __all__ = ["NO_MODEL", "Request"]
 
@@ -72,8 +82,12 @@ class Request(Generic[T]):
                 field="schema",
                 hint="leave one out; the schema of a response model is its own",
             )
-        if self.grammar is not None and (
-            self.response_model is not None or self.schema is not None
+        # What is stored may well be the schema of the response model, which then reads the answer.
+        is_stored = isinstance(self.grammar, Stored) and self.schema is None
+        if (
+            self.grammar is not None
+            and not is_stored
+            and (self.response_model is not None or self.schema is not None)
         ):
             raise RequestError(
                 "a grammar is given beside a response_model or a schema",
@@ -83,7 +97,7 @@ class Request(Generic[T]):
         options = engine_options(self)
         adapter = None if self.response_model is None else adapter_of(self.response_model)
         text = None if self.schema is None else schema_text(self.schema)
-        if adapter is not None:
+        if adapter is not None and self.grammar is None:
             text = schema_of_adapter(adapter, self.json_options.spelling)
         specification = GenerationRequest(
             prompt=spoken_prompt(self.prompt), constraint=self._constraint(text), **options
@@ -125,11 +139,18 @@ class Request(Generic[T]):
                     candidates=candidates,
                     verification=plain.verification,
                     request_id=plain.request_id,
+                    report=None if plain.report is None else self.with_validators(plain.report),
                 )
         refused = candidates[0].error
         assert refused is not None, "a candidate without a value and without an error"
         refused.request_id = plain.request_id or None
         raise refused
+
+    def with_validators(self, report: SchemaReport) -> SchemaReport:
+        """The report of the server, and the code of the response model that it cannot know."""
+        if self._adapter is None:
+            return report
+        return replace(report, unenforced_validators=unenforced_validators(self._adapter))
 
     def _read(self, plain: Candidate[str], usage: Usage) -> Candidate[T]:
         try:

@@ -22,14 +22,13 @@ import time
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Self
-from uuid import uuid4
 
 import grpc
 
 from guided.client.status import Chance, Failure, failure_of
 from guided.errors import GuidedError, RequestError
 
-__all__ = ["Attempts", "Link", "Terms"]
+__all__ = ["Attempts", "Connection", "Terms"]
 
 _FIRST_BACKOFF = 0.2
 _LONGEST_BACKOFF = 5.0
@@ -91,7 +90,7 @@ class Terms:
 
 
 @dataclass(slots=True)
-class Link:
+class Connection:
     """What is known of the server at the other end; clients of one connection share it."""
 
     is_closed: bool = False
@@ -114,10 +113,10 @@ class Link:
 class Attempts:
     """The attempts to have one call answered."""
 
-    def __init__(self, terms: Terms, link: Link, request_id: str | None = None) -> None:
-        """``request_id`` names the request; else it gets a name that no other has."""
-        self.request_id = uuid4().hex if request_id is None else request_id
-        self._link = link
+    def __init__(self, terms: Terms, connection: Connection, request_id: str = "") -> None:
+        """``request_id`` names the request, if the call is one for an answer."""
+        self.request_id = request_id
+        self._connection = connection
         self._deadline = time.monotonic() + terms.timeout
         self._retries_left = terms.retries
         self._broken_left = _BROKEN_RETRIES
@@ -130,19 +129,20 @@ class Attempts:
 
     def succeed(self) -> None:
         """Note that the server answered."""
-        self._link.hear()
+        self._connection.hear()
 
     def pause(self, error: grpc.RpcError) -> float:
         """Seconds to wait before the call is asked again, or raise what its error stands for."""
         failure = failure_of(error)
         if failure.is_told:
-            self._link.hear()
+            self._connection.hear()
         left = self.seconds_left
         if failure.seconds >= left or not self._may_repeat(failure):
             raise self.named(failure.error) from error
         self._retries_left -= 1
         longest = _LONGEST_BACKOFF if failure.chance is Chance.REFUSED else _LONGEST_RECONNECTION
-        pause = failure.seconds + random.uniform(0, min(self._backoff, longest))
+        drawn = random.uniform(0, min(self._backoff, longest))  # noqa: S311 - no secret
+        pause = failure.seconds + drawn
         self._backoff = min(2 * self._backoff, _LONGEST_BACKOFF)
         # Towards its end the time is halved, so that no place that falls free then is missed.
         return min(pause, (failure.seconds + left) / 2)
@@ -153,7 +153,8 @@ class Attempts:
 
     def named(self, error: GuidedError) -> GuidedError:
         """The error with the name of the request that met it."""
-        error.request_id = self.request_id
+        # A server that could not read the request has given it a name of its own.
+        error.request_id = error.request_id or self.request_id or None
         return error
 
     def _may_repeat(self, failure: Failure) -> bool:
@@ -163,7 +164,7 @@ class Attempts:
             case Chance.REFUSED:
                 return True
             case Chance.UNREACHED:
-                return self._link.may_come_back()
+                return self._connection.may_come_back()
             case Chance.BROKEN:
                 self._broken_left -= 1
                 return self._broken_left >= 0

@@ -20,6 +20,7 @@ from guided.errors import (
     RequestError,
     ServiceError,
     ServiceUnavailableError,
+    UnauthenticatedError,
 )
 
 __all__ = [
@@ -69,7 +70,7 @@ ERRORS: Mapping[grpc.StatusCode, type[RequestError | ServiceError]] = {
     grpc.StatusCode.INTERNAL: InternalServiceError,
     grpc.StatusCode.UNAVAILABLE: ServiceUnavailableError,
     grpc.StatusCode.DATA_LOSS: InternalServiceError,
-    grpc.StatusCode.UNAUTHENTICATED: ServiceError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
 }
 """What a status means when the server's own reason is missing, or newer than this client."""
 
@@ -125,6 +126,14 @@ def failure_of(error: grpc.RpcError) -> Failure:
 
 def error_of_status(status: status_pb2.Status) -> GuidedError:
     """The error that the server raised, or the one that its status code stands for."""
+    error = _told_error(status)
+    request = error_details_pb2.RequestInfo()
+    if any(detail.Unpack(request) for detail in status.details):
+        error.request_id = request.request_id
+    return error
+
+
+def _told_error(status: status_pb2.Status) -> GuidedError:
     for detail in status.details:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info) and info.domain == DOMAIN and info.reason in known_codes():

@@ -67,7 +67,7 @@ class Window(Generic[T]):
         self,
         requests: Iterable[Request[T]],
         concurrency: int,
-        attempts: Callable[[str | None], Attempts],
+        attempts: Callable[[Request[Any]], Attempts],
     ) -> None:
         """Whatever is no request raises ``RequestError``: at once in a collection, else in turn."""
         self._unread = _numbered(requests)
@@ -124,7 +124,7 @@ class Window(Generic[T]):
             self._is_read = True
             return None
         index, request = following
-        attempts = self._attempts(request.request_id)
+        attempts = self._attempts(request)
         return Asked(index, request, message_of(request, attempts), attempts)
 
 

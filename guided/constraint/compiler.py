@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from cachetools import LRUCache
-
+from guided.constraint.compiled_cache import CompiledCache
 from guided.constraint.machine import machine_of
-from guided.errors import TokenRejectedError, UnsatisfiableError
+from guided.errors import (
+    ConstraintError,
+    LimitExceededError,
+    TokenRejectedError,
+    UnsatisfiableError,
+)
 from guided.json_schema.reader import known_formats
 from guided.masks.binding import TokenBinding
 from guided.masks.compiled import CompiledConstraint
@@ -80,8 +83,7 @@ class ConstraintCompiler:
         self.binding = TokenBinding.of(vocabulary, self.limits.max_inner_mask_bytes)
         self._free_text = FreeText.of(vocabulary)
         self._masks = MaskStore(self.limits.max_mask_bytes)
-        self._compiled: LRUCache[str, CompiledConstraint] = LRUCache(self.limits.max_compiled)
-        self._lock = threading.Lock()
+        self._kept = CompiledCache(self.limits.max_compiled, self.limits.max_compiled_bytes)
 
     def start(self, constraint: Constraint) -> Matcher:
         """The position before the first token of an answer; ``None`` allows every text.
@@ -91,7 +93,7 @@ class ConstraintCompiler:
         """
         if constraint is None:
             return self._free_text
-        return self._kept(constraint, self._compile_with_end).start()
+        return self._made_once(constraint, self._compile_with_end).start()
 
     def rehearse(self, options: JsonOptions | None = None) -> None:
         """Make what a process needs once, and its first requests would wait for otherwise.
@@ -125,24 +127,36 @@ class ConstraintCompiler:
 
     def compile(self, constraint: Structure) -> CompiledConstraint:
         """The compiled form, out of the cache where it is kept; raises as ``start`` does."""
-        return self._kept(constraint, self._compile)
+        return self._made_once(constraint, self._compile)
 
-    def _kept(
+    def _made_once(
         self, constraint: Structure, make: Callable[[Structure], CompiledConstraint]
     ) -> CompiledConstraint:
         """The constraint compiled before, unless its machine is too full; else what is made now.
 
-        Made without the lock: two threads may make the same one, and the last is kept.
+        What was refused before is refused at once, and threads that ask for the same one wait for
+        the first of them.
         """
         key = constraint.digest()
-        with self._lock:
-            compiled = self._compiled.get(key)
-        # A machine only grows, and a popular one would fill up: answers under way keep the old one.
-        if compiled is None or compiled.machine.parts.fullness > _FULL_ENOUGH:
-            compiled = make(constraint)
-            with self._lock:
-                self._compiled[key] = compiled
+        compiled = self._still_roomy(key)
+        if compiled is None:
+            with self._kept.making(key):
+                # Another thread may have made it meanwhile.
+                compiled = self._still_roomy(key)
+                if compiled is None:
+                    try:
+                        compiled = make(constraint)
+                    except (ConstraintError, LimitExceededError) as error:
+                        self._kept.refuse(key, error)
+                        raise
+                    self._kept.put(key, compiled)
         return compiled
+
+    def _still_roomy(self, key: str) -> CompiledConstraint | None:
+        # A machine only grows, and a popular one would fill up: answers under way keep the old one.
+        compiled = self._kept.get(key)
+        full = compiled is not None and compiled.machine.parts.fullness > _FULL_ENOUGH
+        return None if full else compiled
 
     def _compile_with_end(self, constraint: Structure) -> CompiledConstraint:
         """Look for the first end, too, while nobody else can wait for the constraint's lock."""

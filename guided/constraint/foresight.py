@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from guided.errors import LimitExceededError
@@ -26,9 +25,10 @@ from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
 from guided.json_schema.reader.text import child
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import limited_work, units_left
+from guided.runtime.fuel import limited_work, spend, units_left
+from guided.spec import LikelyLimit
 
-__all__ = ["LikelyLimit", "likely_limits"]
+__all__ = ["likely_limits"]
 
 MAX_STEPS: Final = 3_000
 """Steps gone at most: of a schema that leads to more, those that lead to new kinds of values."""
@@ -36,19 +36,10 @@ MAX_WORK: Final = 1_000_000
 """Work for all steps together, beyond which none is begun; see ``limited_work``."""
 MAX_LIMITS: Final = 10
 """Limits told at most."""
+_STEP_WORK: Final = 500
+"""Units for a step beside those that are counted in it."""
 _VERDICTS: Final = 3
 """Of a value that settles which of several schemas an object has to fit, as many ways to go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class LikelyLimit:
-    """A place of answers at which a limit is likely to be hit."""
-
-    place: str
-    """JSON pointer of the value with which, or behind which, an answer could not go on; ``*`` is an
-    item, or a name that the schema does not spell out."""
-    message: str
-    """Which limit it is, and what helps."""
 
 
 def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[LikelyLimit, ...]:
@@ -56,7 +47,9 @@ def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[Likel
 
     What MAX_STEPS and MAX_WORK do not get to is not told.
     """
-    return tuple(_Foresight(machine, limits).found())
+    # More than all steps can spend, so that it is reached by none of them.
+    with limited_work(2 * (MAX_WORK + limits.step_work + MAX_STEPS * _STEP_WORK)):
+        return tuple(_Foresight(machine, limits).found())
 
 
 class _Foresight:
@@ -70,6 +63,7 @@ class _Foresight:
         self.seen: set[Frame] = set()
 
     def found(self) -> Iterator[LikelyLimit]:
+        """The limits as they are met; a frame that was seen leads to what it led to before."""
         steps, told = 0, 0
         while self.waiting and steps < MAX_STEPS and told < MAX_LIMITS and self.work > 0:
             stack, place = self.waiting.popleft()
@@ -85,7 +79,10 @@ class _Foresight:
                 except LimitExceededError as error:
                     told += 1
                     yield LikelyLimit(place, str(error))
-                self.work -= self.limits.step_work - (units_left() or 0)
+                spent = self.limits.step_work - (units_left() or 0)
+            self.work -= spent
+            # Each step has a tank of its own, most of them too small for work to rest in it.
+            spend(spent + _STEP_WORK)
 
     def _ahead(self, stack: int, frame: Frame, place: str) -> list[tuple[int, str]]:
         """What may come next in a stack, each with its place in an answer."""

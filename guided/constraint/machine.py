@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from guided.errors import UnsatisfiableError, naming
 from guided.grammar.composition import lower_composition, without_holes
 from guided.grammar.machine.composite_machine import CompositeMachine
@@ -9,13 +11,22 @@ from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import HoleText, network_from_grammar
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.look_ahead import look_ahead
-from guided.json_schema.reader import lower_json_schema
+from guided.json_schema.reader import LoweredSchema, lower_json_schema
 from guided.machine.parts import RecognizerLimits
 from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
 from guided.spec import JsonSchema, Structure
 
-__all__ = ["machine_of"]
+__all__ = ["Built", "build", "machine_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A recogniser, and the schemas that it was built of."""
+
+    machine: Recognizer
+    schemas: tuple[tuple[tuple[str, ...], LoweredSchema], ...]
+    """Each with the parts of the constraint around it, from the outside in."""
 
 
 def machine_of(
@@ -28,12 +39,21 @@ def machine_of(
     Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
     LimitExceededError.
     """
+    return build(constraint, missing, limits).machine
+
+
+def build(
+    constraint: Structure,
+    missing: frozenset[int] = frozenset(),
+    limits: RecognizerLimits | None = None,
+) -> Built:
+    """The same, with what was read of the schemas in it."""
     builder = _Builder(missing, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
         machine = builder.json_machine(constraint)
         look_ahead(machine)
-        return machine
-    return builder.grammar_machine(constraint)
+        return Built(machine, tuple(builder.schemas))
+    return Built(builder.grammar_machine(constraint), tuple(builder.schemas))
 
 
 class _Builder:
@@ -43,6 +63,7 @@ class _Builder:
         self._missing = missing
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)
+        self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
 
     def grammar_machine(self, constraint: Structure) -> GrammarMachine:
         """The recogniser of any constraint but a schema alone.
@@ -57,7 +78,7 @@ class _Builder:
         for number, hole in enumerate(composition.holes):
             try:
                 with naming(hole.path):
-                    fillings.append(self.json_machine(hole.schema))
+                    fillings.append(self.json_machine(hole.schema, hole.path))
                     texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:
                 # Other parts may do without it, as without a pattern that fits nothing.
@@ -74,9 +95,11 @@ class _Builder:
             return GrammarMachine(network, self._limits, self._table)
         return CompositeMachine(network, fillings, self._table, self._limits)
 
-    def json_machine(self, schema: JsonSchema) -> JsonMachine:
+    def json_machine(self, schema: JsonSchema, path: tuple[str, ...] = ()) -> JsonMachine:
         """The recogniser of a schema's documents, on the table that all share."""
-        grammar, options = lower_json_schema(schema).grammar, schema.options
+        lowered, options = lower_json_schema(schema), schema.options
+        self.schemas.append((path, lowered))
+        grammar = lowered.grammar
         try:
             return JsonMachine(grammar, options, self._missing, self._limits, self._table)
         except UnsatisfiableError:

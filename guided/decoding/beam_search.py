@@ -250,6 +250,7 @@ class BeamSearch:
         return self._with_run(longer, chosen.after)
 
     def _finished(self, extension: _Extension) -> Found:
+        """The answer of an extension that ends one."""
         hypothesis, chosen = self._extended(extension), extension.continuation
         is_stop = chosen is not None and chosen.after is None
         reason = FinishReason.STOP if is_stop else hypothesis.end

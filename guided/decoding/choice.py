@@ -110,6 +110,7 @@ class Chooser:
         history: History,
         proposals: Sequence[Proposal],
     ) -> Choice | Closing:
+        """``choose`` up to a limit of the constraint, which raises LimitExceededError."""
         # First as if there were no budget: it matters only near its end, and to find all tokens
         # that fit takes longer than to try one.
         if proposals:
@@ -141,6 +142,7 @@ class Chooser:
         position: int,
         history: History,
     ) -> Choice:
+        """Draw a token from the mask, or from the part of it that is ``within`` the budget."""
         mask = matcher.mask()
         token = choose_token(
             logits,

@@ -114,6 +114,7 @@ def _likeliest(
     history: History,
     chooser: Chooser,
 ) -> tuple[CandidateToken, ...]:
+    """The likeliest tokens of a mask as candidates, likeliest first, whether they fit or not."""
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
     tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)

@@ -254,6 +254,7 @@ class DraftBuilder:
         return [token for parent, token in self._children if parent == node]
 
     def _add(self, node: int, token: TokenId, chance: float) -> int | None:
+        """``add`` without keeping the proposal: the token and its whole run, or nothing of them."""
         matcher = self.matcher(node)
         # Cheap checks come first: most proposals are pruned, and to advance a matcher takes longer.
         if token in self._end_ids or (node, token) in self._children:

@@ -204,7 +204,11 @@ class Expansion:
         chance: float,
         width: int,
     ) -> list[tuple[int, float]]:
-        """What another drafter proposed there, as far as it is likely enough to continue from."""
+        """What another drafter proposed there, as far as it is likely enough to continue from.
+
+        ``law`` is the one before any token was taken out. Tokens are noted with the ranks of chosen
+        ones, as they were not drawn from it; one that stays below the first bin is left to others.
+        """
         found: list[tuple[int, float]] = []
         for token in proposed:
             tip, share = builder.find(node, token), law.share(token)

@@ -41,9 +41,9 @@ def choose_token(
     """The token chosen from ``logits`` (one row, ``[vocab]``) among those in the packed mask.
 
     ``history`` is read only where ``sampling.reads_history`` says so. ``within`` is the part of
-    the mask after which the answer fits its budget: the filters look at the whole mask, and of
-    what they leave the rest drops out, so that this draw is the one without ``within`` where that
-    gives one of them. Where nothing stays, they look at ``within`` alone.
+    the mask after which the answer still fits its budget; only its tokens are chosen. The filters
+    look at the whole mask all the same, so that a draw without ``within`` that chooses one of its
+    tokens is not changed by it. Where they leave none of these, they look at ``within`` alone.
     """
     if sampling.temperature == 0.0:
         allowed = mask if within is None else within

@@ -7,11 +7,27 @@
     one step          scheduler, drafting, model_call, deadlines, isolation
     giving answers    results, text_stream, scoring
     counters          meter, request_clock
+    constraints alone workbench
     loading           load, formats, cache_size, memory_plan, call_costs
 """
 
-from guided.engine.engine import Engine
-from guided.engine.load import load_engine
-from guided.engine.results import Delta, Finished
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from guided.engine.engine import Engine
+    from guided.engine.load import load_engine
+    from guided.engine.results import Delta, Finished
 
 __all__ = ["Delta", "Engine", "Finished", "load_engine"]
+
+_MODULES = {"Delta": "results", "Engine": "engine", "Finished": "results", "load_engine": "load"}
+
+
+def __getattr__(name: str) -> object:
+    # Loaded when they are named: what works on constraints alone needs no torch.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

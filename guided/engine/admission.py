@@ -86,6 +86,12 @@ class Admission:
     def _check(self, submission: Submission, matcher: Matcher) -> None:
         """Refuse a request that this engine cannot answer to its end."""
         request, prompt = submission.request, submission.prompt
+        if request.report:
+            raise RequestError(
+                "a report is made by the server, beside the answer",
+                field="report",
+                hint="leave it out; guided.check reports without a model",
+            )
         # The first token is chosen from the logits after the prompt, so there has to be one.
         if not prompt:
             raise RequestError("the prompt has no tokens", field="prompt")

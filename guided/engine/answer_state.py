@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from guided.decoding.choice import Choice, Chooser, Closing, advance
 from guided.decoding.draft_counts import DraftCounts
@@ -13,13 +13,11 @@ from guided.decoding.stop_strings import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.engine.text_stream import TextStream
 from guided.errors import LimitExceededError
+from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
 
-if TYPE_CHECKING:
-    from guided.constraint import Matcher
-
-__all__ = ["AnswerState"]
+__all__ = ["AnswerState", "Following"]
 
 # These say more than that the answer was closed early, so they are told instead.
 _ENDED_FROM_OUTSIDE: Final = (
@@ -27,6 +25,16 @@ _ENDED_FROM_OUTSIDE: Final = (
     FinishReason.DEADLINE_CLOSED,
     FinishReason.DEADLINE,
 )
+
+
+class Following(NamedTuple):
+    """What follows from a position without a choice."""
+
+    tokens: tuple[TokenId, ...]
+    after: Matcher
+    """The position after them; where the answer is closed, the one before."""
+    closes: bool
+    """They are the shortest completion, as anything else might not end in the budget."""
 
 
 class AnswerState:
@@ -71,7 +79,7 @@ class AnswerState:
         self.drafts = DraftCounts()
         """What was drafted for it, by whom, and what became of that."""
         # A run may be certain from the start, and even be the whole answer.
-        self._settle()
+        self._settle(None)
 
     @property
     def choices(self) -> list[ChoiceLogprobs]:
@@ -105,8 +113,28 @@ class AnswerState:
         reaches_the_tip = committed + count == len(self.tokens)
         return DraftTree.chain(tokens, self.matcher if reaches_the_tip else None)
 
-    def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
-        """Append what a model call confirmed and chose, and the run that follows from it."""
+    def foresee(self, tree: DraftTree, acceptance: Acceptance) -> Following | None:
+        """What will follow from what a model call confirmed and chose; ``None`` where it ends.
+
+        To find that may take long, and changes nothing.
+        """
+        path, choice = acceptance.path, acceptance.choice
+        length = self.answer_length + len(path) - tree.trunk
+        if choice is None:
+            matcher = tree.matchers[path[-1]] if len(path) > tree.trunk else None
+        elif isinstance(choice, Closing):
+            matcher = None
+        else:
+            matcher, length = choice.matcher, length + 1
+        return None if matcher is None else self._following(matcher, length)
+
+    def extend(
+        self, tree: DraftTree, acceptance: Acceptance, following: Following | None = None
+    ) -> None:
+        """Append what a model call confirmed and chose, and the run that follows from it.
+
+        ``following`` is what ``foresee`` said of it; without that it is looked for.
+        """
         logprobs, path = iter(acceptance.logprobs), acceptance.path
         # The trunk is in ``tokens`` already; what the model confirmed of the draft is new.
         for length, node in enumerate(path[tree.trunk :], tree.trunk + 1):
@@ -123,11 +151,11 @@ class AnswerState:
         self.drafts.add(tree, path, is_followed=acceptance.choice is not None)
         self._is_closed_early = self._is_closed_early or acceptance.narrowed
         if acceptance.choice is not None:
-            self.take(acceptance.choice)
+            self.take(acceptance.choice, following)
         elif len(path) > tree.trunk:
-            self._settle()
+            self._settle(following)
 
-    def take(self, choice: Choice | Closing) -> None:
+    def take(self, choice: Choice | Closing, following: Following | None = None) -> None:
         """Append what was chosen after the last token, and the run that follows from it."""
         if isinstance(choice, Closing):
             self._close(choice.tokens)
@@ -140,7 +168,7 @@ class AnswerState:
         else:
             self._append(choice.token, choice.matcher, choice.logprobs, is_forced=False)
             if self.finish_reason is None:
-                self._settle()
+                self._settle(following)
 
     def close_for_deadline(self) -> None:
         """End the answer along its shortest completion; that takes no model call."""
@@ -184,31 +212,39 @@ class AnswerState:
             for token, known in zip(self.answer, self._logprobs, strict=True)
         )
 
-    def _settle(self) -> None:
-        """Append the tokens that are certain now, and finish where nothing may follow or fit.
+    def _settle(self, following: Following | None) -> None:
+        """Append the tokens that are certain now, and finish where nothing may follow or fit."""
+        if following is None:
+            following = self._following(self.matcher, self.answer_length)
+        if following.closes:
+            self._close(following.tokens)
+            return
+        self._force(following.tokens, following.after)
+        if self.finish_reason is not None:
+            return
+        if following.after.is_complete:
+            self._finish(FinishReason.COMPLETE)
+        elif self.chooser.remaining(self.answer_length) == 0:
+            self._close(())
+
+    def _following(self, matcher: Matcher, length: int) -> Following:
+        """What is certain at a position of an answer of ``length`` tokens.
 
         A run that would leave no room for an end is replaced by the shortest completion. That one
         fits, as the shortest completion of every position that an answer reaches does.
         """
         try:
-            run = self.matcher.forced_run(self.forcing)
-            after = advance(self.matcher, run)
-            fits = not run or self.chooser.fits(after, self.answer_length + len(run))
+            run = matcher.forced_run(self.forcing)
+            after = advance(matcher, run)
+            fits = not run or self.chooser.fits(after, length + len(run))
         except LimitExceededError:
             # The constraint is at a limit: from here on only the known completion is certain.
-            if self.answer_length == 0:
+            if length == 0:
                 raise  # nothing is said yet, so the request can still be refused
             fits = False
         if not fits:
-            self._close(self.matcher.shortest_end())
-            return
-        self._force(run, after)
-        if self.finish_reason is not None:
-            return
-        if after.is_complete:
-            self._finish(FinishReason.COMPLETE)
-        elif self.chooser.remaining(self.answer_length) == 0:
-            self._close(())
+            return Following(matcher.shortest_end(), matcher, closes=True)
+        return Following(run, after, closes=False)
 
     def _close(self, completion: tuple[TokenId, ...]) -> None:
         """End the answer; no further position is asked for, so no limit can prevent it."""

@@ -131,7 +131,12 @@ class BeamsRunnable(Runnable):
                 pieces.append(Piece(blocks, DraftTree.chain(tokens, None), deciding, beam))
         return Step(self, pieces)
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> Settled:
+    def settle(
+        self,
+        step: Step,
+        outputs: Sequence[SegmentOutput],
+        judged: object = None,  # noqa: ARG002 - beams are judged one after the other
+    ) -> Settled:
         """Read what the model said about each beam, then make all rounds that need no call."""
         for piece, output in zip(step.pieces, outputs, strict=True):
             position = piece.blocks.committed + 1 - len(self.submission.prompt)

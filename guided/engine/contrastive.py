@@ -92,7 +92,12 @@ class ContrastiveRunnable(AnswerRunnable):
         ]
         return Step(self, [_piece(blocks, branches)], certain=[_piece(blocks, without_runs)])
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> Settled:
+    def settle(
+        self,
+        step: Step,
+        outputs: Sequence[SegmentOutput],
+        judged: object = None,  # noqa: ARG002 - the next candidates depend on the one taken
+    ) -> Settled:
         """Take one of the candidates if there are any, and look for the next ones."""
         piece, output = step.pieces[0], outputs[0]
         tree, blocks = piece.tree, piece.blocks

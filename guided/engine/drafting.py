@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from guided.decoding.draft_budget import CostCurve, DraftBudget
 from guided.drafters.union import DrafterUnion
+from guided.engine.haste import Haste, TakesLongError
 from guided.engine.isolation import Isolation, is_of_request
 from guided.engine.runnable import Runnable, Step
 from guided.errors import incident_of
@@ -19,14 +21,25 @@ Plan: TypeAlias = Sequence[tuple[Runnable, int]]
 _CALLS: Final = 16.0
 """Model calls over which it is averaged how slow they are."""
 _OUTLIER: Final = 4.0
+_MOST_WORK: Final = 10_000
+"""Units of work that drafts of one step may take of constraints, each about a microsecond."""
+_WORK_ALONE: Final = 2_000
+"""For one sequence, where drafts of all took more."""
+_STEPS_UNDRAFTED: Final = 16
 
 
 class Drafting:
     """Begins the steps of a plan, and lets the drafter add to their trees."""
 
     def __init__(
-        self, drafter: DrafterUnion | None, widest_draft: int, costs: CostCurve | None
+        self,
+        drafter: DrafterUnion | None,
+        widest_draft: int,
+        costs: CostCurve | None,
+        haste: Haste | None = None,
     ) -> None:
+        """``haste`` breaks drafting off that takes too long."""
+        self._haste = haste or Haste()
         self._drafter = drafter
         self._widest_draft = widest_draft
         self._costs = costs
@@ -36,24 +49,40 @@ class Drafting:
         self._known_to_fail: set[str] = set()
         """The drafters of which a fault was logged; that may come again in every step."""
 
-    def draft(self, plan: Plan, isolated: Callable[[str], Isolation]) -> list[Step]:
+    def draft(
+        self,
+        plan: Plan,
+        isolated: Callable[[str], Isolation],
+        pause: Callable[[Runnable, Callable[[], Step]], None],
+    ) -> list[Step]:
         """One step for each of the plan, but for those whose request fails here.
 
         A drafter is asked once for all. Where that fails, each drafts alone, from the start, so
-        only those go without drafts for which it fails again.
+        only those go without drafts for which it fails again. So too where it takes too long.
+        ``pause`` is called for those whose step itself takes too long to begin, with what does it.
         """
         steps = []
-        for (runnable, count), budget in zip(plan, self._budgets(plan), strict=True):
+        # Budgets are used up, so to begin a second time takes another.
+        budgets, spare = self._budgets(plan), self._budgets(plan)
+        for place, (runnable, count) in enumerate(plan):
             if runnable.is_running:  # unless another answer to its request failed
                 with isolated(runnable.request_id):
-                    steps.append(runnable.begin_step(count, budget))
+                    try:
+                        with self._haste.hurried():
+                            steps.append(runnable.begin_step(count, budgets[place]))
+                    except TakesLongError:
+                        pause(runnable, partial(runnable.begin_step, count, spare[place]))
+        begun = [(runnable, count) for runnable, count in plan if not runnable.is_paused]
         try:
-            self._propose(steps)
+            with self._haste.counted(_MOST_WORK):
+                self._propose(steps)
+        except TakesLongError:
+            return self._draft_alone(begun, isolated)
         except BaseException as fault:
             if not is_of_request(fault):
                 raise
             # Steps have reserved nothing yet, so they can be given up and begun again.
-            return self._draft_alone(plan, isolated)
+            return self._draft_alone(begun, isolated)
         return steps
 
     def note_call(self, tokens: int, seconds: float) -> None:
@@ -75,7 +104,11 @@ class Drafting:
         """A step with drafts, or without where a drafter fails: the answer does not need them."""
         step = runnable.begin_step(count, budget)
         try:
-            self._propose([step])
+            with self._haste.counted(_WORK_ALONE):
+                self._propose([step])
+        except TakesLongError:
+            runnable.steps_undrafted = _STEPS_UNDRAFTED
+            return runnable.begin_step(count, DraftBudget(0))
         except BaseException as fault:
             if not is_of_request(fault):
                 raise
@@ -99,16 +132,19 @@ class Drafting:
         # Who has more prompt to compute than this step takes cannot draft in it.
         drafting = sum([count == runnable.pending for runnable, count in plan])
         # One for each, as a budget counts what its own sequence drafts.
-        return [
-            DraftBudget(
-                self._widest_draft,
-                self._costs,
-                certain=certain,
-                sequences=drafting,
-                slowness=self.slowness,
+        budgets = []
+        for runnable, _ in plan:
+            runnable.steps_undrafted = max(0, runnable.steps_undrafted - 1)
+            budgets.append(
+                DraftBudget(
+                    0 if runnable.steps_undrafted else self._widest_draft,
+                    self._costs,
+                    certain=certain,
+                    sequences=drafting,
+                    slowness=self.slowness,
+                )
             )
-            for _ in plan
-        ]
+        return budgets
 
     def _propose(self, steps: Sequence[Step]) -> None:
         drafts = [step.draft for step in steps if step.draft is not None]

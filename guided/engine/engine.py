@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from guided.decoding.draft_budget import CostCurve
 from guided.decoding.drafter import Drafter
@@ -28,30 +27,35 @@ from guided.engine.compile_queue import CompileQueue, Start
 from guided.engine.deadlines import Deadlines
 from guided.engine.drafting import Drafting
 from guided.engine.group import Group
+from guided.engine.haste import Haste, TakesLongError
 from guided.engine.isolation import Isolation, error_for, is_of_request
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
-from guided.engine.request_clock import RequestClock
+from guided.engine.prompts import PreparedPrompt, Prompts, Render
 from guided.engine.results import Delta, Finished, Results
-from guided.engine.runnable import Step
+from guided.engine.runnable import Runnable, Step
 from guided.engine.scheduler import Scheduler
 from guided.engine.scoring import Judge
+from guided.engine.settling import Settling
+from guided.engine.sliced_work import SLICE_SECONDS, Kernels
 from guided.engine.submission import ServiceOrder, Submission
+from guided.engine.workbench import Workbench
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
 from guided.model.runner import ModelRunner
-from guided.spec import GenerationRequest, JsonSchema, Message, TokenId, Usage
+from guided.spec import Constraint, GenerationRequest, Usage
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, Phase
 
-__all__ = ["Engine", "Render"]
-
-Render: TypeAlias = Callable[[str | tuple[Message, ...], str | None], tuple[TokenId, ...]]
-"""Turns a prompt, and the schema to show if any, into tokens."""
+__all__ = ["Engine"]
 
 
 class Engine:
-    """Takes requests, and makes their answers step by step; for use from one thread."""
+    """Takes requests, and makes their answers step by step; for use from one thread.
+
+    ``prepare`` alone is for all.
+    """
 
     def __init__(
         self,
@@ -71,9 +75,12 @@ class Engine:
         widest_draft: int = 0,
         costs: CostCurve | None = None,
         judge: Judge | None = None,
+        prompt_bound: PromptBound | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``drafters`` propose tokens in their order, for one sequence in one step at most
+        """``prompt_bound`` tells without ``render`` which prompts are too long.
+
+        ``drafters`` propose tokens in their order, for one sequence in one step at most
         ``widest_draft``.
 
         ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
@@ -86,16 +93,23 @@ class Engine:
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
         self._vocabulary = vocabulary
-        self._render = render
+        self._prompts = Prompts(render, prompt_bound, clock)
         self._now = clock
         self._model = ModelCall(runner)
         self._meter = Meter()
         self._deadlines = Deadlines()
-        self._compiling = CompileQueue(start)
+        self._haste = Haste()
+        kernels = Kernels()
+        self._compiling = CompileQueue(start, kernels)
+        self._is_asides_turn = False
+        self.workbench = Workbench(vocabulary, start, kernels=kernels)
+        """Where constraints are checked beside the answers; whoever steps runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
         """What drafts tokens, by the names that requests use, in their order."""
         union = DrafterUnion(drafters) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
+        self._settling = Settling(self._model, self._scheduler, self._haste, kernels, self._resumed)
+        self._aside = self._settling.aside
         self._admission = Admission(
             vocabulary,
             context_window=self.context_window,
@@ -104,7 +118,7 @@ class Engine:
             drafter=union,
             judge=judge,
         )
-        self._drafting = Drafting(union, widest_draft, costs)
+        self._drafting = Drafting(union, widest_draft, costs, self._haste)
         self._groups: dict[str, Group] = {}
         self._results = Results(vocabulary)
 
@@ -112,6 +126,11 @@ class Engine:
     def vocabulary(self) -> Vocabulary:
         """The tokens the model knows, as bytes."""
         return self._vocabulary
+
+    @property
+    def prompt_bound(self) -> PromptBound | None:
+        """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
+        return self._prompts.bound
 
     @property
     def vocabulary_size(self) -> int:
@@ -131,6 +150,7 @@ class Engine:
         received: float | None = None,
         stream: bool = False,
         trace: Trace | None = None,
+        prompt: PreparedPrompt | None = None,
     ) -> None:
         """Take a request, or refuse it with the error that says why.
 
@@ -139,16 +159,30 @@ class Engine:
 
         Its deadline and its queue key count from the moment it was ``received``; ``None`` is now.
         ``stream`` asks for its text as it grows, from ``take_deltas``. ``trace`` notes how its
-        answer comes to be; only one that is drawn by itself can be traced.
+        answer comes to be; only one that is drawn by itself can be traced. ``prompt`` is what
+        ``prepare`` made of the same request, where that was done beforehand.
         """
         with self._meter.phase(Phase.TAKE):
             try:
-                self._submit(request_id, request, received, stream, trace)
+                self._submit(request_id, request, received, stream, trace, prompt)
             except BaseException as fault:
                 self._meter.refused()
                 if isinstance(fault, GuidedError) or not is_of_request(fault):
                     raise
                 raise error_for(request_id, fault) from fault
+
+    def prepare(
+        self, request: GenerationRequest, *, received: float | None = None
+    ) -> PreparedPrompt:
+        """Make the tokens of a request's prompt for ``submit``; may be called from any thread.
+
+        Raises what is wrong with the prompt, and DeadlineExceededError.
+        """
+        return self._prompts.prepare(request, received)
+
+    def refuse(self) -> None:
+        """Count a request that was refused before it was submitted."""
+        self._meter.refused()
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
@@ -161,21 +195,25 @@ class Engine:
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return those that ended."""
         phase, began = self._meter.phase, self._now()
+        self._haste.begin_step()
         # Compilation takes turns with the model call, as Python beside that would slow it down.
         with phase(Phase.TAKE):
-            self._admit_compiled()
+            self._work_in_slices()
         with phase(Phase.ADMIT):
             self._start_waiting()
             self._end_late()  # after starting, as what was started makes the step longer
         with phase(Phase.DRAFT):
             plan = self._scheduler.plan()
-            steps = self._make_room(self._drafting.draft(plan, self._isolated))
+            steps = self._make_room(
+                self._drafting.draft(plan, self._isolated, self._settling.begin_aside)
+            )
         with phase(Phase.RESERVE):
             steps, segments = self._reserve(steps)
         if steps:
             with phase(Phase.FORWARD) as forward:
                 outputs = self._model.forward(segments, self._meter)
             with phase(Phase.SETTLE):
+                self._haste.begin_step()
                 self._share_time(steps, forward.seconds)
                 self._verify_and_commit(steps, outputs)
             # Without drafts, as deadlines foresee a step before anything is drafted for it.
@@ -215,10 +253,10 @@ class Engine:
         received: float | None,
         stream: bool,
         trace: Trace | None,
+        prompt: PreparedPrompt | None,
     ) -> None:
         """Check a request and begin to compile its constraint; admit it if that is done at once."""
         now = self._now()
-        # A request that is late already must not cost the rendering of its prompt.
         order = ServiceOrder.of(request, now if received is None else received)
         order.check(now)
         if any(request_id in known for known in (self._groups, self._compiling, self._results)):
@@ -233,11 +271,11 @@ class Engine:
                 field="n",
                 hint="leave out n, best_of, beams and the penalty of contrastive search",
             )
-        clock = RequestClock()
-        prompt = self._render(request.prompt, _shown_schema(request))
+        if prompt is None:
+            prompt = self._prompts.prepare(request, received)
         matcher = self._compiling.work_for(request.constraint)
         submission = Submission(
-            request_id, request, prompt, order, stream, clock, matcher, trace=trace
+            *(request_id, request, prompt.tokens, order, stream, prompt.clock, matcher), trace=trace
         )
         # Most constraints are compiled in one slice, so most errors are told at once.
         if matcher.run_slice():
@@ -245,19 +283,33 @@ class Engine:
         else:
             self._compiling.join(submission)
 
-    def _admit_compiled(self) -> None:
-        """Do a slice of compilation, and admit the requests that waited for it alone."""
-        for submission in self._compiling.run_slice():
+    def _work_in_slices(self) -> None:
+        """Do a slice of what takes long: for an answer under way, or in turn of compilation."""
+        is_alone = not any(not runnable.is_paused for runnable in self._scheduler.running)
+        self._is_asides_turn = bool(self._aside) and not (self._is_asides_turn and self._compiling)
+        if self._is_asides_turn:
+            paused = self._aside.run_slice(is_alone=is_alone)
+            if paused is not None:
+                with self._isolated(paused.runnable.request_id):
+                    paused.go_on()
+            return
+        for submission in self._compiling.run_slice(is_alone=is_alone):
             with self._isolated(submission.request_id):
                 self._admit(submission)
 
     def _admit(self, submission: Submission) -> None:
         try:
-            group = self._admission.admit(submission, submission.matcher.result())
+            matcher = submission.matcher.result()
+            with self._haste.hurried(SLICE_SECONDS):
+                group = self._admission.admit(submission, matcher)
             group.clock.queue()
             # Where every token is certain there is nothing to ask the model.
             if group.is_finished:
                 self._emit(group)
+        except TakesLongError:
+            submission.end()
+            self._compiling.join_again(submission)
+            return
         except BaseException:
             # No group of it is known, so nobody else could give back what it opened.
             submission.end()
@@ -314,25 +366,26 @@ class Engine:
         # Several answers of one request are in the step; it counts one call, and streams once.
         for group in groups.values():
             group.begin_call()
+        # The clock is read once a step of a request: what ends one measurement begins the next.
+        began = time.perf_counter_ns()
         for step, output in zip(steps, outputs, strict=True):
             if step.runnable.is_running:  # unless another answer to its request failed
                 with self._isolated(step.runnable.request_id):
-                    self._settle(step, output)
+                    self._settling.settle(step, output)
+            ended = time.perf_counter_ns()
+            groups[step.runnable.request_id].mask_nanoseconds += ended - began
+            began = ended
         for request_id, group in groups.items():
             with self._isolated(request_id):
                 group.end_call()
                 if request_id in self._groups:  # unless it failed
                     self._hand_out(group)
 
-    def _settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
-        """Let one runnable verify and commit its step."""
-        settled = step.runnable.settle(step, outputs)
-        # Rows move first: what is committed is in the prefix index, so others may take it over.
-        self._model.copy(settled.copies)
-        self._scheduler.fork(step.runnable, settled.forks)
-        for runnable in (step.runnable, *settled.forks):
-            if runnable.is_finished:
-                self._scheduler.leave(runnable)
+    def _resumed(self, runnable: Runnable) -> None:
+        """Hand out what an answer that had paused has now."""
+        group = self._groups[runnable.request_id]
+        group.end_call()
+        self._hand_out(group)
 
     # --- ending requests ------------------------------------------------------------------
 
@@ -348,6 +401,9 @@ class Engine:
                 submission.order.check(soon)
         for group in groups:
             with self._isolated(group.request_id):
+                # What is built aside for the constraint holds its lock.
+                self._aside.drop(group.request_id)
+                self._let_go(group.submission.request.constraint)
                 # Where the model chose nothing yet, the completion alone would be no answer.
                 if not group.num_chosen:
                     group.order.check(soon)
@@ -357,6 +413,10 @@ class Engine:
         ended = [each.order for each in compiling] + [group.order for group in groups]
         if ended:
             self._deadlines.note_closings(ended, tokens, now, self._now())
+
+    def _let_go(self, constraint: Constraint) -> None:
+        self._aside.let_go(constraint)
+        self._compiling.let_go(constraint)
 
     def _hand_out(self, group: Group) -> None:
         if group.is_finished:
@@ -374,6 +434,7 @@ class Engine:
 
     def _drop(self, request_id: str) -> Usage | None:
         """Remove a request wherever it is; return what it used, or ``None`` for an unknown one."""
+        self._aside.drop(request_id)
         self._scheduler.drop(request_id)
         if group := self._groups.pop(request_id, None):
             used = group.usage()
@@ -392,8 +453,3 @@ class Engine:
         else:
             self._meter.failed(used)
         self._results.fail(request_id, error)
-
-
-def _shown_schema(request: GenerationRequest) -> str | None:
-    constraint = request.constraint
-    return constraint.text if request.show_schema and isinstance(constraint, JsonSchema) else None

@@ -42,6 +42,8 @@ class Group:
         """Forward passes that it took part in."""
         self.target_nanoseconds = 0
         """Its share of their time."""
+        self.mask_nanoseconds = 0
+        """What was done for it after them: masks, choices, runs that follow, committed rows."""
         self._chosen_before = 0
 
     @property
@@ -80,6 +82,7 @@ class Group:
             reused_tokens=use.reused or 0,
             model_calls=self.model_calls,
             target_nanoseconds=self.target_nanoseconds,
+            mask_nanoseconds=self.mask_nanoseconds,
             shared_tokens=use.shared,
             copied_tokens=use.copied,
         )

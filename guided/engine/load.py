@@ -28,7 +28,7 @@ from guided.engine.engine import Engine
 from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
 from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import load_runner
-from guided.engine.memory_plan import MemoryPlan, plan_memory, plan_model
+from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
@@ -37,6 +37,7 @@ from guided.model.load import ModelTexts, native_dtype
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
+from guided.model.prompt_bound import prompt_bound
 from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
 
@@ -75,6 +76,7 @@ def load_engine(
     heads: Sequence[str] = (),
     reward_model: str | None = None,
     progress: Progress | None = None,
+    share: Callable[[], None] | None = None,
 ) -> Engine:
     """Load a model (``None``: the default one) and make it ready for requests.
 
@@ -93,6 +95,8 @@ def load_engine(
     docs/draft-models.md), and ``heads`` are folders of Medusa and EAGLE-3 heads for this model (see
     docs/heads.md). ``reward_model`` is the folder of a model that ranks answers
     (``guided.model.reward``). All are on the same device.
+    ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
+    it may fork, and what it returns in goes on to be an engine. On the CPU alone.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """
     where = choose_device(device)
@@ -107,7 +111,8 @@ def load_engine(
     limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     progress = progress or RichProgress()
-    torch.set_num_threads(threads or physical_cores())
+    # Threads are not forked, and what has once begun to use several waits for them for ever.
+    torch.set_num_threads(1 if share else threads or physical_cores())
     files = find_model(model, progress)
     check_model(files, dtype)
     head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
@@ -124,7 +129,18 @@ def load_engine(
         with_heads = head_set.drafters(parts.runner, len(vocabulary), reuse_prefixes=reuse_prefixes)
         drafting = (*make_drafters(drafters, vocabulary), *models, *with_heads)
         progress.note(f"drafters: {describe_drafters(drafters)}")
-    engine = _build_engine(parts, asked, drafting, judge, reuse_prefixes=reuse_prefixes)
+    build = partial(_build_engine, parts, asked, drafting, judge, reuse_prefixes=reuse_prefixes)
+    if share is not None:
+        with progress.step("rehearsing"):
+            _warm_up(build(costs=None))
+        _freeze_garbage()
+        share()
+        torch.set_num_threads(threads or physical_cores())
+    costs = None
+    if drafts:
+        with progress.step("timing model calls"):
+            costs = costs_here(parts.runner, parts.context_window, files, parts.footprint)
+    engine = build(costs=costs)
     with progress.step("warming up"):
         _warm_up(engine)
     _freeze_garbage()
@@ -139,7 +155,9 @@ class _Parts:
     compiler: ConstraintCompiler
     runner: ModelRunner
     plan: MemoryPlan
-    costs: CostCurve | None
+    footprint: Footprint
+    context_window: int
+    """That of the model, or where its texts have to end before."""
 
 
 def _load_judge(folder: str | None, device: torch.device, progress: Progress) -> Judge | None:
@@ -159,7 +177,7 @@ def _load_parts(
     beside: int,
     progress: Progress,
 ) -> _Parts:
-    """Plan the memory, load the model, and time its calls where tokens are to be drafted.
+    """Plan the memory, and load the model.
 
     ``beside`` the model other weights and caches will take as many bytes.
     """
@@ -183,11 +201,7 @@ def _load_parts(
     # The config may not have told what the layers do keep; now they are there to be asked.
     shape = runner.shape
     plan = plan_memory(footprint, asked.size(shape.layers, shape.windows, shape.dtype), asked)
-    costs = None
-    if asked.limits.widest_draft:
-        with progress.step("timing model calls"):
-            costs = costs_here(runner, context_window, files, footprint)
-    return _Parts(texts, compiler, runner, plan, costs)
+    return _Parts(texts, compiler, runner, plan, footprint, context_window)
 
 
 def _build_engine(
@@ -197,6 +211,7 @@ def _build_engine(
     judge: Judge | None,
     *,
     reuse_prefixes: bool,
+    costs: CostCurve | None,
 ) -> Engine:
     texts, limits = parts.texts, asked.limits
     return Engine(
@@ -205,6 +220,7 @@ def _build_engine(
         vocabulary=texts.vocabulary,
         context_window=texts.context_window,
         render=partial(render_prompt, texts),
+        prompt_bound=prompt_bound(texts, parts.runner.context_window(texts.context_window)),
         start=parts.compiler.start,
         max_batch=limits.max_batch,
         cache_tokens=parts.plan.cache_tokens,
@@ -213,7 +229,7 @@ def _build_engine(
         reuse_prefixes=reuse_prefixes,
         drafters=drafters,
         widest_draft=limits.widest_draft,
-        costs=parts.costs,
+        costs=costs,
         judge=judge,
     )
 

@@ -56,7 +56,7 @@ class Footprint:
     """Where all of it is taken."""
     context_window: int
     beside: int = 0
-    """What draft models take, with their caches."""
+    """What draft models and heads take, with their caches."""
 
 
 def measure_footprint(
@@ -121,7 +121,7 @@ class MemoryPlan:
     device: torch.device
     """Where it is taken."""
     beside: int = 0
-    """What draft models take, with their caches."""
+    """What draft models and heads take, with their caches."""
 
     @property
     def needed(self) -> int:
@@ -138,7 +138,11 @@ class MemoryPlan:
                 f"{self.cache_tokens:,} tokens, {size_text(self.bytes_per_token)} each",
             ),
             ("working memory", size_text(self.working), "tables, and the rows of one model call"),
-            *([("draft models", size_text(self.beside), "with caches")] if self.beside else []),
+            *(
+                [("drafters", size_text(self.beside), "models and heads, with caches")]
+                if self.beside
+                else []
+            ),
             ("needed", size_text(self.needed), ""),
             ("free", size_text(self.free), "" if self.device == CPU else f"on {self.device}"),
         ]
@@ -210,7 +214,7 @@ def _shortage(plan: MemoryPlan) -> str:
         f"{where}: weights {size_text(plan.weights)} ({plan.weight_format}), "
         f"cache {size_text(plan.cache)} ({plan.cache_tokens:,} tokens), "
         f"working memory {size_text(plan.working)}"
-        + (f", draft models {size_text(plan.beside)}" if plan.beside else "")
+        + (f", drafters {size_text(plan.beside)}" if plan.beside else "")
     )
 
 

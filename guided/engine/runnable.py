@@ -53,6 +53,10 @@ class Runnable:
         self.request_id = submission.request_id
         self.blocks: list[SequenceBlocks] = []
         """By text; empty while it waits."""
+        self.is_paused = False
+        """Something takes long to be built for it, so it has no part in steps; see ``Aside``."""
+        self.steps_undrafted = 0
+        """Steps that it still makes without drafts, as those took too long."""
 
     # --- what subclasses define -----------------------------------------------------------
 
@@ -74,15 +78,25 @@ class Runnable:
         """The next step, which computes ``count`` of its pending tokens."""
         raise NotImplementedError
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> Settled:
+    def settle(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> Settled:
         """Continue with the model's output for each segment of a step.
 
+        ``judged`` is what ``judge`` said of it.
         Whatever can go wrong comes before the commit: from the commit on others may find the
         blocks in the prefix index, and their rows have still to be moved.
         """
         raise NotImplementedError
 
     # --- what subclasses may refine -------------------------------------------------------
+
+    @property
+    def judges_apart(self) -> bool:
+        """Whether ``judge`` does all that may take long of a step; else ``settle`` does."""
+        return False
+
+    def judge(self, step: Step, outputs: Sequence[SegmentOutput]) -> object:  # noqa: ARG002
+        """What is chosen by the model's output, and what follows from it; changes nothing."""
+        return None
 
     @property
     def wants_states(self) -> bool:
@@ -159,6 +173,8 @@ class Runnable:
 
     def check(self) -> None:
         """Raise unless something is pending and nothing reserved."""
+        if self.is_paused:
+            return  # the step that it is in was not settled yet
         assert self.pending > 0, f"{self.request_id!r} has nothing pending"
         reserved = sum([blocks.reserved for blocks in self.blocks])
         assert reserved == 0, f"{self.request_id!r} holds {reserved} rows"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,14 @@ from guided.decoding.drafter import (
 from guided.decoding.trace import TracedBuilder
 from guided.decoding.verify import Acceptance, verify
 from guided.drafters.union import DrafterUnion, UnionMemory
-from guided.engine.answer_state import AnswerState
+from guided.engine.answer_state import AnswerState, Following
 from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
 from guided.engine.submission import Submission
 from guided.model.batch import SegmentOutput
 
 __all__ = ["SampledRunnable"]
+
+_Judged: TypeAlias = tuple[Acceptance, Following | None]
 
 _BLOCKS_OF_A_SIBLING: Final = 2
 """A copy of the last block of the prompt, and the block after it."""
@@ -87,30 +89,42 @@ class SampledRunnable(AnswerRunnable):
             return DraftBuilder(trunk, forcing, budget=budget, longest=longest, end_ids=ends)
         return TracedBuilder(trunk, forcing, budget=budget, longest=longest, end_ids=ends)
 
-    def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> Settled:
-        """Verify the tree against its logits, extend the answer, commit the rows of the path.
+    @property
+    def judges_apart(self) -> bool:
+        """A step is verified before anything of the answer changes."""
+        return True
+
+    def judge(self, step: Step, outputs: Sequence[SegmentOutput]) -> list[_Judged]:
+        """Verify the tree against its logits; where the prompt ends, for each sibling as well."""
+        piece, output = step.pieces[0], outputs[0]
+        logits = _logits(piece, output)
+        siblings = self._siblings if piece.deciding else ()
+        return [_judged(piece.tree, logits, answer) for answer in (self.answer, *siblings)]
+
+    def settle(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> Settled:
+        """Extend the answer by what was verified, commit the rows of the path.
 
         Where the prompt ends, siblings continue from there, each with its own choice.
         """
         piece, output = step.pieces[0], outputs[0]
         tree, blocks = piece.tree, piece.blocks
-        logits = {node: output.logits[row] for row, node in enumerate(piece.deciding)}
-        siblings = self._siblings if piece.deciding else ()
-        # All of them are verified before any is extended, as a fault must leave nothing half done.
-        acceptance = _verify(tree, logits, self.answer)
-        choices = [_verify(tree, logits, sibling) for sibling in siblings]
+        assert isinstance(judged, list), judged
+        (acceptance, following), *choices = judged
         if self._trace is not None:
             builder = None if step.draft is None else step.draft.builder
             self._trace.note(self.answer.answer_length, tree, acceptance, builder)
-        self.answer.extend(tree, acceptance)
+        self.answer.extend(tree, acceptance, following)
         if step.draft is not None:
             self.answer.drafts.asked(step.draft.nanoseconds, step.draft.skipped)
         forks = []
-        for sibling, choice in zip(siblings, choices, strict=True):
-            sibling.extend(tree, choice)
+        for sibling, (choice, after) in zip(
+            self._siblings if choices else (), choices, strict=True
+        ):
+            sibling.extend(tree, choice, after)
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
         # Also without drafts: the memory counts steps, and reads the states of the prompt.
         if self._memory is not None:
+            logits = _logits(piece, output)
             scouted = {node: logits[node] for node, asks in tree.scouts.items() if asks}
             states, taps = output.states, output.taps
             self._memory.learn(Verified(tree, acceptance, states, taps, blocks.committed, scouted))
@@ -143,7 +157,13 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
     return memory
 
 
-def _verify(
+def _logits(piece: Piece, output: SegmentOutput) -> dict[int, NDArray[np.float32]]:
+    """The logits of each deciding node."""
+    return {node: output.logits[row] for row, node in enumerate(piece.deciding)}
+
+
+def _judged(
     tree: DraftTree, logits: Mapping[int, NDArray[np.float32]], answer: AnswerState
-) -> Acceptance:
-    return verify(tree, logits, answer.chooser, answer.answer_length, answer.history())
+) -> _Judged:
+    acceptance = verify(tree, logits, answer.chooser, answer.answer_length, answer.history())
+    return acceptance, answer.foresee(tree, acceptance)

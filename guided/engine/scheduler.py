@@ -35,7 +35,7 @@ class Scheduler:
     @property
     def next_tokens(self) -> int:
         """Certain tokens that the next step computes."""
-        return min(self._step_tokens, sum([each.pending for each in self.running]))
+        return min(self._step_tokens, sum([each.pending for each in self._ready()]))
 
     def wait(self, runnable: Runnable) -> None:
         """Add a runnable to the queue."""
@@ -80,8 +80,9 @@ class Scheduler:
 
     def plan(self) -> list[tuple[Runnable, int]]:
         """How many of its pending tokens each of the running computes in the next step."""
-        counts = share_tokens([each.pending for each in self.running], self._step_tokens)
-        return list(zip(self.running, counts, strict=True))
+        ready = self._ready()
+        counts = share_tokens([each.pending for each in ready], self._step_tokens)
+        return list(zip(ready, counts, strict=True))
 
     def make_room(self, steps: list[Step]) -> list[Step]:
         """The steps that the cache has blocks for, all at once.
@@ -126,6 +127,10 @@ class Scheduler:
         assert self.running or not self._cache.num_open, "blocks are held for nobody"
         for runnable in self.running:
             runnable.check()
+
+    def _ready(self) -> list[Runnable]:
+        """What runs and does not pause."""
+        return [each for each in self.running if not each.is_paused]
 
     def _fits(self, steps: Sequence[Step]) -> bool:
         return self._has_room([step.demand() for step in steps])

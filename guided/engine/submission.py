@@ -14,7 +14,7 @@ from guided.spec import GenerationRequest, TokenId
 if TYPE_CHECKING:
     from guided.constraint import Matcher
     from guided.decoding.trace import Trace
-    from guided.engine.compile_queue import SlicedWork
+    from guided.engine.sliced_work import SlicedWork
 
 __all__ = ["CacheUse", "ServiceOrder", "Submission"]
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from guided.errors import naming
+from guided.errors import RequestError, naming
 from guided.grammar import context_free as cf
 from guided.grammar.choice import lower_choice
 from guided.grammar.ebnf import lower_ebnf
@@ -15,7 +15,7 @@ from guided.grammar.regex import lower_regex
 from guided.regular.codepoints import ANY
 from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.runtime.fuel import spend
-from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.tagged import Calls, FreeText, Tagged, Until
 
@@ -81,6 +81,12 @@ def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
             return lower_regex(constraint)
         case Choice(options):
             return lower_choice(options)
+        case Stored(constraint_id):
+            raise RequestError(
+                f"the stored constraint {constraint_id!r} is known to the server that keeps it",
+                field="constraint",
+                hint="ask that server, and let it stand for the whole constraint",
+            )
     raise AssertionError(f"{constraint!r} has no front end")
 
 

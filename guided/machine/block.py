@@ -13,6 +13,7 @@ from guided.machine.block_kernels import block_ways
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
+from guided.runtime.fuel import apart
 
 __all__ = ["CLOSE_STRING", "INSIDE", "NO_BEAT", "START", "STOP", "TICK", "Block", "block_of"]
 
@@ -32,7 +33,8 @@ class Block:
     All arrays have one entry a state. ``left`` int64 is the number of bytes to the nearest state
     with a label, ``way`` int16 the first of them or STOP, ``aim`` int32 that label. ``only`` int16
     is the one byte that may follow, DEAD where there is none or a choice. ``beat`` int8 and
-    ``need`` int32, the code points still to come at least, serve blocks that count.
+    ``need`` int32, the code points still to come at least, serve blocks that count; there no way
+    has more code points than ``need`` says.
     """
 
     dfa: ByteDfa
@@ -48,8 +50,8 @@ class Block:
     bounds: tuple[int, int | None] | None = None
     """The least and the greatest count of code points, where the block counts."""
     verdicts: tuple[int, ...] = (1,)
-    """By label of a value's automaton, the verdict on the value, as ``exit_actions.Done`` has it.
-    A block of names has its labels here, which are the classes of the names."""
+    """By label of a value's automaton the truth vector of the value, as ``exit_actions.Done`` has
+    it. A block of names has its labels here, which are the classes of the names."""
     key: Hashable = None
     """Equal for blocks that are the same, in whatever recogniser they are laid down."""
 
@@ -85,7 +87,8 @@ def block_of(
     for automata that count code points.
     """
     table = np.ascontiguousarray(dfa.next)
-    left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
+    with apart(table.size // 64):
+        left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
     return Block(
         dfa=dfa,
         left=left,

@@ -15,6 +15,8 @@ from guided.machine.table import TransitionTable
 
 __all__ = ["MachineParts", "Pool", "RecognizerLimits", "StackTable"]
 
+_THING_BYTES: Final = 1_000
+"""A stack with its frame, and what is known of both, about."""
 _HALF: Final = 0.5
 """Masks may fill this share of a machine; the rest is kept for shortest completions."""
 
@@ -97,6 +99,14 @@ class MachineParts:
         # Counted where the searches are, which is nothing that all machines have.
         own = 0 if self._num_given_up is None else self._num_given_up()
         return own + sum([parts.num_given_up for parts in self._inner])
+
+    @property
+    def nbytes(self) -> int:
+        """What all of it holds in bytes, about; inner machines count, too."""
+        own = self.table.nbytes + self.transitions.slots.nbytes + self.stacks.facts.nbytes
+        own += _THING_BYTES * sum([len(pool.things) for pool in self._pools])
+        # Inner machines may share the table.
+        return own + sum([parts.nbytes for parts in self._inner if parts.table is not self.table])
 
     @property
     def fullness(self) -> float:

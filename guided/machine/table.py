@@ -52,6 +52,7 @@ from guided.machine.table_layout import (
     WIDTH,
 )
 from guided.regular.dfa import DEAD
+from guided.runtime.fuel import apart
 
 __all__ = [
     "AIM",
@@ -115,21 +116,22 @@ class TransitionTable(TableArrays):
         states, classes = dfa.next.shape
         start = self._new_rows(states, states * classes)
         renamed = labels if isinstance(labels, np.ndarray) else _renamed(labels)
-        lay_block(
-            self.rows[start : self.num_rows],
-            self.cells[self.num_cells - states * classes : self.num_cells],
-            start,
-            self.num_cells - states * classes,
-            self._maps.number(dfa.byte_class),
-            dfa.next,
-            dfa.label,
-            block.aim,
-            renamed,
-            block.left,
-            block.way,
-            block.only,
-            block.exits,
-        )
+        with apart(states * classes // 256):
+            lay_block(
+                self.rows[start : self.num_rows],
+                self.cells[self.num_cells - states * classes : self.num_cells],
+                start,
+                self.num_cells - states * classes,
+                self._maps.number(dfa.byte_class),
+                dfa.next,
+                dfa.label,
+                block.aim,
+                renamed,
+                block.left,
+                block.way,
+                block.only,
+                block.exits,
+            )
         rows = slice(start, self.num_rows)
         if role is not None:
             self.role[rows] = role
@@ -166,11 +168,13 @@ class TransitionTable(TableArrays):
         # Two cells a row: one for the byte that is read, and one, DEAD, for all other bytes.
         size = len(text)
         first = self._new_rows(size, 2 * size)
-        lay_chains(
-            *(self.rows, self.cells, first, self.num_cells - 2 * size),
-            np.frombuffer(text, dtype=np.uint8),
-            *(np.array(bounds, dtype=np.int32), np.array(ends, dtype=np.int32)),
-        )
+        lists = np.array(bounds, dtype=np.int32), np.array(ends, dtype=np.int32)
+        with apart(size // 16):
+            lay_chains(
+                *(self.rows, self.cells, first, self.num_cells - 2 * size),
+                np.frombuffer(text, dtype=np.uint8),
+                *lists,
+            )
         return first
 
     def add_branches(
@@ -327,9 +331,9 @@ class TransitionTable(TableArrays):
         """Add overlays: copies of the rows ``under`` with other targets for some bytes.
 
         ``under`` are rows of one block. ``edges`` is int32 ``[edges, 3]``: the place in ``under``,
-        the byte and the target, sorted by place. An overlay has no label and no AIM. LEFT and WAY
-        are copied: where an edge closes the way, the caller has to call ``lead_on``. Returns the
-        first overlay.
+        the byte and the target, sorted by place. An overlay has no label and no AIM. LEFT, WAY
+        and NEED are copied: where an edge closes the way, the caller has to call ``lead_on``.
+        Returns the first overlay.
         """
         # Rows of one block share their map of bytes, so their cells can be copied side by side.
         kind = int(self.kind[under[0]])
@@ -348,17 +352,30 @@ class TransitionTable(TableArrays):
         return first
 
     def lead_on(self, rows: range) -> None:
-        """Correct WAY and LEFT of overlays, whose shortest way may have been closed.
+        """Correct WAY, LEFT and NEED of overlays, whose shortest way may have been closed.
 
-        Overlays must lead to later ones only: the last row is corrected first, so that LEFT of
-        what a row leads to is final when the row reads it.
+        Overlays must lead to later ones only: the last row is corrected first, so that LEFT and
+        NEED of what a row leads to are final when the row reads them.
         """
         for row in reversed(rows):
             way = int(self.way[row])
-            if way != STOP and self.step(row, way) == DEAD:
-                self.way[row] = way = self._nearest(self.edges(row))
-            if way != STOP:
-                self.left[row] = self.left[self.step(row, way)] + 1
+            if way == STOP:
+                continue
+            ahead = self.step(row, way)
+            if ahead == DEAD or self._needed(ahead) != self.need[row]:
+                edges = self.edges(row)
+                # By code points first, as a bound on them has to let the way through.
+                self.way[row] = min(
+                    edges, key=lambda byte: (self._needed(edges[byte]), self.left[edges[byte]])
+                )
+                ahead = edges[int(self.way[row])]
+                self.need[row] = self._needed(ahead)
+            self.left[row] = self.left[ahead] + 1
+
+    def _needed(self, row: int) -> int:
+        """The code points that a string still needs before it enters a row."""
+        flat, at = self._flat, row * WIDTH
+        return flat[at + NEED] + (flat[at + BEAT] == TICK)
 
 
 def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:

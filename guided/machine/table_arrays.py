@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,15 @@ from guided.machine.table_layout import (
 )
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
+from guided.runtime.fuel import breathe
 
 __all__ = ["TableArrays"]
+
+
+_MANY: Final = 2**20
+"""Entries beyond which arrays grow by a quarter."""
+_PIECE: Final = 2**18
+"""Entries copied between two rests."""
 
 
 class TableArrays:
@@ -47,9 +54,9 @@ class TableArrays:
     EXITS marks rows with a label and no byte to go on with.
 
     Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
-    says what entering the row means to the count, and NEED how many are still to come at least.
-    LIKE is the row that a row was laid over, DEAD for none. Inside of a rare key ENDS is the number
-    of names that it can still become.
+    says what entering the row means to the count, and NEED how many are still to come at least;
+    no more of them come along WAY. LIKE is the row that a row was laid over, DEAD for none. Inside
+    of a rare key ENDS is the number of names that it can still become.
     """
 
     def __init__(self, max_cells: int) -> None:
@@ -61,6 +68,11 @@ class TableArrays:
         self._maps = shared_byte_maps()
         self._no_bytes = self._maps.telling_apart(())
         """The map that tells no bytes apart."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of rows and cells, in bytes; maps of bytes are shared by all tables."""
+        return self.rows.nbytes + self.cells.nbytes
 
     @property
     def byte_maps(self) -> NDArray[np.uint8]:
@@ -164,7 +176,15 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 
 def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
-    """A copy with room for ``needed`` entries and as many again, so that growth is rare."""
-    grown = np.empty((2 * max(needed, len(array)), *array.shape[1:]), dtype=array.dtype)
-    grown[: len(array)] = array
+    """A copy with room for ``needed`` entries and as many again, so that growth is rare.
+
+    Where they are very many the room is a quarter, as it is memory.
+    """
+    most = max(needed, len(array))
+    room = most if most < _MANY else most // 4
+    grown = np.empty((most + room, *array.shape[1:]), dtype=array.dtype)
+    # Some at a time, as to copy millions takes a while.
+    for first in range(0, len(array), _PIECE):
+        breathe()
+        grown[first : min(first + _PIECE, len(array))] = array[first : first + _PIECE]
     return grown

@@ -22,11 +22,13 @@ from guided.masks.packed import PackedMachine
 from guided.masks.state_masks import StateMasks
 from guided.masks.token_steps import TokenSteps
 from guided.masks.walk import Walker
-from guided.runtime.fuel import LimitedSteps, limited_work
+from guided.runtime.fuel import LimitedSteps, limited_work, take_lock
 from guided.spec import Forcing, TokenId
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher", "Position"]
 
+_POSITION_BYTES: Final = 500
+_NO_LIMIT: Final = 2**60
 _MAX_RUNS: Final = 8
 """Runs remembered in one position."""
 _MAX_UNREAD: Final = 16
@@ -77,6 +79,8 @@ class CompiledConstraint:
         work = limits.step_work, "going on from one position", self.lock
         self._working = limited_work(*work)
         self._stepping = LimitedSteps(*work)
+        # Counted all the same, so that it can be done in slices.
+        self._closing = limited_work(_NO_LIMIT, "closing", self.lock)
         packed = PackedMachine(machine, binding.texts.quoted, self._stepping.begin)
         keys = MaskKeys(packed, binding.independent)
         self.walker = Walker(
@@ -101,6 +105,11 @@ class CompiledConstraint:
         return ConstraintMatcher(self, self.position(self.machine.start))
 
     @property
+    def nbytes(self) -> int:
+        """What it holds in bytes, about; masks are in the store that all constraints share."""
+        return self.machine.parts.nbytes + _POSITION_BYTES * len(self._positions)
+
+    @property
     def incomplete(self) -> int:
         """Places where the search for an end ran out of fuel, so that documents may be missing."""
         return self.machine.parts.num_given_up
@@ -113,13 +122,16 @@ class CompiledConstraint:
         position = self._positions.get(state)
         if position is None:
             machine = self.machine
-            with self.lock:
+            take_lock(self.lock)
+            try:
                 if len(self._positions) >= self._limits.max_positions:
                     self._positions.clear()
                     self._masks.clear()
                 position = self._positions[state] = Position(
                     state, machine.is_accepting(state), machine.parts.table.is_end(state.row)
                 )
+            finally:
+                self.lock.release()
         return position
 
     def after(self, position: Position, token: TokenId) -> Position:
@@ -190,7 +202,7 @@ class CompiledConstraint:
         Work on it is not limited, so that an answer can be closed in any case; ``fits`` did it
         before, within the limit.
         """
-        with self.lock:
+        with self._closing:
             return self._endings.shortest(state)
 
     # --- forced runs ----------------------------------------------------------------------

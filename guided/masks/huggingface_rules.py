@@ -42,7 +42,9 @@ def found_texts(
 ) -> list[dict[bytes, Tokens]] | None:
     """The added tokens that are found in texts, those first that are found first.
 
-    ``None`` where what is found depends on what stands beside it.
+    ``None`` where what is found depends on what stands beside it, as a single word does, or where
+    a token stands for other bytes than those that it is found by. Special tokens stand for no text,
+    and no text has ``letter``, which the tokenizer writes spaces with.
     """
     found: dict[bool, dict[bytes, Tokens]] = {False: {}, True: {}}
     for entry in description["added_tokens"]:
@@ -60,6 +62,7 @@ def splitting_of(description: _Description, letter: str | None) -> Splitting | N
 
     ``letter`` is what it writes spaces with, which a text itself has not.
     """
+    # Once bytes are written as letters, a later step would split letters and not the text.
     steps = list(_steps(description["normalizer"], "normalizers"))
     is_in_letters = any(step["type"] == "ByteLevel" for step in steps)
     stages = []

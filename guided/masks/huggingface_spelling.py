@@ -8,7 +8,7 @@ which no text is a token that stands for no text, or a byte.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -22,7 +22,7 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["bytes_of_letters", "letters_of_bytes", "make_speller"]
+__all__ = ["bytes_of_letters", "hide_tokens", "letters_of_bytes", "make_speller"]
 
 _Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
@@ -45,6 +45,7 @@ def make_speller(
 
     byte_tokens = {} if is_byte_level else _byte_tokens(description)
     if not is_byte_level:
+        # Raises if there is none: the copy says by this token what it does not know (_Encoding).
         _tokens_of_bytes("\0", byte_tokens)
     exact = _for_spelling(description, token_bytes, space, byte_tokens, is_byte_level=is_byte_level)
     copy = Tokenizer.from_str(json.dumps(exact))
@@ -57,7 +58,7 @@ def make_speller(
     spell: Speller = plain
     if space is not None:
         spell = _SpellingWithLetter(plain, space, _tokens_of_bytes(space, byte_tokens))
-    spell(_TRIAL)
+    spell(_TRIAL)  # raises ModelError here, and not for a request later
     return spell, _rules(exact, copy, texts, byte_tokens, space)
 
 
@@ -220,6 +221,7 @@ class _JoiningText:
         self._space = space
 
     def __call__(self, part: bytes) -> Sequence[int] | None:
+        # It may begin inside of a character; where it ends inside of one, nothing can be told.
         size = next((at for at, byte in enumerate(part) if byte & 0xC0 != 0x80), len(part))
         try:
             text = part[size:].decode()
@@ -297,34 +299,42 @@ def _without_hidden(
     hidden = {token for token, text in enumerate(token_bytes) if text is None}
     hidden.update(byte_tokens.values())
     size = len(token_bytes)
-    names: set[str] = set()
-
-    def hides(token: int, name: str) -> bool:
-        if token in hidden or token >= size:
-            names.add(name)
-        return name in names
-
+    changed, names = hide_tokens(model, lambda token, _: token in hidden or token >= size)
     if model["type"] == "Unigram":
-        pieces = [
-            [f"{_NEVER}{token}" if hides(token, name) else name, score]
-            for token, (name, score) in enumerate(model["vocab"])
-        ]
-        changed = {**model, "vocab": pieces}
         if not is_byte_level:
             changed |= {"unk_id": byte_tokens[0], "byte_fallback": False}
         return changed, names
-    vocab = {
-        f"{_NEVER}{token}" if hides(token, name) else name: token
-        for name, token in model["vocab"].items()
-    }
-    merges = [merge for merge in model["merges"] if names.isdisjoint(_merged(merge))]
-    changed = {**model, "vocab": vocab, "merges": merges, "dropout": None}
+    changed["dropout"] = None
     if not is_byte_level:
         unknown = f"{_NEVER}{byte_tokens[0]}"
         changed |= {"unk_token": unknown, "byte_fallback": False}
     elif model["unk_token"] in names:
         changed["unk_token"] = None
     return changed, names
+
+
+def hide_tokens(
+    model: _Description, hides: Callable[[int, str], bool], never: str = _NEVER
+) -> tuple[_Description, set[str]]:
+    """The model without some tokens, so that it makes them of no text, and how they were called.
+
+    ``hides`` is asked with the id and the name of each. ``never`` is what no text has.
+    """
+    names: set[str] = set()
+
+    def called(token: int, name: str) -> str:
+        if hides(token, name):
+            names.add(name)
+        return f"{never}{token}" if name in names else name
+
+    if model["type"] == "Unigram":
+        pieces = [
+            [called(token, name), score] for token, (name, score) in enumerate(model["vocab"])
+        ]
+        return {**model, "vocab": pieces}, names
+    vocab = {called(token, name): token for name, token in model["vocab"].items()}
+    merges = [merge for merge in model["merges"] if names.isdisjoint(_merged(merge))]
+    return {**model, "vocab": vocab, "merges": merges}, names
 
 
 def _merged(merge: str | Sequence[str]) -> tuple[str, str, str]:

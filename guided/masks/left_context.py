@@ -54,6 +54,7 @@ class LeftContexts:
         splitting, letter = self._rules.splitting, self._rules.letter
         if splitting is None or before == UNKNOWN_CONTEXT:
             return UNKNOWN_CONTEXT
+        # What is found in a text, a token or the letter, ends the pieces before it.
         if token in self._found_tokens:
             return b""
         data = before + (self._token_bytes[token] or b"")
@@ -64,6 +65,7 @@ class LeftContexts:
             text = data[:size].decode()
             known, begin = splitting.left_context(text)
         except SplitUncertainError:
+            # Kept as it is: more text may tell.
             return data if len(data) <= _MOST_UNCERTAIN else UNKNOWN_CONTEXT
         except UnicodeDecodeError:
             return UNKNOWN_CONTEXT

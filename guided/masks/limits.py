@@ -19,6 +19,8 @@ class ConstraintLimits:
     """The same for what one position of an answer may have built."""
     max_compiled: int = 64
     """Compiled constraints kept for the next request; those in use live on beyond it."""
+    max_compiled_bytes: int = 256 * 2**20
+    """What these hold, masks aside, in bytes; one alone may be larger."""
     max_mask_bytes: int = 256 * 2**20
     """Finished masks, in bytes."""
     max_inner_mask_bytes: int = 64 * 2**20

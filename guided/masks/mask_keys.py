@@ -52,16 +52,23 @@ class RowTraits:
 
 
 _IN_CHAIN: Final = RowTraits(0, COUNTS_NOTHING, DEAD)
-"""The traits of a row that one byte alone leads on from."""
+"""The traits of a row that one byte alone leads on from. Rows that spell names and listed texts are
+such, and there are many, so they share one object."""
 
 
 def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
-    """The traits of a row, all but ``most``; tokens are at most ``reach`` bytes long."""
+    """The traits of a row, all but ``most``, which ``MaskKeys.traits`` fills in.
+
+    Tokens are at most ``reach`` bytes long.
+    """
     packed = arrays.rows[row].tolist()
+    # An overlay's LIKE is left out here: to follow one byte is quicker than to make the mask of the
+    # row below and correct it, and comes to the same.
     if packed[ONLY] != DEAD and packed[ROLE] == PLAIN and packed[HIGH] < 0:
         return _IN_CHAIN
     high, like = packed[HIGH], packed[LIKE]
     high = COUNTS_NOTHING if high < 0 else high
+    # The mask of an overlay is a correction of the mask below, so it needs no outline of its own.
     if like != DEAD:
         return RowTraits(packed[LOW], high, like)
     targets = arrays.cells[arrays.rows[row, BASE] + arrays.byte_maps[packed[KIND]]]

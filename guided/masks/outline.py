@@ -61,6 +61,7 @@ def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
     """
     near = min(reach, _HORIZON)
     search = _searched(arrays, row, near)
+    # Where no token is longer (``reach``) none gets to the rows at the horizon: it is none.
     horizon = NO_HORIZON if search.is_complete or near == reach else near
     if not len(search.found):
         return None

@@ -116,7 +116,10 @@ class PieceSpeller:
         return known
 
     def may_follow(self, before: Tokens, token: TokenId) -> bool:
-        """Whether a token may stand after another of its piece, or first in a part."""
+        """Whether a token may stand after another of its piece, or first in a part.
+
+        True may be wrong, False never is.
+        """
         known = self._pairs.get((before, token))
         if known is None:
             tokens = (*before, token)

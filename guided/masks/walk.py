@@ -76,14 +76,18 @@ class Walk:
         """The walk, not to be taken for the same in all stacks."""
         return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
 
-    def joined_to(self, first: Walk) -> Walk:
-        """The walk as that of two parts, of which this one's mask has both."""
+    def joined_to(self, begun: Walk) -> Walk:
+        """The walk of this part and of the one ``begun``, to whose mask it has added its tokens.
+
+        Both belong to the walk of one state, below different nodes. ``begun.mask`` is the same
+        memory and has been written over, so it is not read; all else of ``begun`` still counts.
+        """
         return Walk(
             self.mask,
-            first.base,
-            first.fingerprint ^ self.fingerprint,
-            np.concatenate([first.uncertain, self.uncertain]),
-            first.is_local and self.is_local,
+            begun.base,
+            begun.fingerprint ^ self.fingerprint,
+            np.concatenate([begun.uncertain, self.uncertain]),
+            begun.is_local and self.is_local,
         )
 
 
@@ -343,6 +347,7 @@ class Walker:
         for top in uncertain[:, 0].tolist():
             text = self._texts.token_bytes[self.trie.tokens_below(top)[0]]
             assert text is not None, top
+            # Up to the last byte of the site, which the loop tries with those below it.
             before = self._reached(text[: nodes[top, DEPTH] - 1], reached)
             waiting = [] if before is None else [(top, before)]
             while waiting:

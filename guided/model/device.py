@@ -10,7 +10,7 @@ import torch
 
 from guided.errors import ModelError, RequestError
 
-__all__ = ["AUTO", "CPU", "choose_device", "device_text"]
+__all__ = ["AUTO", "CPU", "choose_device", "device_text", "may_use_cuda"]
 
 AUTO: Final = "auto"
 CPU: Final = torch.device("cpu")
@@ -41,6 +41,12 @@ def choose_device(name: str = AUTO) -> torch.device:
     device = torch.device("cuda", int(found[1] or 0))
     _require(device)
     return device
+
+
+def may_use_cuda(name: str) -> bool:
+    """Whether ``choose_device`` could find a CUDA device, told without looking for one."""
+    has_build = torch.version.cuda is not None or torch.version.hip is not None
+    return name != "cpu" and has_build
 
 
 def device_text(device: torch.device) -> str:

@@ -2,40 +2,63 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from guided.errors import RequestError
+from guided.model.chat_encoder import ChatEncoder
 from guided.spec import Message, TokenId
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from guided.model.load import ModelTexts
 
 __all__ = ["render_prompt"]
 
 
 def render_prompt(
-    model: ModelTexts, prompt: str | tuple[Message, ...], schema: str | None = None
+    model: ModelTexts,
+    prompt: str | tuple[Message, ...],
+    schema: str | None = None,
+    allow_special_tokens: bool | None = None,
 ) -> tuple[TokenId, ...]:
     """The tokens of a plain text, or of messages in the model's chat template.
 
     Plain text gets what the tokenizer puts before any text, such as a beginning-of-sequence token.
     A schema is shown in the system message, or in the first of the user's where the template knows
-    no system.
+    no system. ``allow_special_tokens`` is the option of that name of a request. May be called from
+    any thread.
     """
+    encoder, longest = _encoder(model.name, model.tokenizer), model.context_window
     if isinstance(prompt, str):
         if schema is not None:
             raise RequestError("a schema can only be shown with messages", field="show_schema")
-        return tuple(map(TokenId, model.tokenizer.encode(prompt)))
+        allowed = allow_special_tokens is not False
+        return _ids(encoder.encode_text(prompt, allow_special_tokens=allowed, longest=longest))
     if not model.has_chat_template:
         raise RequestError(
             f"{model.name} has no chat template, so it takes no messages",
             field="messages",
             hint="pass a plain prompt, or use a model with a chat template",
         )
-    text = _apply_template(model, prompt if schema is None else _with_schema(prompt, schema))
-    # The template has already put in the special tokens.
-    return tuple(map(TokenId, model.tokenizer.encode(text, add_special_tokens=False)))
+    messages = prompt if schema is None else _with_schema(prompt, schema)
+    messages, text = _rendered(encoder, model, messages)
+    allowed = bool(allow_special_tokens)
+    return _ids(
+        encoder.encode_messages(messages, text, allow_special_tokens=allowed, longest=longest)
+    )
+
+
+@lru_cache(maxsize=8)
+def _encoder(name: str, tokenizer: PreTrainedTokenizerBase) -> ChatEncoder:
+    return ChatEncoder(name, tokenizer)
+
+
+def _ids(tokens: list[int]) -> tuple[TokenId, ...]:
+    return tuple(map(TokenId, tokens))
 
 
 def _with_schema(messages: tuple[Message, ...], schema: str) -> tuple[Message, ...]:
@@ -46,38 +69,24 @@ def _with_schema(messages: tuple[Message, ...], schema: str) -> tuple[Message, .
     return (Message("system", note), *messages)
 
 
-def _apply_template(model: ModelTexts, messages: tuple[Message, ...]) -> str:
-    from jinja2 import TemplateError
-
-    system = messages[0].content.strip() if messages[0].role == "system" else None
-    try:
-        text = _rendered(model, messages)
-    except TemplateError as error:
-        if system is None:
-            raise _refused(model, error) from error
-        text = ""
-    if system is None or system in text:
-        return text
-    # A template that knows no system message has refused it or left it out.
-    try:
-        text = _rendered(model, _system_in_user(model, messages))
-    except TemplateError as error:
-        raise _refused(model, error) from error
+def _rendered(
+    encoder: ChatEncoder, model: ModelTexts, messages: tuple[Message, ...]
+) -> tuple[tuple[Message, ...], str]:
+    """The messages in the template; a system message in the user's where it knows none."""
+    if messages[0].role != "system":
+        return messages, encoder.rendered(messages)
+    system = messages[0].content.strip()
+    # A template that knows no system message refuses it or leaves it out.
+    with suppress(RequestError):
+        if system in (text := encoder.rendered(messages)):
+            return messages, text
+    joined = _system_in_user(model, messages)
+    text = encoder.rendered(joined)
     if system not in text:
         raise RequestError(
             f"the chat template of {model.name} leaves out the system message", field="messages"
         )
-    return text
-
-
-def _rendered(model: ModelTexts, messages: tuple[Message, ...]) -> str:
-    text = model.tokenizer.apply_chat_template(
-        [{"role": message.role, "content": message.content} for message in messages],
-        add_generation_prompt=True,
-        tokenize=False,
-    )
-    assert isinstance(text, str), f"a rendered template is a {type(text).__name__}"
-    return text
+    return joined, text
 
 
 def _system_in_user(model: ModelTexts, messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -92,9 +101,3 @@ def _system_in_user(model: ModelTexts, messages: tuple[Message, ...]) -> tuple[M
         )
     first = replace(others[0], content=f"{system.content}\n\n{others[0].content}")
     return (first, *others[1:])
-
-
-def _refused(model: ModelTexts, error: Exception) -> RequestError:
-    return RequestError(
-        f"the chat template of {model.name} refuses these messages: {error}", field="messages"
-    )

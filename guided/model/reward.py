@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from guided.errors import LimitExceededError, ModelError, RequestError
+from guided.model.chat_encoder import ChatEncoder
 from guided.model.device import CPU
 from guided.model.load import native_dtype
 from guided.model.transformers_calls import quiet_transformers, reading
@@ -34,6 +35,7 @@ class RewardModel:
         """``module`` is a decoder of transformers for sequence classification with one label."""
         self._name = name
         self._tokenizer = tokenizer
+        self._texts = ChatEncoder(name, tokenizer)
         self._decoder: Any = module.base_model
         self._device = module.device
         self._head: Any = getattr(module, "score", None)
@@ -74,11 +76,20 @@ class RewardModel:
 
     def _tokens(self, prompt: Prompt, answer: str) -> list[int]:
         if isinstance(prompt, str):
-            tokens: list[int] = self._tokenizer.encode(prompt + answer)
+            tokens = self._texts.encode_text(prompt + answer, allow_special_tokens=True)
         else:
-            # The template puts in the special tokens.
-            text = self._conversation(prompt, answer)
-            tokens = self._tokenizer.encode(text, add_special_tokens=False)
+            if self._tokenizer.chat_template is None:
+                raise RequestError(
+                    f"{self._name} has no chat template, so it cannot score answers to messages",
+                    field="rank",
+                    hint="pass a plain prompt, or rank by likelihood",
+                )
+            turns = (*prompt, Message("assistant", answer))
+            text = self._texts.rendered(turns, add_generation_prompt=False)
+            # Neither a message nor an answer can begin a turn that is none.
+            tokens = self._texts.encode_messages(
+                turns, text, allow_special_tokens=False, add_generation_prompt=False
+            )
         if self._longest is not None and len(tokens) > self._longest:
             raise LimitExceededError(
                 f"prompt and answer have {len(tokens)} tokens for {self._name}, which reads "
@@ -88,26 +99,6 @@ class RewardModel:
                 hint="shorten the prompt, lower max_tokens, or rank by likelihood",
             )
         return tokens
-
-    def _conversation(self, prompt: tuple[Message, ...], answer: str) -> str:
-        from jinja2 import TemplateError
-
-        turns = [{"role": turn.role, "content": turn.content} for turn in prompt]
-        turns.append({"role": "assistant", "content": answer})
-        if self._tokenizer.chat_template is None:
-            raise RequestError(
-                f"{self._name} has no chat template, so it cannot score answers to messages",
-                field="rank",
-                hint="pass a plain prompt, or rank by likelihood",
-            )
-        try:
-            text = self._tokenizer.apply_chat_template(turns, tokenize=False)
-        except TemplateError as error:
-            raise RequestError(
-                f"the chat template of {self._name} refuses these messages: {error}", field="rank"
-            ) from error
-        assert isinstance(text, str), f"a rendered template is a {type(text).__name__}"
-        return text
 
 
 def load_reward_model(

@@ -17,7 +17,7 @@ from guided.regular.dfa import DEAD, Dfa, transition_table
 from guided.regular.equal_columns import equal_columns
 from guided.regular.reachability import coaccessible
 from guided.regular.utf8 import ByteRanges
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import apart, breathe, spend
 
 __all__ = [
     "MAX_BLOCK_CELLS",
@@ -112,7 +112,8 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     if not len(dfa):
         return _empty()
     template, byte_class = _template(dfa.classes, spelling, frozenset(missing))
-    table = laid_out(dfa.next, template, MAX_BLOCK_CELLS)
+    with apart(dfa.next.size + len(dfa) * template.size // 64):
+        table = laid_out(dfa.next, template, MAX_BLOCK_CELLS)
     if table is None:
         raise LimitExceededError(
             f"its automaton over bytes needs more than {MAX_BLOCK_CELLS} cells",
@@ -179,6 +180,7 @@ def _template(
 
     def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
         """The row of a node: by byte a class of code points that ends there, or a node number."""
+        breathe()
         row = [DEAD] * 256
         groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
         for sequence, target in entries:
@@ -236,7 +238,9 @@ def _trimmed(
 
     States keep their order, and of the first ``between`` those that are left come first.
     """
-    live = np.nonzero(coaccessible(table, label != DEAD))[0]
+    with apart(table.size // 64):
+        alive = coaccessible(table, label != DEAD)
+    live = np.nonzero(alive)[0]
     if len(live) == len(label):
         return ByteDfa(byte_class, table, label, between)
     if not len(live) or live[0] != 0:

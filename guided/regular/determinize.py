@@ -19,7 +19,7 @@ from guided.regular.determinize_kernel import (
 )
 from guided.regular.nfa import Nfa
 from guided.regular.partition import MAX_OVERLAP, overlap_too_much, sets_in_turn
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import apart, breathe, spend
 
 __all__ = ["MAX_CELLS", "smallest_table"]
 
@@ -63,17 +63,21 @@ def smallest_table(
     ):
         sizes.append(len(each))
         numbers += each
-    outcome, steps, table, label, first, ranges, origin = minimal_automaton(
-        np.array(numbers, dtype=np.int32),
-        tuple(sizes),
-        nfa.bulk,
-        nfa.bulk_size,
-        nfa.count,
-        nfa.final,
-        search,
-        most,
-        (MAX_WORK, MAX_OVERLAP, MAX_MOVES, MAX_CELLS),
-    )
+    breathe()
+    listed = np.array(numbers, dtype=np.int32)
+    # Subsets may be many times the states, so this is no more than a guess.
+    with apart(nfa.count):
+        outcome, steps, table, label, first, ranges, origin = minimal_automaton(
+            listed,
+            tuple(sizes),
+            nfa.bulk,
+            nfa.bulk_size,
+            nfa.count,
+            nfa.final,
+            search,
+            most,
+            (MAX_WORK, MAX_OVERLAP, MAX_MOVES, MAX_CELLS),
+        )
     spend(steps // 64 + table.size // 8)
     if outcome == TOO_MANY_STATES:
         return None

@@ -36,7 +36,7 @@ from guided.regular.partition import partition
 from guided.regular.product_kernel import completed, pair_up
 from guided.regular.reachability import coaccessible
 from guided.regular.transitions import moves_of, moves_on
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import apart, breathe, breathing, spend
 
 __all__ = [
     "DEAD",
@@ -273,10 +273,11 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     # Pair by pair like a tournament, not one after the other: each automaton then takes part in
     # few products. The order of the sides is kept, as ``decide`` gets its labels in it.
     while len(sides) > 1:
+        breathe()
         odd = sides[len(sides) // 2 * 2 :]
         sides = [_side_by_side(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)] + odd
     (whole,) = sides
-    decided = np.array([decide(labels) for labels in whole.kinds], dtype=np.int32)
+    decided = np.array([decide(labels) for labels in breathing(whole.kinds)], dtype=np.int32)
     return _finished(joint.classes, whole.table, decided[whole.kind])
 
 
@@ -315,15 +316,21 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
 
     Raises LimitExceededError where they are too many.
     """
-    pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
+    with apart(left.table.size + right.table.size):
+        pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
     if pairs is None:
         raise too_many_states()
     table, lefts, rights = pairs
     # A pair of kinds as one number, so that distinct pairs are found by ``_numbered``.
     width = len(right.kinds)
     codes, kind = _numbered(left.kind[lefts] * width + right.kind[rights])
-    kinds = [left.kinds[code // width] + right.kinds[code % width] for code in codes]
-    spend(200 + table.size // 16 + len(kinds) * (1 + len(kinds[0]) // 16))
+    # Before they are put together: many long ones are much memory.
+    labels = len(left.kinds[0]) + len(right.kinds[0])
+    spend(200 + table.size // 16 + len(codes) * (1 + labels // 16))
+    kinds = []
+    for code in codes:
+        breathe()
+        kinds.append(left.kinds[code // width] + right.kinds[code % width])
     return _Side(table, kind, kinds)
 
 
@@ -385,7 +392,8 @@ def _finished(
     each class the column that it is in now, DEAD for a class that leads nowhere.
     """
     spend(table.size // 8)
-    table, label, group = minimal_columns(table, label)
+    with apart(table.size // 8):
+        table, label, group = minimal_columns(table, label)
     if len(label) > MAX_DFA_STATES:
         raise too_many_states()
     width = table.shape[1]

@@ -254,6 +254,8 @@ def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[
 def _by_label(label: NDArray[np.int32]) -> tuple[_Partition, int]:
     """The states of each label as a block, and how many blocks there are."""
     count = len(label)
+    # A stable sort leaves the states of a label ascending, as moves are stored. That is for speed
+    # alone: any order in a block comes to the same, since ``_merged`` numbers blocks by states.
     order = np.argsort(label, kind="mergesort").astype(np.int32)
     place = np.empty(count, dtype=np.int32)
     block_of = np.empty(count, dtype=np.int32)

@@ -24,6 +24,7 @@ from guided.regular.expression import (
     Start,
 )
 from guided.regular.transitions import paste_moves
+from guided.runtime.fuel import breathe
 
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
@@ -321,6 +322,7 @@ def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
         for ends in (edges.sources, edges.targets):
             piece = ends[begin:]
             for copy in range(1, times + 1):
+                breathe()
                 shift = copy * size
                 ends += [state + shift for state in piece]
     nfa.move_sets += nfa.move_sets[begun_edges[0] :] * times

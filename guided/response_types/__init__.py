@@ -7,10 +7,9 @@ from guided.response_types.schema_text import (
     schema_of_adapter,
     schema_text,
 )
-from guided.response_types.validators import UnenforcedValidator, unenforced_validators
+from guided.response_types.validators import unenforced_validators
 
 __all__ = [
-    "UnenforcedValidator",
     "adapter_of",
     "document_texts",
     "is_response_type",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -18,21 +17,9 @@ from guided.response_types.core_schema import (
     parts,
 )
 from guided.response_types.sets import stay_different
+from guided.spec import UnenforcedValidator
 
-__all__ = ["UnenforcedValidator", "unenforced_validators"]
-
-
-@dataclass(frozen=True, slots=True)
-class UnenforcedValidator:
-    """Code that may refuse an answer which fits its schema."""
-
-    place: str
-    """Dotted path of what it checks, ``[]`` for items and ``{}`` for values; empty for the root."""
-    name: str
-    """The function's qualified name, or the constraint that pydantic checks: ``gt='b'``."""
-    kind: str
-    """When it runs: ``before``, ``after``, ``wrap`` or ``plain``, as pydantic calls it, or the
-    part of a type that it is of, e.g. ``discriminator`` or ``set``."""
+__all__ = ["unenforced_validators"]
 
 
 def unenforced_validators(adapter: TypeAdapter[Any]) -> tuple[UnenforcedValidator, ...]:

@@ -41,6 +41,8 @@ class Nesting:
             raise _too_deep()
         self.calls += calls
         try:
+            # A stack of our own begins with each multiple of CALLS_OF_A_STACK, so it holds fewer
+            # than that and ``calls`` together.
             if before // CALLS_OF_A_STACK == self.calls // CALLS_OF_A_STACK:
                 return act()
             return _on_new_stack(act)

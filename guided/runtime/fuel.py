@@ -2,37 +2,72 @@
 
 What is built for one goes through many small functions, and all of them draw on one tank.
 It is held in a context variable, so work in different threads does not share it. As it is counted
-everywhere, it is also where long work can be made to rest.
+everywhere, it is also where long work can be made to rest: a *pace* says how.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from guided.errors import LimitExceededError
 
-__all__ = ["LimitedSteps", "limited_work", "resting", "spend", "units_left"]
+__all__ = [
+    "STAND_STILL",
+    "LimitedSteps",
+    "Pace",
+    "apart",
+    "breathe",
+    "breathing",
+    "limited_work",
+    "paced",
+    "spend",
+    "take_lock",
+    "units_left",
+]
+
+_Item = TypeVar("_Item")
+
+_ITEMS: Final = 500
+"""Items between two looks whether it is time to rest, some microseconds each."""
+STAND_STILL: Final = 2**40
+"""Units of a rest that has to be taken: the work cannot go on before others have."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rests:
-    every: int
-    rest: Callable[[], None]
+class Pace:
+    """How work shares its thread with others: what it calls from time to time."""
+
+    __slots__ = ("come_back", "every", "leave", "rest")
+
+    def __init__(
+        self,
+        every: int,
+        rest: Callable[[int], None],
+        leave: Callable[[int], None],
+        come_back: Callable[[], None],
+    ) -> None:
+        """``rest`` is called after each ``every`` units or so, with how many they were.
+
+        ``leave`` and ``come_back`` are called around what takes about so many units but no Python;
+        ``leave`` may raise, and then it is not begun.
+        """
+        self.every: Final = every
+        self.rest: Final = rest
+        self.leave: Final = leave
+        self.come_back: Final = come_back
 
 
 class _Tank:
-    __slots__ = ("left", "limit", "mark", "purpose", "rests")
+    __slots__ = ("left", "limit", "mark", "pace", "purpose", "rested")
 
     def __init__(self, limit: int, purpose: str) -> None:
-        self.left = self.limit = limit
+        self.left = self.limit = self.rested = limit
         self.purpose = purpose
-        self.rests = _rests.get()
-        self.mark = 0 if self.rests is None else self._next_mark()
+        self.pace = _pace.get()
+        self.mark = 0 if self.pace is None else self._next_mark()
         """Something is to be done when less than this is left."""
 
     def reach_mark(self) -> None:
@@ -45,26 +80,84 @@ class _Tank:
                 hint="simplify the patterns, lower the bounds of repeats, "
                 "or list fewer alternatives",
             )
-        assert self.rests is not None, "a mark without a rest"
-        self.rests.rest()
+        assert self.pace is not None, "a mark without a pace"
+        spent, self.rested = self.rested - self.left, self.left
+        self.pace.rest(spent)
         self.mark = self._next_mark()
 
     def _next_mark(self) -> int:
-        return 0 if self.rests is None else max(0, self.left - self.rests.every)
+        return 0 if self.pace is None else max(0, self.left - self.pace.every)
 
 
 _tank: Final[ContextVar[_Tank | None]] = ContextVar("tank", default=None)
-_rests: Final[ContextVar[_Rests | None]] = ContextVar("rests", default=None)
+_pace: Final[ContextVar[Pace | None]] = ContextVar("pace", default=None)
 
 
 @contextmanager
-def resting(rest: Callable[[], None], every: int) -> Iterator[None]:
-    """Call ``rest`` after each ``every`` units or so of limited work in the block."""
-    token = _rests.set(_Rests(every, rest))
+def paced(pace: Pace) -> Iterator[None]:
+    """Have limited work in the block keep a pace."""
+    token = _pace.set(pace)
     try:
         yield
     finally:
-        _rests.reset(token)
+        _pace.reset(token)
+
+
+def breathe() -> None:
+    """Rest if it is time to; for stretches in which little or nothing is counted."""
+    pace = _pace.get()
+    if pace is not None:
+        pace.rest(0)
+
+
+def breathing(items: Iterable[_Item]) -> Iterator[_Item]:
+    """The items, of which there may be many, with a rest between them where it is time to."""
+    left = 0
+    for item in items:
+        if not left:
+            breathe()
+            left = _ITEMS
+        left -= 1
+        yield item
+
+
+def apart(units: int) -> AbstractContextManager[None]:
+    """Let others go on during the block, which takes about so many units and no Python.
+
+    It is about calls of kernels, which run without the interpreter's lock.
+    """
+    return _Apart(_pace.get(), units)
+
+
+class _Apart:
+    # Entered for each small automaton: a class takes a third of the time of a generator.
+    __slots__ = ("_pace", "_units")
+
+    def __init__(self, pace: Pace | None, units: int) -> None:
+        self._pace, self._units = pace, units
+
+    def __enter__(self) -> None:
+        if self._pace is not None:
+            self._pace.leave(self._units)
+
+    def __exit__(self, *_: object) -> None:
+        if self._pace is not None:
+            self._pace.come_back()
+
+
+def take_lock(lock: threading.RLock) -> None:
+    """Acquire a lock that work may hold while it rests.
+
+    Work that keeps a pace rests until it gets the lock, as who holds it may wait for that rest.
+    """
+    if lock.acquire(False):
+        return
+    pace = _pace.get()
+    if pace is None:
+        lock.acquire()
+        return
+    while not lock.acquire(False):
+        pace.rest(STAND_STILL)
 
 
 def limited_work(
@@ -87,8 +180,8 @@ class _LimitedWork:
         self._outer: list[Token[_Tank | None] | None] = []
 
     def __enter__(self) -> None:
-        if self._lock is not None:
-            self._lock.acquire()
+        if self._lock is not None and not self._lock.acquire(False):
+            take_lock(self._lock)
         self._outer.append(_tank.set(_Tank(self._limit, self._purpose)))
 
     def __exit__(self, *_: object) -> None:
@@ -113,8 +206,8 @@ class LimitedSteps(_LimitedWork):
 
     def enter(self) -> None:
         """Begin the block. For every token, and a statement ``with`` takes longer."""
-        if self._lock is not None:
-            self._lock.acquire()
+        if self._lock is not None and not self._lock.acquire(False):
+            take_lock(self._lock)
         self._outer.append(None)
 
     @property
@@ -123,9 +216,9 @@ class LimitedSteps(_LimitedWork):
         return bool(self._outer) and self._outer[-1] is not None
 
     def begin(self) -> bool:
-        """Count from here on; outside of the block it does nothing.
+        """Count from here on; False where the block counts already, and nothing is begun.
 
-        Nor a second time, and then it says so with False.
+        Outside of a block it does nothing and says True, so callers need not ask where they are.
         """
         if self.has_begun:
             return False

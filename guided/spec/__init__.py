@@ -3,10 +3,19 @@
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Regex, RegexDialect
 from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
 from guided.spec.option import named_pairs, word_of
+from guided.spec.report import (
+    CheckedConstraint,
+    CompileCost,
+    Enforcement,
+    LikelyLimit,
+    SchemaReport,
+    UnenforcedValidator,
+    Verdict,
+)
 from guided.spec.request import (
     HIGHEST_PRIORITY,
     LONGEST_DEADLINE,
-    MOST_SALT_BYTES,
+    MOST_MESSAGES,
     MOST_STOPS,
     MOST_TOP_LOGPROBS,
     NO_DRAFTER,
@@ -30,6 +39,7 @@ from guided.spec.result import (
     Verification,
 )
 from guided.spec.sampling import Sampling
+from guided.spec.stored import MOST_SALT_BYTES, GrammarInfo, Stored, check_salt
 from guided.spec.structure import (
     MAX_NESTING,
     MAX_PARTS,
@@ -38,6 +48,7 @@ from guided.spec.structure import (
     check_nesting,
     digest_of,
 )
+from guided.spec.text_report import TextFit, TextReport
 
 __all__ = [
     "FREE_WHITESPACE",
@@ -45,6 +56,7 @@ __all__ = [
     "LONGEST_DEADLINE",
     "MAX_NESTING",
     "MAX_PARTS",
+    "MOST_MESSAGES",
     "MOST_SALT_BYTES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
@@ -52,33 +64,45 @@ __all__ = [
     "Alternative",
     "Beams",
     "CandidateResult",
+    "CheckedConstraint",
     "Choice",
+    "CompileCost",
     "Constraint",
     "DrafterUsage",
     "Ebnf",
+    "Enforcement",
     "FinishReason",
     "Forcing",
     "FormatMode",
     "GenerationRequest",
     "GenerationResult",
+    "GrammarInfo",
     "JsonOptions",
     "JsonSchema",
     "KeyOrder",
     "Lark",
+    "LikelyLimit",
     "Message",
     "OnIncomplete",
     "Rank",
     "Regex",
     "RegexDialect",
     "Sampling",
+    "SchemaReport",
     "Spelling",
+    "Stored",
     "Structure",
+    "TextFit",
+    "TextReport",
     "Timing",
     "TokenId",
     "TokenLogprobs",
+    "UnenforcedValidator",
     "Usage",
+    "Verdict",
     "Verification",
     "check_nesting",
+    "check_salt",
     "digest_of",
     "named_pairs",
     "word_of",

@@ -175,6 +175,8 @@ class Template(Structure):
         **more: Part,
     ) -> None:
         object.__setattr__(self, "text", text)
+        # Read as a text first, so that a very long one is refused before it is taken apart.
+        Text(text)
         given = [*named_pairs(holes, "holes"), *more.items()]
         filled = [(name, checked_part(part, f"hole {name!r}")) for name, part in given]
         used = {name for _, name in self.pieces() if name is not None}

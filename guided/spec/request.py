@@ -12,13 +12,14 @@ from guided.spec.constraints import JsonSchema
 from guided.spec.option import Option, above, at_least, between, check_rules
 from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
+from guided.spec.stored import Stored, check_salt
 from guided.spec.structure import Constraint
 
 __all__ = [
     "HIGHEST_PRIORITY",
     "LONGEST_DEADLINE",
     "MOST_DRAFTERS",
-    "MOST_SALT_BYTES",
+    "MOST_MESSAGES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "NO_DRAFTER",
@@ -39,7 +40,8 @@ PATIENCE_SECONDS = 10.0
 """Waiting time that a level of priority is worth: a request that came this much earlier goes before
 one of the next better level."""
 
-MOST_SALT_BYTES = 256
+MOST_MESSAGES = 4096
+"""Turns of one conversation."""
 
 MOST_STOPS = 64
 """Stop strings, and stop tokens, of one request."""
@@ -215,6 +217,19 @@ class GenerationRequest:
             "What decides whether a guessed token stays; 'typical' is not exact.", group=_DRAFTS
         ),
     ] = Verification.COUPLED
+    allow_special_tokens: Annotated[
+        bool | None,
+        Option(
+            "Whether text that spells a special token, such as <|im_end|>, is that token; else in"
+            " plain texts alone, and never in messages."
+        ),
+    ] = None
+    """``None``: a plain text is written by the program, which takes the place of the template; what
+    messages say is mostly written by others. See docs/intake.md."""
+    report: Annotated[
+        bool, Option("Tell with the answer how far it is held to its schema, by keyword.")
+    ] = False
+    """The server makes it beside the answer; without one, ``guided.check`` does."""
 
     @property
     def drawn(self) -> int:
@@ -237,19 +252,23 @@ class GenerationRequest:
     def __post_init__(self) -> None:
         if not self.prompt:
             raise RequestError("the prompt is empty", field="prompt")
+        if not isinstance(self.prompt, str) and len(self.prompt) > MOST_MESSAGES:
+            raise LimitExceededError(
+                f"the conversation has {len(self.prompt)} messages, above the limit of "
+                f"{MOST_MESSAGES}",
+                limit=MOST_MESSAGES,
+                field="messages",
+                hint="leave out the oldest, or tell in one message what they said",
+            )
         check_rules(self)
         if self.show_schema:
             self._check_shown()
+        if self.report and self.constraint is None:
+            raise RequestError("report needs a constraint to report on", field="report")
         self._check_stops()
         self._check_drafters()
         self._check_verification()
-        if len(self.cache_salt.encode(errors="replace")) > MOST_SALT_BYTES:
-            raise LimitExceededError(
-                f"cache_salt has more than {MOST_SALT_BYTES} bytes",
-                limit=MOST_SALT_BYTES,
-                field="cache_salt",
-                hint="a hash of what it is made of will do",
-            )
+        check_salt(self.cache_salt)
         self._check_counts()
         if self.beams is not None:
             self._check_beams()
@@ -265,7 +284,8 @@ class GenerationRequest:
             )
         if self.constraint is None:
             raise RequestError("show_schema needs a constraint", field="show_schema")
-        if not isinstance(self.constraint, JsonSchema):
+        # What is stored the server finds out, and looks again.
+        if not isinstance(self.constraint, JsonSchema | Stored):
             raise RequestError("show_schema needs a JSON Schema", field="show_schema")
 
     def _check_stops(self) -> None:
@@ -379,3 +399,5 @@ class RequestOptions(SamplingOptions, total=False):
     on_incomplete: OnIncomplete | Literal["close", "error"]
     drafters: str | Iterable[str]
     verification: Verification | Literal["coupled", "rejection", "typical"]
+    allow_special_tokens: bool | None
+    report: bool

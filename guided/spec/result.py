@@ -155,11 +155,18 @@ class Usage(_Drafted):
     """What each drafter did, in the order in which they were first asked."""
     target_nanoseconds: int = 0
     """Its share of the time of its model calls, by the tokens that each call computed."""
+    mask_nanoseconds: int = 0
+    """What its masks, its choices and the runs that follow from them took after model calls."""
 
     @property
     def target_seconds(self) -> float:
         """Its share of the time of its model calls."""
         return self.target_nanoseconds / 1e9
+
+    @property
+    def mask_seconds(self) -> float:
+        """What masks, choices and the runs that follow from them took."""
+        return self.mask_nanoseconds / 1e9
 
     @property
     def draft_seconds(self) -> float:

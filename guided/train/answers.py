@@ -24,7 +24,7 @@ from guided.train.prompts import Prompts
 
 if TYPE_CHECKING:
     from guided.engine import Engine
-    from guided.engine.engine import Render
+    from guided.engine.prompts import Render
 
 __all__ = ["Answer", "AnswerFile", "Wanted", "make_answers", "wanted_answers"]
 
@@ -169,7 +169,7 @@ def make_answers(
             while coming and len(running) < at_once:
                 key = coming.pop()
                 try:
-                    prompts[key] = list(render(wanted[key].prompt, None))
+                    prompts[key] = list(render(wanted[key].prompt, None, None))
                     engine.submit(key, wanted[key])
                     running.add(key)
                 except GuidedError as error:

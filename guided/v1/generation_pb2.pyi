@@ -111,6 +111,34 @@ RANK_REWARD: Rank.ValueType  # 2
 """The score of the server's reward model; INVALID_ARGUMENT where it has none."""
 Global___Rank: _TypeAlias = Rank  # noqa: Y015
 
+class _Enforcement:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EnforcementEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Enforcement.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ENFORCEMENT_UNSPECIFIED: _Enforcement.ValueType  # 0
+    """Never sent."""
+    ENFORCEMENT_ENFORCED: _Enforcement.ValueType  # 1
+    """Wholly."""
+    ENFORCEMENT_NARROWED: _Enforcement.ValueType  # 2
+    """Wholly, and some texts that it would allow are left out as well."""
+    ENFORCEMENT_ANNOTATION: _Enforcement.ValueType  # 3
+    """There is nothing to enforce: the specification makes it a note."""
+
+class Enforcement(_Enforcement, metaclass=_EnforcementEnumTypeWrapper):
+    """How far an answer is held to a keyword."""
+
+ENFORCEMENT_UNSPECIFIED: Enforcement.ValueType  # 0
+"""Never sent."""
+ENFORCEMENT_ENFORCED: Enforcement.ValueType  # 1
+"""Wholly."""
+ENFORCEMENT_NARROWED: Enforcement.ValueType  # 2
+"""Wholly, and some texts that it would allow are left out as well."""
+ENFORCEMENT_ANNOTATION: Enforcement.ValueType  # 3
+"""There is nothing to enforce: the specification makes it a note."""
+Global___Enforcement: _TypeAlias = Enforcement  # noqa: Y015
+
 class _Calls:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -334,7 +362,9 @@ class GenerateRequest(_message.Message):
     ON_INCOMPLETE_FIELD_NUMBER: _builtins.int
     DRAFTERS_FIELD_NUMBER: _builtins.int
     VERIFICATION_FIELD_NUMBER: _builtins.int
+    ALLOW_SPECIAL_TOKENS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    REPORT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -376,13 +406,20 @@ class GenerateRequest(_message.Message):
     """What decides whether a guessed token stays. Unspecified: coupled. Not together with beams and
     contrastive search, where nothing is guessed.
     """
-    request_id: _builtins.str
-    """Names this request in the server's log, and in the google.rpc.RequestInfo of its errors; at most
-    128 visible characters of ASCII. A caller who sends a request again under the same id, because
-    its connection broke, gets the answer that is under way or was finished in the last two minutes,
-    and nothing is computed twice; another request under the same id is INVALID_ARGUMENT. Streams
-    are named by it alone. Absent: no name, and never the same as another.
+    allow_special_tokens: _builtins.bool
+    """Whether text of the prompt that spells a special token of the model, such as <|im_end|>, is that
+    token. Absent: it is in text, and in messages only where the chat template wrote it.
     """
+    request_id: _builtins.str
+    """Names this request in the server's log, in the trailing metadata of its call, and in the
+    google.rpc.RequestInfo of its errors; at most 128 visible characters of ASCII. A caller who sends
+    a request again under the same id, because its connection broke, gets the answer that is under way
+    or was finished in the last two minutes, and nothing is computed twice; another request of the
+    same caller under the same id and cache_salt is INVALID_ARGUMENT. Streams are named by it alone.
+    Absent: the server makes a name, and the request is never the same as another.
+    """
+    report: _builtins.bool
+    """Tell with the answer how far it is held to its schema; only with a constraint."""
     @_builtins.property
     def messages(self) -> Global___Messages:
         """A conversation, which the server puts into the model's chat template."""
@@ -451,12 +488,16 @@ class GenerateRequest(_message.Message):
         on_incomplete: Global___OnIncomplete.ValueType = ...,
         drafters: _abc.Iterable[_builtins.str] | None = ...,
         verification: Global___Verification.ValueType = ...,
+        allow_special_tokens: _builtins.bool | None = ...,
         request_id: _builtins.str = ...,
+        report: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__allow_special_tokens: _TypeAlias = _typing.Literal["allow_special_tokens"]  # noqa: Y015
+    _WhichOneofArgType__allow_special_tokens: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens"]  # noqa: Y015
     _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
@@ -467,6 +508,8 @@ class GenerateRequest(_message.Message):
     _WhichOneofArgType__top_logprobs: _TypeAlias = _typing.Literal["_top_logprobs", b"_top_logprobs"]  # noqa: Y015
     _WhichOneofReturnType_prompt: _TypeAlias = _typing.Literal["text", "messages"]  # noqa: Y015
     _WhichOneofArgType_prompt: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__allow_special_tokens) -> _WhichOneofReturnType__allow_special_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__best_of) -> _WhichOneofReturnType__best_of | None: ...
     @_typing.overload
@@ -555,6 +598,7 @@ class GenerateResponse(_message.Message):
     TIMING_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
     VERIFICATION_FIELD_NUMBER: _builtins.int
+    REPORT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The answer; complete and valid under the constraint whatever the finish reason, but for
     FINISH_REASON_STOP_SEQUENCE.
@@ -585,6 +629,10 @@ class GenerateResponse(_message.Message):
         best first where they were ranked. Fewer than n where beams found no more.
         """
 
+    @_builtins.property
+    def report(self) -> Global___EnforcementReport:
+        """How far the answer was held to its schema; only where asked for."""
+
     def __init__(
         self,
         *,
@@ -596,14 +644,119 @@ class GenerateResponse(_message.Message):
         timing: Global___Timing | None = ...,
         candidates: _abc.Iterable[Global___Candidate] | None = ...,
         verification: Global___Verification.ValueType = ...,
+        report: Global___EnforcementReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "report", b"report", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "text", b"text", "timing", b"timing", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "report", b"report", "text", b"text", "timing", b"timing", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GenerateResponse: _TypeAlias = GenerateResponse  # noqa: Y015
+
+@_typing.final
+class EnforcementReport(_message.Message):
+    """How far answers are held to a constraint. Of grammars, patterns and texts everything is enforced;
+    verdicts are on the schemas among them.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICTS_FIELD_NUMBER: _builtins.int
+    OMITTED_VERDICTS_FIELD_NUMBER: _builtins.int
+    SHORTEST_ANSWER_FIELD_NUMBER: _builtins.int
+    LIKELY_LIMITS_FIELD_NUMBER: _builtins.int
+    omitted_verdicts: _builtins.int
+    """Verdicts that were left out, as they would be more than a message should hold."""
+    shortest_answer: _builtins.str
+    """A text that satisfies the constraint, among the shortest there are."""
+    @_builtins.property
+    def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Verdict]:
+        """What becomes of each occurrence of a keyword, schema by schema in the order of their text."""
+
+    @_builtins.property
+    def likely_limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___LikelyLimit]:
+        """Places at which answers are likely to be closed on their shortest way, because what may be
+        written there takes more work, or more room, than an answer has.
+        """
+
+    def __init__(
+        self,
+        *,
+        verdicts: _abc.Iterable[Global___Verdict] | None = ...,
+        omitted_verdicts: _builtins.int = ...,
+        shortest_answer: _builtins.str = ...,
+        likely_limits: _abc.Iterable[Global___LikelyLimit] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["likely_limits", b"likely_limits", "omitted_verdicts", b"omitted_verdicts", "shortest_answer", b"shortest_answer", "verdicts", b"verdicts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EnforcementReport: _TypeAlias = EnforcementReport  # noqa: Y015
+
+@_typing.final
+class Verdict(_message.Message):
+    """What becomes of one occurrence of a keyword."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POINTER_FIELD_NUMBER: _builtins.int
+    ENFORCEMENT_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    pointer: _builtins.str
+    """JSON pointer of the keyword."""
+    enforcement: Global___Enforcement.ValueType
+    """How far an answer is held to it."""
+    note: _builtins.str
+    """Why, where it is not as the keyword says. May be empty."""
+    part: _builtins.str
+    """Which part of the constraint its schema is, from the outside in; empty for a schema alone."""
+    def __init__(
+        self,
+        *,
+        pointer: _builtins.str = ...,
+        enforcement: Global___Enforcement.ValueType = ...,
+        note: _builtins.str = ...,
+        part: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["enforcement", b"enforcement", "note", b"note", "part", b"part", "pointer", b"pointer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
+
+@_typing.final
+class LikelyLimit(_message.Message):
+    """A place of answers at which a limit is likely to be hit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLACE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    place: _builtins.str
+    """JSON pointer of the value with which, or behind which, an answer could not go on; "*" is an
+    item, or a name that the schema does not spell out.
+    """
+    message: _builtins.str
+    """Which limit it is, and what helps."""
+    def __init__(
+        self,
+        *,
+        place: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "place", b"place"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LikelyLimit: _TypeAlias = LikelyLimit  # noqa: Y015
 
 @_typing.final
 class Candidate(_message.Message):
@@ -889,7 +1042,7 @@ class Messages(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Message]:
-        """The turns in order; at least one."""
+        """The turns in order; at least one, at most 4096."""
 
     def __init__(
         self,
@@ -949,6 +1102,7 @@ class Constraint(_message.Message):
     FREE_TEXT_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TAGGED_FIELD_NUMBER: _builtins.int
+    CONSTRAINT_ID_FIELD_NUMBER: _builtins.int
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
@@ -957,6 +1111,10 @@ class Constraint(_message.Message):
     """
     text: _builtins.str
     """Exactly this text."""
+    constraint_id: _builtins.str
+    """The constraint that GrammarService keeps under this id for the cache_salt of the request. It
+    stands for a whole constraint, not for a part of one. NOT_FOUND where there is none.
+    """
     @_builtins.property
     def lark(self) -> Global___LarkGrammar:
         """A context-free grammar in the format of the parsing toolkit Lark."""
@@ -1027,14 +1185,15 @@ class Constraint(_message.Message):
         free_text: Global___FreeText | None = ...,
         until: Global___Until | None = ...,
         tagged: Global___Tagged | None = ...,
+        constraint_id: _builtins.str = ...,
         json_options: Global___JsonOptions | None = ...,
         documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "documents", b"documents", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template", "free_text", "until", "tagged"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template", "free_text", "until", "tagged", "constraint_id"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -1708,6 +1867,7 @@ class Usage(_message.Message):
     COPIED_TOKENS_FIELD_NUMBER: _builtins.int
     BY_DRAFTER_FIELD_NUMBER: _builtins.int
     TARGET_NANOSECONDS_FIELD_NUMBER: _builtins.int
+    MASK_NANOSECONDS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt as the model saw it."""
     sampled_tokens: _builtins.int
@@ -1732,6 +1892,8 @@ class Usage(_message.Message):
     """Those of them that had to be copied, as they shared a block of memory with later ones."""
     target_nanoseconds: _builtins.int
     """This answer's share of the time of its model calls, by the tokens that each call computed."""
+    mask_nanoseconds: _builtins.int
+    """What masks, choices and the runs that follow from them took."""
     @_builtins.property
     def by_drafter(self) -> _containers.RepeatedCompositeFieldContainer[Global___DrafterUsage]:
         """What each drafter did for this answer, in the order in which they were first asked."""
@@ -1752,10 +1914,11 @@ class Usage(_message.Message):
         copied_tokens: _builtins.int = ...,
         by_drafter: _abc.Iterable[Global___DrafterUsage] | None = ...,
         target_nanoseconds: _builtins.int = ...,
+        mask_nanoseconds: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "by_drafter", b"by_drafter", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens", "target_nanoseconds", b"target_nanoseconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "by_drafter", b"by_drafter", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "mask_nanoseconds", b"mask_nanoseconds", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens", "target_nanoseconds", b"target_nanoseconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -31,7 +31,9 @@ class GenerationServiceStub:
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
     a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo.
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
+    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
+    request of a batch is its own.
     """
 
     def __init__(self, channel):
@@ -63,7 +65,9 @@ class GenerationServiceServicer:
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
     a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo.
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
+    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
+    request of a batch is its own.
     """
 
     def Generate(self, request, context):
@@ -123,7 +127,9 @@ class GenerationService:
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
     a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo.
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
+    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
+    request of a batch is its own.
     """
 
     @staticmethod

@@ -32,7 +32,9 @@ class GenerationServiceStub:
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
     a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo.
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
+    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
+    request of a batch is its own.
     """
 
     @_typing.overload
@@ -59,7 +61,9 @@ class GenerationServiceAsyncStub(GenerationServiceStub):
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
     a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo.
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
+    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
+    request of a batch is its own.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -82,7 +86,9 @@ class GenerationServiceServicer(metaclass=_abc_1.ABCMeta):
     A request that cannot be served is refused before its first token. Every error carries a
     google.rpc.ErrorInfo with domain "guided" and the kind of the error as its reason; errors that
     a field of the request caused carry a google.rpc.BadRequest, and errors that may pass a
-    google.rpc.RetryInfo.
+    google.rpc.RetryInfo. The trailing metadata of every call has "guided-request-id", under which the
+    server's log has the call; an error carries the id as a google.rpc.RequestInfo, too, which for a
+    request of a batch is its own.
     """
 
     @_abc_1.abstractmethod

@@ -202,6 +202,8 @@ class EngineStats(_message.Message):
     FIRST_TOKEN_FIELD_NUMBER: _builtins.int
     INTER_TOKEN_FIELD_NUMBER: _builtins.int
     ANSWERING_FIELD_NUMBER: _builtins.int
+    IN_FLIGHT_FIELD_NUMBER: _builtins.int
+    QUEUED_FIELD_NUMBER: _builtins.int
     running: _builtins.int
     """Requests that have room in the cache, now."""
     waiting: _builtins.int
@@ -216,6 +218,10 @@ class EngineStats(_message.Message):
     """How often a request gave its room up to others, and started over from its tokens."""
     model_calls: _builtins.int
     """Model calls, each of which serves all running requests."""
+    in_flight: _builtins.int
+    """Requests that hold a place of the server, now."""
+    queued: _builtins.int
+    """Requests that wait for a place of the server, now."""
     @_builtins.property
     def uptime(self) -> _duration_pb2.Duration:
         """Since the engine was made."""
@@ -278,10 +284,12 @@ class EngineStats(_message.Message):
         first_token: Global___Histogram | None = ...,
         inter_token: Global___Histogram | None = ...,
         answering: Global___Histogram | None = ...,
+        in_flight: _builtins.int = ...,
+        queued: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answering", b"answering", "cache", b"cache", "compiling", b"compiling", "first_token", b"first_token", "inter_token", b"inter_token", "queueing", b"queueing", "uptime", b"uptime", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "answering", b"answering", "cache", b"cache", "cancelled", b"cancelled", "compiling", b"compiling", "failed", b"failed", "first_token", b"first_token", "inter_token", b"inter_token", "model_calls", b"model_calls", "phases", b"phases", "preempted", b"preempted", "queueing", b"queueing", "refused", b"refused", "running", b"running", "uptime", b"uptime", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "answering", b"answering", "cache", b"cache", "cancelled", b"cancelled", "compiling", b"compiling", "failed", b"failed", "first_token", b"first_token", "in_flight", b"in_flight", "inter_token", b"inter_token", "model_calls", b"model_calls", "phases", b"phases", "preempted", b"preempted", "queued", b"queued", "queueing", b"queueing", "refused", b"refused", "running", b"running", "uptime", b"uptime", "usage", b"usage", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -35,10 +35,17 @@ REFUSED: list[tuple[dict[str, Any], GenerationRequest, type[RequestError], str]]
         "20; lower max_tokens to 15, or give the engine a larger cache",
     ),
     (
-        {"render": lambda prompt, shown: ()},  # noqa: ARG005
+        {"render": lambda *_: ()},
         GenerationRequest(prompt="hello"),
         RequestError,
         "the prompt has no tokens",
+    ),
+    (
+        {},
+        GenerationRequest(prompt="hello", constraint=words("a"), report=True),
+        RequestError,
+        "a report is made by the server, beside the answer; leave it out; guided.check reports "
+        "without a model",
     ),
 ]
 
@@ -101,7 +108,7 @@ def test_an_id_in_use_is_refused_until_its_request_is_over() -> None:
 def test_the_schema_is_shown_only_where_the_request_says_so() -> None:
     shown: list[str | None] = []
 
-    def render(prompt: object, schema: str | None) -> tuple[int, ...]:  # noqa: ARG001
+    def render(prompt: object, schema: str | None, *_: object) -> tuple[int, ...]:  # noqa: ARG001
         shown.append(schema)
         return (40,)
 

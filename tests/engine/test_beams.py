@@ -90,7 +90,7 @@ def exact_engine(seed: int = 0, **options: Any) -> Engine:
         model_name="exact",
         runner=ModelRunner(fresh, vocabulary_size=len(VOCABULARY)),
         vocabulary=VOCABULARY,
-        render=lambda prompt, _: tuple(TokenId(byte + 1) for byte in str(prompt).encode()),
+        render=lambda prompt, *_: tuple(TokenId(byte + 1) for byte in str(prompt).encode()),
         start=COMPILER.start,
         **settings,
     )

@@ -209,7 +209,7 @@ def test_an_error_that_is_told_stays_what_it_is() -> None:
 def test_what_the_cache_knows_of_a_failed_contrastive_search_is_true() -> None:
     """Rows are moved before anybody can find the blocks that they belong to."""
 
-    def render(prompt: Any, _: str | None) -> Any:
+    def render(prompt: Any, *_: object) -> Any:
         return tuple(map(int, prompt.split()))
 
     def ask(tokens: Any, **options: Any) -> GenerationRequest:

@@ -149,7 +149,7 @@ def test_what_the_cache_knows_of_a_failed_request_is_true() -> None:
     """Rows are moved before anybody can find the blocks that they belong to."""
     prompt = spell_bytes(b"hello name")
 
-    def render(prompt: Any, _: str | None) -> Any:
+    def render(prompt: Any, *_: object) -> Any:
         return tuple(map(int, prompt.split()))
 
     def ask(tokens: Any) -> GenerationRequest:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from guided.engine.compile_queue import SlicedWork
 from guided.errors import (
     DeadlineExceededError,
     InternalServiceError,
@@ -142,35 +141,3 @@ def test_a_constraint_of_several_requests_is_compiled_once() -> None:
     assert [result.text for result in results if isinstance(result, GenerationResult)] == (
         ["slow"] * 3
     )
-
-
-def test_work_in_slices_does_what_it_does_in_one_and_stands_still_between() -> None:
-    done: list[int] = []
-
-    def work() -> int:
-        with limited_work(1_000_000):
-            for number in range(10):
-                done.append(number)
-                spend(4_000)
-        return sum(done)
-
-    sliced = SlicedWork(work)
-    seen = []
-    while not sliced.run_slice():
-        seen.append(len(done))
-    assert seen == [2, 4, 6, 8, 10]
-    assert sliced.result() == 45
-    assert sliced.run_slice()
-
-
-def test_work_that_meets_its_limit_says_so_in_slices_too() -> None:
-    def work() -> None:
-        with limited_work(20_000):
-            while True:
-                spend(100)
-
-    sliced = SlicedWork(work)
-    while not sliced.run_slice():
-        pass
-    with pytest.raises(LimitExceededError, match="more than 20000 units of work"):
-        sliced.result()

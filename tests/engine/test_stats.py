@@ -106,6 +106,17 @@ def test_the_time_of_model_calls_is_shared_among_their_requests() -> None:
     assert all(results[name].usage.target_seconds > 0 for name in ("plain", "free", "closed"))
 
 
+def test_the_time_of_masks_is_counted_for_each_request() -> None:
+    engine = make_engine()
+    results = answers(engine, MANY)
+    masks = engine.stats().usage.mask_seconds
+    assert masks == pytest.approx(sum(one.usage.mask_seconds for one in results.values()))
+    # The phase has the making of results besides.
+    assert 0 < masks <= engine.stats().phases[Phase.SETTLE]
+    assert results["certain"].usage.mask_seconds == 0
+    assert all(results[name].usage.mask_seconds > 0 for name in ("plain", "free", "closed"))
+
+
 def test_what_is_under_way_counts_at_once_and_only_once() -> None:
     engine = make_engine(max_batch=2)
     names = ("free", "plain", "complete")

@@ -201,7 +201,7 @@ def test_a_request_is_drafted_alike_whatever_ran_before_it() -> None:
 
 def without_times(usage: Usage) -> Usage:
     by_drafter = tuple(replace(each, draft_nanoseconds=0) for each in usage.by_drafter)
-    return replace(usage, by_drafter=by_drafter, target_nanoseconds=0)
+    return replace(usage, by_drafter=by_drafter, target_nanoseconds=0, mask_nanoseconds=0)
 
 
 def test_drafts_behind_a_stop_count_as_neither_accepted_nor_sampled() -> None:

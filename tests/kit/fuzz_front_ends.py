@@ -14,7 +14,7 @@ from guided.spec.library import grammar_names, read_grammar
 from tests.kit.campaign import FAULT_TEST, Fault, Subject, smaller_texts
 from tests.kit.walks import BYTES
 
-__all__ = ["FRONT_ENDS", "FrontEndSubject"]
+__all__ = ["FRONT_ENDS", "FrontEndSubject", "mutated_text"]
 
 _EBNF = (
     'root ::= (item "\\n")+\nitem ::= "- " [^\\n]+ | "- [" list "]"\nlist ::= list ", " w | w\n'
@@ -146,7 +146,7 @@ class FrontEndSubject(Subject[str]):
     def draw(self, rng: random.Random) -> str:
         text = rng.choice(self.valid)
         for _ in range(rng.choice([1, 1, 2, 3, 8])):
-            text = _mutated(text, rng.choice(self.valid), rng)
+            text = mutated_text(text, rng.choice(self.valid), rng)
         return text
 
     def judge(self, case: str) -> Fault | None:
@@ -168,7 +168,8 @@ class FrontEndSubject(Subject[str]):
         )
 
 
-def _mutated(text: str, other: str, rng: random.Random) -> str:
+def mutated_text(text: str, other: str, rng: random.Random) -> str:
+    """A text with something lost, repeated, or put in: out of another one or of a dictionary."""
     first, last = sorted(rng.randrange(len(text) + 1) for _ in range(2))
     last = min(last, first + rng.choice([1, 5, 40]))
     match rng.randrange(6):

@@ -14,12 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 from guided.constraint.compiler import ConstraintCompiler
 from guided.errors import GuidedError, LimitExceededError
 from guided.response_types import (
-    UnenforcedValidator,
     adapter_of,
     schema_of_adapter,
     unenforced_validators,
 )
-from guided.spec import JsonOptions, JsonSchema, Spelling
+from guided.spec import JsonOptions, JsonSchema, Spelling, UnenforcedValidator
 from tests.kit.campaign import FAULT_TEST, Fault, Subject
 from tests.kit.python_types import PRELUDE, draw_source
 from tests.kit.walks import BYTES, random_walk
@@ -105,7 +104,7 @@ def _adapter(source: str) -> TypeAdapter[Any] | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pydantic's, of fields that shadow others and the like
         try:
-            exec(compile(PRELUDE + source, "<type>", "exec", dont_inherit=True), names)
+            exec(compile(PRELUDE + source, "<type>", "exec", dont_inherit=True), names)  # noqa: S102 - classes that we wrote
         except Exception:
             return None
         try:

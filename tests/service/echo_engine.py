@@ -10,8 +10,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from guided.errors import (
     GuidedError,
@@ -28,9 +30,13 @@ from guided.spec import (
     TokenId,
     Usage,
 )
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
+
+if TYPE_CHECKING:
+    from guided.engine.workbench import Workbench
 
 
 @dataclass(frozen=True)
@@ -56,20 +62,44 @@ class EchoEngine:
     context_window: int = 1000
     vocabulary_size: int = 256
     drafters: tuple[str, ...] = ()
+    prompt_bound: PromptBound | None = None
+    refused: int = 0
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
     cancelled: int = 0
     answered: int = 0
+    made: float = field(default_factory=time.monotonic)
     streamed: set[str] = field(default_factory=set)
     deltas: list[EchoDelta] = field(default_factory=list)
+
+    @cached_property
+    def workbench(self) -> Workbench:
+        # Loaded here, as few tests need a compiler, and it takes its time.
+        from guided.constraint.compiler import ConstraintCompiler
+        from guided.engine.workbench import Workbench
+        from guided.masks.vocabulary import Vocabulary
+
+        tokens = (*(bytes((byte,)) for byte in range(256)), None)
+        vocabulary = Vocabulary(tokens, frozenset({TokenId(256)}), lambda text: [*text.encode()])
+        return Workbench(vocabulary, ConstraintCompiler(vocabulary).start)
 
     @property
     def has_work(self) -> bool:
         return bool(self.running)
 
+    def prepare(self, request: GenerationRequest, *, received: float) -> str:
+        return f"prepared {len(str(request.prompt))} at {received}"
+
     def submit(
-        self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
+        self,
+        request_id: str,
+        request: GenerationRequest,
+        *,
+        received: float,
+        stream: bool,
+        prompt: str | None = None,
     ) -> None:
         assert 0 <= time.monotonic() - received < 60
+        assert prompt in (None, f"prepared {len(str(request.prompt))} at {received}")
         match request.prompt:
             case "refuse":
                 raise InvalidConstraintError(
@@ -84,6 +114,9 @@ class EchoEngine:
         self.running[request_id] = (request, 0)
         if stream:
             self.streamed.add(request_id)
+
+    def refuse(self) -> None:
+        self.refused += 1
 
     def cancel(self, request_id: str) -> None:
         if self.running.pop(request_id, None) is not None:
@@ -122,7 +155,7 @@ class EchoEngine:
     def stats(self) -> EngineStats:
         no_times = Histogram((1.0,), (0, 0))
         return EngineStats(
-            seconds=0.0,
+            seconds=time.monotonic() - self.made,
             running=len(self.running),
             waiting=0,
             usage=Usage(),
@@ -155,6 +188,8 @@ class EchoEngine:
 
 
 def _echo(request: GenerationRequest) -> str:
+    if request.prompt == "constraint":
+        return "none" if request.constraint is None else request.constraint.digest()
     if isinstance(request.prompt, str):
         return request.prompt
     return request.prompt[-1].content
@@ -170,7 +205,7 @@ def _cut_short(request: GenerationRequest) -> IncompleteAnswerError:
     )
 
 
-def load(choice: ModelChoice) -> EchoEngine:
+def load(choice: ModelChoice, share: Callable[[], None] | None) -> EchoEngine:
     if choice.model == "unreadable":
         raise ModelError("the model 'unreadable' cannot be read", hint="choose another")
     if choice.dtype == "float64":
@@ -179,6 +214,10 @@ def load(choice: ModelChoice) -> EchoEngine:
         raise RuntimeError("a loader that went wrong")
     if choice.model == "slow":
         time.sleep(60)
+    if share is not None:
+        share()
+    if choice.model == "bounded":
+        return EchoEngine(prompt_bound=PromptBound(context_window=1000, bytes_per_token=8))
     return EchoEngine()
 
 

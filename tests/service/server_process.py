@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from guided.client import wait_until_serving
+from guided.client import Tls, wait_until_serving
 
 REAL_SERVER = (sys.executable, "-m", "guided_service")
 ECHO_SERVER = (sys.executable, str(Path(__file__).with_name("echo_server.py")))
@@ -36,13 +36,22 @@ class ServerProcess:
         return bool(self._children())
 
     def engine_process_id(self) -> int:
-        """The one child of the server."""
+        """The one child of the server, or where that is a standby, its one child."""
+        (child,) = self._children()
+        return next(iter(children_of(child)), child)
+
+    def standby_process_id(self) -> int:
+        """The one child of the server, which has or will have the engine as its child."""
         (child,) = self._children()
         return child
 
     def _children(self) -> list[int]:
-        server = self.process.pid
-        return [int(n) for n in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+        return children_of(self.process.pid)
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that the first thread of a process has started, and that it still has."""
+    return [int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 @contextmanager
@@ -51,7 +60,7 @@ def listening(
 ) -> Iterator[ServerProcess]:
     """A server on a free port, killed at the end unless it has ended by itself."""
     variables = {f"GUIDED_{name.upper()}": value for name, value in (settings or {}).items()}
-    environment = os.environ | {"GUIDED_PORT": "0"} | variables
+    environment = os.environ | {"GUIDED_PORT": "0", "GUIDED_LOG_FORMAT": "console"} | variables
     with (
         log.open("w") as errors,
         subprocess.Popen(
@@ -75,8 +84,9 @@ def serving(
     settings: dict[str, str] | None = None,
     *,
     timeout: float = 30.0,
+    tls: bool | Tls = False,
 ) -> Iterator[ServerProcess]:
     """A server whose engine is ready."""
     with listening(command, log, settings) as server:
-        wait_until_serving(server.address, timeout)
+        wait_until_serving(server.address, timeout, tls=tls)
         yield server

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.service.server_process import ServerProcess
+import pytest
+
+from guided.bearer import new_token, token_hash
+from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 
 
 def _generate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -128,3 +131,23 @@ def test_templates_tools_and_grammars_reach_the_server(
     refused = _generate(*asked, *template, "--regex", "a")
     assert refused.returncode == 2
     assert "exclude each other" in refused.stderr
+
+
+def test_a_token_comes_from_a_file_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, secret, table = new_token(), tmp_path / "token.txt", tmp_path / "tokens.toml"
+    secret.write_text(f"{token}\n")
+    table.write_text(f'[ann]\nsha256 = "{token_hash(token)}"\n')
+    with serving(ECHO_SERVER, tmp_path / "log", {"tokens": str(table)}) as server:
+        asked = ("--prompt", "hello", "--max-tokens", "5", "--address", server.address)
+        refused = _generate(*asked)
+        assert refused.returncode == 1
+        assert "the call shows no token that this server knows" in refused.stderr
+        assert _generate(*asked, "--token-file", str(secret)).stdout == "hello\n"
+        monkeypatch.setenv("GUIDED_TOKEN", token)
+        assert _generate(*asked).stdout == "hello\n"
+        # The server's certificate is not trusted where there is none.
+        encrypted = _generate(*asked, "--tls")
+        assert encrypted.returncode == 1
+        assert token not in encrypted.stderr

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_client_retries import free_port
+from tests.service.test_doors import ANN, tokens_file
 from tests.service.test_supervision import eventually
 
 _GUIDED = (sys.executable, "-c", "from guided.cli import main; main()", "batch")
@@ -135,6 +136,22 @@ def test_a_killed_run_and_a_killed_server_leave_whole_answers(tmp_path: Path) ->
     assert {n: one["answer"]["text"] for n, one in found.items()} == {
         n + 1: f"{n}" for n in range(600)
     }
+
+
+def test_a_server_that_takes_tokens_is_shown_one(tmp_path: Path) -> None:
+    asked = written(tmp_path / "in", {"raw_prompt": "x", "max_tokens": 1})
+    token = tmp_path / "token"
+    token.write_text(f"{ANN}\n")
+    settings = {"tokens": str(tokens_file(tmp_path))}
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+        at = ("--address", server.address)
+        done = run(asked, tmp_path / "out", *at)
+        assert (done.returncode, by_line(tmp_path / "out")[1]["error"]["code"]) == (
+            1,
+            "UNAUTHENTICATED",
+        )
+        assert run(asked, tmp_path / "out", *at, "--token-file", token).returncode == 0
+    assert by_line(tmp_path / "out")[1]["answer"]["text"] == "x"
 
 
 def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:

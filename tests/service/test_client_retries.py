@@ -71,6 +71,25 @@ def test_two_thousand_calls_of_fifty_clients_all_find_a_place(tmp_path: Path) ->
         asyncio.run(talk(server.address))
 
 
+def test_calls_about_constraints_wait_for_an_engine_as_well(tmp_path: Path) -> None:
+    settings = {"restart_backoff_seconds": "2", "retry_after_seconds": "0.05"}
+
+    async def check(address: str) -> str:
+        async with AsyncClient(address) as client:
+            return (await client.grammars.check(schema="true")).shortest_answer
+
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+        os.kill(server.engine_process_id(), signal.SIGKILL)
+        with Client(server.address) as client, ThreadPoolExecutor(1) as other:
+            once = client.with_options(retries=0)
+            with pytest.raises(ServiceUnavailableError, match="the engine is") as caught:
+                eventually(lambda: not once.grammars.check(schema="true"))
+            assert caught.value.request_id is None  # that is a name of requests for answers
+            awaited = other.submit(lambda: asyncio.run(check(server.address)))
+            assert client.grammars.check(schema="true").shortest_answer
+            assert awaited.result()
+
+
 def test_the_pause_that_a_server_asks_for_is_made(tmp_path: Path) -> None:
     settings = CROWDED | {"max_requests_in_flight": "1", "max_batch_size": "1"}
     settings |= {"max_requests_queued": "0", "retry_after_seconds": "1.5"}

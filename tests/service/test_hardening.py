@@ -19,7 +19,6 @@ import zmq
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from guided.client import Client, RawPrompt, wait_until_serving
-from guided.client.channel import CHANNEL_OPTIONS
 from guided.errors import DeadlineExceededError, GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest
 from guided.v1 import generation_pb2 as pb
@@ -169,7 +168,12 @@ def test_a_request_waits_no_longer_than_its_own_deadline(tmp_path: Path) -> None
 
 
 def test_a_drain_does_not_begin_what_waits(tmp_path: Path) -> None:
-    settings = {"max_requests_in_flight": "1", "max_batch_size": "1", "drain_seconds": "20"}
+    settings = {
+        "max_requests_in_flight": "1",
+        "max_batch_size": "1",
+        "lame_duck_seconds": "0",
+        "drain_seconds": "20",
+    }
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,
         Client(server.address) as client,
@@ -191,25 +195,34 @@ def test_a_drain_does_not_begin_what_waits(tmp_path: Path) -> None:
 # Callers who do not read
 
 
-def test_a_batch_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
-    """Its answers are there, so its places are free, though none of them was taken."""
+SMALL_WINDOW = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 2**16))
+"""A caller that takes 64 KiB of what it does not read, and nothing more."""
+
+
+def test_a_batch_that_nobody_reads_holds_nobody_up_and_is_told(tmp_path: Path) -> None:
+    """Its answers are there, so its places are free; what it did not read in time is not sent."""
     settings = {
-        "stall_seconds": "60",
+        "stall_seconds": "0.5",
         "max_message_bytes": str(2**26),
         "max_requests_in_flight": "4",
         "max_batch_size": "4",
     }
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,
-        grpc.insecure_channel(server.address, options=CHANNEL_OPTIONS) as channel,
+        grpc.insecure_channel(server.address, options=SMALL_WINDOW) as channel,
         Client(server.address) as other,
     ):
-        long = pb.GenerateRequest(text="x" * 2**20, max_tokens=3)
+        long = pb.GenerateRequest(text="x" * 2**19, max_tokens=3)
         unread = GenerationServiceStub(channel).GenerateBatch(
-            pb.GenerateBatchRequest(requests=[long] * 4)
+            pb.GenerateBatchRequest(requests=[long] * 4), timeout=60
         )
         eventually(lambda: len(_answered(other)) == 4, 40)
-        unread.cancel()
+        time.sleep(1)  # beyond the time for reading
+        read: list[pb.GenerateBatchResponse] = []
+        with pytest.raises(grpc.RpcError) as caught:
+            read.extend(unread)
+        assert unread.code() is grpc.StatusCode.CANCELLED, caught.value
+        assert len(read) < 4
 
 
 def _answered(client: Client) -> list[str]:
@@ -225,12 +238,10 @@ def _answered(client: Client) -> list[str]:
 class CountingEngine(EchoEngine):
     submitted: list[str]
 
-    def submit(
-        self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
-    ) -> None:
+    def submit(self, request_id: str, request: GenerationRequest, **options: Any) -> None:
         self.submitted = [*getattr(self, "submitted", []), request_id]
         time.sleep(0.03)  # as a long prompt takes
-        super().submit(request_id, request, received=received, stream=stream)
+        super().submit(request_id, request, **options)
 
 
 def test_what_was_cancelled_meanwhile_costs_no_work(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ STORY = "Tell me about a café in Zürich, with an emoji in every sentence."
 
 
 def test_a_streamed_answer_is_the_plain_one_in_pieces(client: Client) -> None:
-    plain = client.generate(PERSON, Person, max_tokens=64)
-    with client.stream(PERSON, Person, max_tokens=64) as stream:
+    # Without drafts, which may say all that the first answer said in one step.
+    plain = client.generate(PERSON, Person, max_tokens=64, drafters="none")
+    with client.stream(PERSON, Person, max_tokens=64, drafters="none") as stream:
         pieces = list(stream)
     assert len(pieces) > 3
     assert "".join(pieces) == stream.answer.text == plain.text

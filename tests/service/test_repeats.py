@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from guided.client import AsyncClient, Client, RawPrompt, Request
-from guided.errors import GuidedError, RequestError
+from guided.errors import GuidedError, RequestError, ServiceUnavailableError
 from guided.spec import FinishReason
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.admission import OverloadedError
-from guided_service.repeats import Digest, Key, Repeats
+from guided_service.config import ServerConfig
+from guided_service.door import Door
+from guided_service.repeats import Digest, Key, Repeats, key_of
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
+from tests.service.test_doors import ANN, BOB, tokens_file
 from tests.service.test_supervision import cancelled_requests, eventually
 
 KEY, ONE, OTHER = Key(b"key"), Digest(b"one"), Digest(b"other")
@@ -196,6 +198,62 @@ def test_requests_without_an_id_or_of_another_caller_are_their_own(
     eventually(lambda: answered(echo) == 4)
 
 
+def test_an_answer_is_charged_once_and_shared_with_nobody_else(tmp_path: Path) -> None:
+    """Of two tokens on one machine; on other connections of one of them; and of other salts."""
+    settings = {"tokens": str(tokens_file(tmp_path, bob="requests_per_minute = 3"))}
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+
+        def ask(token: str, **options: Any) -> str:
+            with Client(server.address, token=token, retries=0) as client:
+                return client.generate(RawPrompt("x"), max_tokens=1, **options).request_id
+
+        for token in (ANN, BOB, BOB, BOB, BOB):
+            assert ask(token, request_id="one") == "one"
+        for salt in ("a", "b", "b"):
+            ask(BOB, request_id="one", cache_salt=salt)
+        with Client(server.address, token=ANN) as client:
+            eventually(lambda: answered(client) == 4)
+        with pytest.raises(ServiceUnavailableError, match="has used its requests_per_minute of 3"):
+            ask(BOB, request_id="two")
+        assert ask(BOB, request_id="one") == "one"
+
+
+def test_a_caller_is_known_on_any_of_its_connections() -> None:
+    def key(peer: str, shown: str | None = None, salt: str = "", name: str = "one") -> Key:
+        message = pb.GenerateRequest(text="x", request_id=name, cache_salt=salt)
+        call: Any = _Call(peer, shown)
+        return key_of(message, Door(ServerConfig()).caller(call))
+
+    first = key("ipv4:10.0.0.1:5555")
+    assert first == key("ipv4:10.0.0.1:6666")
+    others = [
+        key("ipv4:10.0.0.2:5555"),
+        key("ipv4:10.0.0.1:5555", shown="Bearer a"),
+        key("ipv4:10.0.0.1:5555", salt="s"),
+        key("ipv4:10.0.0.1:5555", name="two"),
+        key("ipv6:[::1]:5555"),
+        key("unix:"),
+    ]
+    assert len({first, *others}) == 7
+
+
+class _Call:
+    """What a call without a certificate tells of its caller."""
+
+    def __init__(self, peer: str, shown: str | None) -> None:
+        self._peer = peer
+        self._shown = shown
+
+    def peer(self) -> str:
+        return self._peer
+
+    def peer_identities(self) -> None:
+        return None
+
+    def invocation_metadata(self) -> list[tuple[str, str]]:
+        return [] if self._shown is None else [("authorization", self._shown)]
+
+
 def test_the_client_names_its_requests_and_tells_the_names(echo: Client) -> None:
     made = {echo.generate("x", max_tokens=1).request_id for _ in range(3)}
     assert len(made) == 3
@@ -212,23 +270,6 @@ def test_the_client_names_its_requests_and_tells_the_names(echo: Client) -> None
     with echo.stream(RawPrompt("hello"), max_tokens=1, request_id="streamed") as stream:
         list(stream)
     assert stream.answer.request_id == "streamed"
-
-
-def test_a_fault_is_logged_under_the_id_of_its_request() -> None:
-    program = (
-        "from guided_service.logs import configure_logs\n"
-        "from guided_service.request_ids import named\n"
-        "from guided.errors import incident_of\n"
-        "configure_logs()\n"
-        "with named('job-7'): incident_of(KeyError('one'))\n"
-        "incident_of(KeyError('another'))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    first, _, second = done.stderr.partition("KeyError: 'one'")
-    assert "request_id=job-7" in first
-    assert "request_id" not in second
 
 
 def test_errors_carry_the_id_for_every_client(echo_server: ServerProcess) -> None:
@@ -262,9 +303,11 @@ def test_an_id_that_could_forge_a_line_of_the_log_is_in_none(echo_server: Server
                 stub.Generate(pb.GenerateRequest(text="refuse", request_id=name), timeout=30)
             assert isinstance(caught.value, grpc.Call)
             trailers = dict(caught.value.trailing_metadata())
-            assert not _request_ids(
+            (made,) = _request_ids(
                 status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
             )
+            assert len(made) == 32
+            assert trailers["guided-request-id"] == made
 
 
 def test_the_asyncio_client_names_its_requests_alike(tmp_path: Path) -> None:

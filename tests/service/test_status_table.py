@@ -17,6 +17,7 @@ from guided.errors import (
     OutOfMemoryError,
     RequestError,
     ServiceUnavailableError,
+    UnknownConstraintError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
@@ -63,6 +64,7 @@ def test_an_error_defined_elsewhere_has_the_status_of_its_nearest_base() -> None
         (RequestError("x"), "INVALID_ARGUMENT", {"ErrorInfo"}),
         (InvalidConstraintError("x"), "INVALID_ARGUMENT", {"ErrorInfo", "BadRequest"}),
         (UnsatisfiableError("x"), "INVALID_ARGUMENT", {"ErrorInfo", "BadRequest"}),
+        (UnknownConstraintError("x"), "NOT_FOUND", {"ErrorInfo"}),
         (UnsupportedFeatureError("x"), "FAILED_PRECONDITION", {"ErrorInfo", "BadRequest"}),
         (LimitExceededError("x", limit=1), "INVALID_ARGUMENT", {"ErrorInfo"}),
         (ModelError("x"), "FAILED_PRECONDITION", {"ErrorInfo"}),

@@ -159,7 +159,7 @@ def test_a_reader_who_stalls_is_cut_off_and_holds_nobody_up(tmp_path: Path, seco
         assert isinstance(caught.value, grpc.Call)
         assert caught.value.code() is grpc.StatusCode.CANCELLED
         assert caught.value.details() == (
-            f"the caller took nothing of the stream for {seconds:g} s; "
+            f"the caller took nothing of the answer for {seconds:g} s; "
             "read faster, or ask for less at once"
         )
 

@@ -34,6 +34,7 @@ from guided.spec import (
     Regex,
     Sampling,
     Spelling,
+    Stored,
     Structure,
     Timing,
     TokenId,
@@ -165,7 +166,7 @@ timings = st.builds(
 def usages_of(numbers: st.SearchStrategy[int]) -> st.SearchStrategy[Usage]:
     drafters = st.builds(DrafterUsage, st.sampled_from(["a", "b", "c"]), *[numbers] * 6)
     by_drafter = st.lists(drafters, max_size=3, unique_by=lambda one: one.name).map(tuple)
-    return st.builds(Usage, *[numbers] * 11, by_drafter, numbers)
+    return st.builds(Usage, *[numbers] * 11, by_drafter, numbers, numbers)
 
 
 usages = usages_of(counts)
@@ -213,6 +214,8 @@ all_stats = st.builds(
     cancelled=totals,
     refused=totals,
     preempted=totals,
+    in_flight=totals,
+    queued=totals,
 )
 
 
@@ -359,6 +362,7 @@ def _nested(depth: int) -> Structure:
             [Tag("<a>", Sequence(["x", Tagged([Tag("b", "c")])]))], calls="none", parallel=False
         ),
         _nested(MAX_NESTING),
+        Stored("regex:0"),
     ],
 )
 def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -> None:
@@ -384,6 +388,13 @@ def test_a_deadline_that_is_wrong_is_refused_beside_a_later_one() -> None:
     message = pb.GenerateRequest(text="x", deadline=Duration(seconds=-1))
     with pytest.raises(RequestError, match=r"deadline -1\.0 is not above 0"):
         decode_request(message, latest_seconds=3.0)
+
+
+def test_a_stored_constraint_is_no_part_of_another() -> None:
+    parts = pb.ConstraintList(parts=[pb.Constraint(constraint_id="regex:0")])
+    message = pb.GenerateRequest(text="x", constraint=pb.Constraint(sequence=parts))
+    with pytest.raises(InvalidConstraintError, match="in part 1: a stored constraint stands for a"):
+        decode_request(message)
 
 
 def test_options_of_json_go_with_a_schema_only() -> None:
@@ -436,6 +447,7 @@ def newer_request() -> pb.GenerateRequest:
             InvalidConstraintError,
             "the constraint says nothing; set one of json_schema, lark, regex, ebnf, choice, "
             "text, sequence, any_of, repeat, template, free_text, until, tagged, "
+            "constraint_id, "
             "or leave the constraint out",
         ),
         (

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 import guided
 from guided.errors import RequestError, UnsatisfiableError
-from guided.json_schema.reader import Enforcement
+from guided.spec import Enforcement
 from tests.unit.response_types.test_round_trip import TYPES
 
 
@@ -80,3 +80,20 @@ def test_a_type_of_which_there_is_no_value_is_refused() -> None:
 def test_the_shortest_answer_of_every_type_is_accepted_by_it(model: Any) -> None:
     answer = guided.check(model).shortest_answer
     TypeAdapter(model).validate_json(answer)
+
+
+def test_grammars_are_checked_as_they_are_and_the_schemas_in_them() -> None:
+    assert guided.check(guided.Regex("a+b")) == guided.SchemaReport((), "ab")
+    inner = guided.JsonSchema('{"maxLength": 3, "title": "x"}')
+    report = guided.check(guided.Sequence(["<", inner, ">"]))
+    assert [(each.part, each.pointer) for each in report.verdicts] == [
+        ("part 2", "/maxLength"),
+        ("part 2", "/title"),
+    ]
+
+
+def test_what_a_server_stores_cannot_be_checked_without_it() -> None:
+    with pytest.raises(RequestError, match="'regex:0' is known to the server that keeps it; ask"):
+        guided.check(guided.Stored("regex:0"))
+    with pytest.raises(RequestError, match="'regex:0' is known to the server that keeps it; ask"):
+        guided.check(guided.Sequence(["a", guided.Stored("regex:0")]))

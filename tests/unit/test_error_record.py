@@ -25,6 +25,7 @@ from guided.errors import (
     ServiceError,
     ServiceUnavailableError,
     TokenRejectedError,
+    UnknownConstraintError,
     UnsatisfiableError,
     UnsupportedFeatureError,
     naming,
@@ -37,7 +38,10 @@ pointers = st.none() | st.sampled_from(["", "/type", "/a; b/c: d"])
 positions = st.none() | st.integers(0, 10**6)
 
 errors = st.one_of(
-    st.builds(RequestError, words, field=st.none() | words, hint=hints),
+    *(
+        st.builds(kind, words, field=st.none() | words, hint=hints)
+        for kind in (RequestError, UnknownConstraintError)
+    ),
     *(
         st.builds(kind, words, pointer=pointers, position=positions, hint=hints)
         for kind in (InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError)

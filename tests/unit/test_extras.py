@@ -89,7 +89,7 @@ with guided.Client("127.0.0.1:1") as client:
     except guided.ServiceUnavailableError:
         print("sent")
 """
-    done = _run(_without("compiler", "server", "bench") + code)
+    done = _run(_without("compiler", "server", "bench", "telemetry") + code)
     assert (done.stdout, done.stderr) == ("sent\n", "")
 
 
@@ -118,6 +118,7 @@ except guided.MissingExtraError as error:
         (("grammars", "check"), ("compiler", "server"), "compiler"),
         (("generate", "--prompt", "Hi"), ("client",), "client"),
         (("batch", "schema.json", "answers.jsonl"), ("client",), "client"),
+        (("top", "--once"), ("client",), "client"),
         (("inspect", "model"), ("compiler", "server"), "server"),
         (("inspect", "model"), ("server",), "server"),
         (("inspect", "--grammar", "a.lark"), ("server",), "server"),

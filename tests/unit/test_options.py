@@ -70,6 +70,8 @@ DECLARED = (
     Declared(GenerationRequest, "on_incomplete", "error"),
     Declared(GenerationRequest, "drafters", ("lookup",)),
     Declared(GenerationRequest, "verification", "rejection"),
+    Declared(GenerationRequest, "allow_special_tokens", True),
+    Declared(GenerationRequest, "report", True),
     Declared(JsonOptions, "whitespace", None),
     Declared(JsonOptions, "key_order", "any"),
     Declared(JsonOptions, "format", "annotate"),

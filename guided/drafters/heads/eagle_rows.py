@@ -29,20 +29,34 @@ from guided.kv.paged_storage import PagedStorage
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.spec import TokenId
 
-__all__ = ["EagleRows", "Past", "TextRows", "head_layer"]
+__all__ = ["EagleRows", "KeysValues", "Past", "TextRows", "head_layer"]
 
 _BLOCK_SIZE: Final = 8
 
 
-class Past(NamedTuple):
-    """The keys and values that a row sees besides its own, ``[rows, kv_heads, size]`` each."""
+class KeysValues(NamedTuple):
+    """The keys and values of some rows, ``[rows, kv_heads, size]`` each."""
 
     keys: torch.Tensor
     values: torch.Tensor
 
-    def after(self, keys: torch.Tensor, values: torch.Tensor) -> Past:
-        """With those of the next row, ``[1, kv_heads, size]`` each."""
-        return Past(torch.cat((self.keys, keys)), torch.cat((self.values, values)))
+    def followed_by(self, others: Sequence[KeysValues]) -> KeysValues:
+        """With those of other rows behind them."""
+        return KeysValues(
+            torch.cat([self.keys, *(other.keys for other in others)]),
+            torch.cat([self.values, *(other.values for other in others)]),
+        )
+
+
+class Past(NamedTuple):
+    """What a row sees besides itself.
+
+    A tree has many places, and each of them has all that is kept of its text: they share it.
+    """
+
+    kept: KeysValues
+    drafted: KeysValues
+    """Of the rows of this place alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,15 +134,18 @@ class EagleRows:
         longest = max(counts)
         places = torch.arange(longest, device=self._device)
         # A text with fewer rows has some after its own, which none of these sees.
-        tokens = pad_sequence([self._ids(text.tokens) for text in texts], batch_first=True)
-        features = pad_sequence([text.features for text in texts], batch_first=True)
+        tokens = pad_sequence([self._ids(text.tokens) for text in texts], True)
+        features = pad_sequence([text.features for text in texts], True)
         first = self._ids([text.position for text in texts])
+        pasts = [self._kept(text.blocks) for text in texts]
+        sees_past = _is_row(pasts, self._device)[:, None].expand(-1, longest, -1)
+        sees_own = places[:, None] >= places[None, :]
         output, keys, values = self._compute(
             tokens,
             features,
             first[:, None] + places,
-            [self.past(text.blocks) for text in texts],
-            places[:, None] >= places[None, :],
+            pasts,
+            torch.cat((sees_past, sees_own.expand(len(texts), -1, -1)), dim=2),
         )
         # Nothing was taken so far, so a fault up to here leaves all texts as they were.
         return [
@@ -146,16 +163,31 @@ class EagleRows:
         positions: Sequence[int],
         pasts: Sequence[Past],
     ) -> tuple[list[torch.Tensor], list[Past]]:
-        """One row each after different pasts: its output, ``[hidden]``, and what is past then."""
+        """One row each after different pasts: its output, ``[hidden]``, and what is past then.
+
+        Places of one text are rows of it, none of which sees another, so that what is kept of the
+        text is read once.
+        """
+        texts = _by_text(pasts)
+        before = [
+            pasts[text[0]].kept.followed_by([pasts[place].drafted for place in text])
+            for text in texts
+        ]
         output, keys, values = self._compute(
-            self._ids(tokens)[:, None],
-            torch.stack(list(features))[:, None],
-            self._ids(positions)[:, None],
-            pasts,
-            torch.ones(1, 1, dtype=torch.bool, device=self._device),
+            pad_sequence([self._ids([tokens[p] for p in text]) for text in texts], True),
+            pad_sequence([torch.stack([features[p] for p in text]) for text in texts], True),
+            pad_sequence([self._ids([positions[p] for p in text]) for text in texts], True),
+            before,
+            _sees(texts, pasts, max(len(past.keys) for past in before)).to(self._device),
         )
-        after = [past.after(k, v) for past, k, v in zip(pasts, keys, values, strict=True)]
-        return [rows[0] for rows in output], after
+        outputs: list[torch.Tensor] = [output[0, 0]] * len(pasts)
+        after = list(pasts)
+        for number, text in enumerate(texts):
+            for row, place in enumerate(text):
+                own = KeysValues(keys[number, row, None], values[number, row, None])
+                outputs[place] = output[number, row]
+                after[place] = Past(pasts[place].kept, pasts[place].drafted.followed_by([own]))
+        return outputs, after
 
     @torch.inference_mode()
     def say(self, outputs: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -171,9 +203,13 @@ class EagleRows:
 
     @torch.inference_mode()
     def past(self, blocks: SequenceBlocks) -> Past:
-        """The rows that are kept of a text."""
+        """The rows that are kept of a text, and none behind them."""
+        kept = self._kept(blocks)
+        return Past(kept, KeysValues(kept.keys[:0], kept.values[:0]))
+
+    def _kept(self, blocks: SequenceBlocks) -> KeysValues:
         slots = self._storage.locate(blocks.tables[0].slots().copy())
-        return Past(*self._storage.layers[0].read(slots))
+        return KeysValues(*self._storage.layers[0].read(slots))
 
     def _store(self, text: TextRows, keys: torch.Tensor, values: torch.Tensor) -> bool:
         """Keep rows, ``[rows, kv_heads, size]``; whether there was room."""
@@ -190,31 +226,61 @@ class EagleRows:
         tokens: torch.Tensor,
         features: torch.Tensor,
         positions: torch.Tensor,
-        pasts: Sequence[Past],
-        sees_own: torch.Tensor,
+        pasts: Sequence[KeysValues],
+        sees: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Outputs ``[texts, rows, hidden]``, keys and values ``[texts, rows, kv_heads, size]``.
 
         ``tokens`` and ``positions`` are ``[texts, rows]``, ``features`` ``[texts, rows, hidden]``,
-        and ``sees_own`` says which of its own rows each of a text sees, ``[rows, rows]``.
+        and ``sees`` says which rows each sees: of the longest past, padded behind, and then of
+        these, ``[texts, rows, past + rows]``.
         """
-        layer, (texts, rows) = self._head.layer, tokens.shape
+        layer = self._head.layer
         read, residual = layer.read(self._head.embed(tokens).to(self._dtype), features)
         query, key, value = layer.self_attn.project(
             read, *self._head.angles(positions, self._dtype)
         )
-        lengths = self._ids([len(past.keys) for past in pasts])
-        # Shorter pasts are padded in front of nobody: the mask hides what is no row.
-        before = pad_sequence([past.keys for past in pasts], batch_first=True)
-        values = pad_sequence([past.values for past in pasts], batch_first=True)
-        is_row = torch.arange(before.shape[1], device=self._device) < lengths[:, None]
-        sees = torch.cat(
-            (is_row[:, None].expand(-1, rows, -1), sees_own.expand(texts, -1, -1)), dim=2
-        )
+        keys = pad_sequence([past.keys for past in pasts], True)
+        values = pad_sequence([past.values for past in pasts], True)
         attended = layer.self_attn.attend(
-            query, torch.cat((before, key), 1), torch.cat((values, value), 1), sees
+            query, torch.cat((keys, key), 1), torch.cat((values, value), 1), sees
         )
         return layer.finish(residual, attended), key, value
 
     def _ids(self, numbers: Sequence[int]) -> torch.Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self._device)
+
+
+def _is_row(pasts: Sequence[KeysValues], device: torch.device) -> torch.Tensor:
+    """Which rows of padded pasts there are, ``[texts, rows]``."""
+    lengths = torch.tensor([len(past.keys) for past in pasts], device=device)
+    return torch.arange(int(lengths.max()), device=device) < lengths[:, None]
+
+
+def _by_text(pasts: Sequence[Past]) -> list[list[int]]:
+    """The places of each text, which share what is kept of it."""
+    texts: dict[int, list[int]] = {}
+    for place, past in enumerate(pasts):
+        texts.setdefault(id(past.kept.keys), []).append(place)
+    return list(texts.values())
+
+
+def _sees(texts: Sequence[Sequence[int]], pasts: Sequence[Past], longest: int) -> torch.Tensor:
+    """What each place sees, ``[texts, rows, longest + rows]``.
+
+    That is what is kept of its text, its own drafted rows, and itself::
+
+        kept │ drafted of place 0 │ drafted of place 1 │ padding │ place 0, place 1
+    """
+    rows = max(map(len, texts))
+    sees = torch.zeros(len(texts), rows, longest + rows, dtype=torch.bool)
+    # Rows that only fill up see themselves, as attention to nothing is no number.
+    sees[:, :, longest:] = torch.eye(rows, dtype=torch.bool)
+    for number, text in enumerate(texts):
+        end = kept = len(pasts[text[0]].kept.keys)
+        for row, place in enumerate(text):
+            drafted = len(pasts[place].drafted.keys)
+            sees[number, row, :kept] = True
+            sees[number, row, end : end + drafted] = True
+            end += drafted
+    return sees

@@ -228,6 +228,7 @@ class CompositeMachine(GrammarMachine):
         return state._replace(stack=stack)
 
     def _with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
+        # States in holes, which are numbered on after the network's, begin no calls.
         first = len(self.network)
         begun = {state: after for state, after in configuration.items() if state >= first}
         if not begun:

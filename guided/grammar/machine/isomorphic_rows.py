@@ -77,6 +77,8 @@ class IsomorphicRows:
             spend(_ROW_WORK)
             right = rows[left]
             here, there = columns[left], columns[right]
+            # In names the object decides what may follow; the mask of an overlay (LIKE) is made of
+            # that of the row below, which the map would have to tell as well.
             if here[ROLE] != PLAIN or here[LIKE] != DEAD or there[LIKE] != DEAD:
                 return None
             if (here[_SAME] != there[_SAME]).any():

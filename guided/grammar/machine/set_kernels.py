@@ -34,8 +34,8 @@ __all__ = ["Explored", "NetworkTables", "SetTables", "enter_sets", "explore_sets
 
 Ints: TypeAlias = NDArray[np.int32]
 
-_FEW_KINDS: Final = 8
-"""Kinds of ends that a set is compared with."""
+_FEW_ENDS: Final = 8
+"""Ends that a set is compared with at most."""
 _STATE: Final = 0
 _SLOT: Final = 1
 """Columns of items."""
@@ -123,7 +123,7 @@ class Explored(NamedTuple):
     is_row: NDArray[np.bool_]
     """By set from the first explored on whether it is to be a row."""
     ends_like: NDArray[np.int32]
-    """By row the first one in whose set the rules of the same slots end, -1 where none does."""
+    """By row one whose set ends in the same slots (``_like``), -1 where no rule ends in the set."""
     num_edges: int
     pairs: NDArray[np.int32]
     """Rules and slots of the single states that are led to, int32 ``[pairs, 2]``."""
@@ -163,7 +163,7 @@ def explore_sets(
     is_row = np.zeros(len(first), dtype=np.bool_)
     is_row[begun] = True
     ends_like = np.full(len(byte_classes), -1, dtype=np.int32)
-    kinds, num_kinds = np.empty((_FEW_KINDS, 2), dtype=np.int32), 0
+    known_ends, num_known = np.empty((_FEW_ENDS, 2), dtype=np.int32), 0
     pair_of = _no_pairs(items, first[begun], first[count], len(network.follow))
     pairs, num_pairs = np.empty((pair_of.size, 2), dtype=np.int32), 0
     num_edges, num_rows, done = 0, 1, 0
@@ -177,7 +177,7 @@ def explore_sets(
             continue
         begin, end = first[number], first[number + 1]
         if _mark_follow(network, items, begin, end, apart):
-            ends_like[done], num_kinds = _like(sets, number, done, network, kinds, num_kinds)
+            ends_like[done], num_known = _like(sets, number, done, network, known_ends, num_known)
         byte_classes[done], columns, alone, byte_of = joint_columns(
             network.moves, network.byte_class, items[begin:end, _STATE].copy(), apart
         )
@@ -268,21 +268,28 @@ def _mark_follow(
 
 @making_kernel
 def _like(
-    sets: SetTables, number: int, row: int, network: NetworkTables, kinds: Ints, num_kinds: int
+    sets: SetTables,
+    number: int,
+    row: int,
+    network: NetworkTables,
+    known_ends: Ints,
+    num_known: int,
 ) -> tuple[int, int]:
-    """The row of a set in which the same rules end as in set ``number``, and the number of kinds.
+    """The row of a set whose accepting states have the same slots, and the number of known ends.
 
-    ``row`` is that of the set itself, returned where no other is known. ``kinds`` has a set and its
-    row for each kind of end, int32 ``[kinds, 2]``. A set of a new kind is added while there is
-    room. So rows that end alike may still be told apart: that costs labels and is not wrong.
+    ``row`` is that of set ``number`` itself, returned where no other is found. ``known_ends`` has
+    a set and its row for each list of slots met so far, int32 ``[_FEW_ENDS, 2]``; a new one is
+    added while there is room. What is missed is looked at once more by ``_labels_of_ends`` and
+    comes to the same label.
     """
-    for kind in range(num_kinds - 1, -1, -1):
-        if _end_alike(sets.items, sets.first, number, kinds[kind, 0], network.accepting):
-            return kinds[kind, 1], num_kinds
-    if num_kinds < len(kinds):
-        kinds[num_kinds, 0], kinds[num_kinds, 1] = number, row
-        num_kinds += 1
-    return row, num_kinds
+    # The latest first: successive sets mostly end alike.
+    for known in range(num_known - 1, -1, -1):
+        if _end_alike(sets.items, sets.first, number, known_ends[known, 0], network.accepting):
+            return known_ends[known, 1], num_known
+    if num_known < len(known_ends):
+        known_ends[num_known, 0], known_ends[num_known, 1] = number, row
+        num_known += 1
+    return row, num_known
 
 
 @making_kernel

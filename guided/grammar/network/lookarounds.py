@@ -151,7 +151,10 @@ class AssertionAutomaton:
         return look.negative
 
     def after_assertion(self, state: _Levels, number: int) -> _Levels | None:
-        """The state after an assertion, ``None`` where it does not hold."""
+        """The state after an assertion, ``None`` where it does not hold.
+
+        Asks and changes the innermost level alone: a text that is alone does not see the others.
+        """
         assertion = self._assertions[number]
         if assertion is Border.BEGIN:
             return (*state, self._fresh)
@@ -159,10 +162,12 @@ class AssertionAutomaton:
         if assertion is Border.END:
             return tuple(outer) if self._level_may_end(level) else None
         if number in self._fulfilled:
+            # A look-ahead; an automaton without states looks for what no text has.
             begun = self._obligation(number, 0 if len(self._tables[number]) else DEAD)
             return None if begun is None else (*outer, level._replace(ahead=level.ahead | begun))
         states = dict(zip(self._behind, level.behind, strict=True))[number]
         label = self._behind[number].label
+        # A look-behind that looks for what no text has is in no state.
         found = {label[at] != DEAD for at in states} or {False}
         # Several answers: a hole stands before it, and its text decides.
         if len(found) > 1:
@@ -368,7 +373,10 @@ class _Product:
         return self._parts[chars]
 
     def _automaton(self, entry: _Entry, ends: Sequence[_Levels]) -> Dfa:
-        """What a rule reads on its way to one of these ends."""
+        """What a rule reads on its way to one of these ends.
+
+        Only when all nodes are expanded: it takes the exits of its callees as they are now.
+        """
         nodes, accepting = self._nodes[entry], self._automata[entry.rule].accepting
         nfa = Nfa()
         # What is entered first is node 0.

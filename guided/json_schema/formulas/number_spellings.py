@@ -58,7 +58,8 @@ def number_syntax(
 ) -> NumberTable:
     """All numbers with at most this many digits before and after the point; ``None``: any number.
 
-    Canonical ones have neither an exponent nor a minus sign in front of zero.
+    Canonical ones have neither an exponent nor a minus sign in front of zero. States that are
+    ``bare`` have read ``-0``, which needs a digit above 0 after its point where that matters.
     """
     whole, fraction = most_whole or 1, most_fraction or 1
     start, minus, zero, point, bare_zero, bare_point, letter, sign, first = range(9)

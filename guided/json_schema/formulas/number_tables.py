@@ -135,6 +135,7 @@ def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-unty
                 pairs[count] = pair
                 count += 1
             table[done, column] = number[pair]
+        # FAILS is above HOLDS: a number fails where either table says so.
         known = left_label[a] != DEAD and right_label[b] != DEAD
         label[done] = max(left_label[a], right_label[b]) if known else DEAD
         done += 1
@@ -144,8 +145,13 @@ def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-unty
 def _trimmed(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The states that lead to a label, renumbered in their order; none where the start does not.
+
+    For tables that are too large for ``minimal``, which trims as well.
+    """
     live = coaccessible(table, label != DEAD)
     if not live[0]:
         return table[:0], label[:0]
+    # DEAD is -1: as an index it reads the last entry, which is DEAD again.
     renumber = np.append(np.where(live, np.cumsum(live) - 1, DEAD), DEAD).astype(np.int32)
     return renumber[table[live]], label[live]

@@ -87,7 +87,11 @@ def narrowing(assertion: NumberAssertion, spelling: Spelling = Spelling.CANONICA
 
 
 def _follows_exponents(assertion: NumberAssertion) -> bool:
-    """Whether numbers with exponent are decided, if only the whole ones."""
+    """Whether numbers with an exponent are decided, if only the whole ones (``1e3``).
+
+    What an exponent does to a bound other than 0, whose sign is enough, is not followed. Multiples
+    are decided where every whole number is one, as of 1 and 0.25; see ``whole_with_exponent``.
+    """
     if isinstance(assertion, NumberChoices):
         return False
     bounds = [bound for bound in (assertion.low, assertion.high) if bound is not None]
@@ -176,6 +180,7 @@ def _dfa(
     else:
         conditions = [*_bounds(assertion), *_grids(assertion, canonical=canonical)]
         states = _states(assertion)
+        # Digits are counted in states, once for each state that follows remainders.
         if states > 1 and states * (most_whole or 1) > _MAX_STATES_BY_DIGITS:
             most_whole = None
     if isinstance(assertion, Numbers) and assertion.literal and not canonical:
@@ -212,12 +217,16 @@ def _landmarks(assertion: NumberAssertion) -> list[Decimal]:
 
 
 def _grid(assertion: Numbers) -> Grid | None:
-    """What the number is a multiple of: the least common multiple where it is to be whole too."""
+    """What the number has to be a multiple of; ``None`` where nothing of the kind is asked.
+
+    A number that is to be whole too is a multiple of the least common multiple of that and 1.
+    """
     if assertion.multiple_of is None:
         return Grid(1, 0) if assertion.integer else None
     digits, power = split(assertion.multiple_of)
     count = int(digits)
     if assertion.integer and power < 0:
+        # lcm(1, count / 10**p) = count / gcd(count, 10**p)
         count //= math.gcd(count, 10**-power)
         power = 0
     while count % 10 == 0:

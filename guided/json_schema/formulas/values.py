@@ -25,7 +25,7 @@ from guided.json_schema.formulas.assertions import (
     Unique,
 )
 from guided.json_schema.formulas.formula import FALSE, Formula, Formulas
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import breathing, spend
 
 __all__ = [
     "Json",
@@ -68,9 +68,10 @@ def value_key(value: Json) -> Hashable:
 def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
     """The value equals one of these; numbers compare by value, and no boolean is a number."""
     spend(len(values))
-    scalars = [value for value in values if not isinstance(value, dict | list)]
+    scalars = [value for value in breathing(values) if not isinstance(value, dict | list)]
     options = [_one_of_scalars(scalars, formulas)] if scalars else []
-    options += (formula_of_value(v, formulas) for v in values if isinstance(v, dict | list))
+    nested = [value for value in breathing(values) if isinstance(value, dict | list)]
+    options += [formula_of_value(value, formulas) for value in breathing(nested)]
     return formulas.any_of(options)
 
 
@@ -96,15 +97,17 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
 
 def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
     """One assertion for each type that occurs, so that long lists stay small formulas."""
-    strings = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
-    numbers = tuple(dict.fromkeys(Decimal(value) for value in values if is_number(value)))
-    booleans = frozenset(value for value in values if isinstance(value, bool))
+    strings = tuple(dict.fromkeys([each for each in breathing(values) if isinstance(each, str)]))
+    numeric = [Decimal(value) for value in breathing(values) if is_number(value)]
+    numbers = tuple(dict.fromkeys(numeric))
+    booleans = frozenset([value for value in breathing(values) if isinstance(value, bool)])
     types = set()
     parts: list[Formula] = []
     if None in values:
         types.add(JsonType.NULL)
     if booleans:
         types.add(JsonType.BOOLEAN)
+        # That a value is one of both is what its type says.
         if len(booleans) == 1:
             parts.append(formulas.leaf(Booleans(booleans)))
     if numbers:
@@ -137,7 +140,7 @@ def differs(about: Unique, formulas: Formulas) -> Formula:
 
 
 def with_value(about: Unique, value: Json, formulas: Formulas) -> Unique:
-    """The same after one more item."""
+    """The same after one more item, as ``read_value`` reads it."""
     if isinstance(value, str):
         return replace(about, strings=(*about.strings, value))
     if isinstance(value, Decimal):

@@ -84,6 +84,7 @@ class ArrayEnding:
         self.high = min(highs, default=MAX_OWED_ITEMS)
         self.alike = max((len(a.prefix) for a in (*self.items, *broken)), default=0)
         """The first place from which on nothing tells places apart."""
+        # An item for each that is counted, one to break each assertion, two that are equal.
         owed = sum([about.low for about in self.contains]) + len(broken) + 2 * bool(repeated)
         self.most = min(self.high, max(self.low, self.alike + owed))
         """Items that there is any use for."""
@@ -105,7 +106,9 @@ class ArrayEnding:
         return comma + b",".join(texts) + b"]"
 
     def _least(self) -> list[bytes] | None:
-        """As few items as may be, where nothing but their place tells them apart."""
+        """As few items as may be, where nothing but their place tells them apart: one text does
+        for all from ``alike`` on.
+        """
         texts: list[bytes] = []
         for place in range(min(self.low, self.alike + 1)):
             text = self.values.text(self.formulas.all_of(self._due(place)))

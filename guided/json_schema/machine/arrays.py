@@ -128,7 +128,9 @@ class ArrayRules:
         return ArrayFrame(goals, frame.must, begun=True, hazy=pending.remembers and text is None)
 
     def repeatable(self, frame: ArrayFrame) -> Formula | None:
-        """Where some item has to come twice, what an item fits that may come again later."""
+        """What an item fits that may come again later, where the goal itself says that some item
+        has to come twice; ``None`` where it does not.
+        """
         goal = frame.goals[0] if frame.must else TRUE
         parts = goal.parts if isinstance(goal, AllOf) else (goal,)
         opposites = [part.item for part in parts if isinstance(part, Not)]
@@ -137,6 +139,7 @@ class ArrayRules:
         abouts = [part.assertion for part in parts if isinstance(part, Leaf)]
         items = [about for about in abouts if isinstance(about, Items)]
         # Items after the longest prefix fit the same formulas as the first of them.
+        # Place 0 is that of the item awaited now, which may come again from place 1 on.
         last = max([1, *(len(about.prefix) for about in items)])
         for about in abouts:
             if isinstance(about, ItemCount) and about.high is not None:
@@ -177,7 +180,10 @@ def _says_one_thing(about: Assertion) -> bool:
 
 
 def at_the_end(leaf: Leaf) -> bool:
-    """Whether an assertion that is still open holds of an array that closes."""
+    """Whether an assertion that is still open holds of an array that closes.
+
+    Counts were lowered by each item (``one_fewer``): what is left of ``low`` is missing.
+    """
     about = leaf.assertion
     if isinstance(about, ItemCount | Contains):
         return about.low == 0

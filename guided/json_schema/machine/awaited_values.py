@@ -117,7 +117,10 @@ class AwaitedValues:
         return None if narrowed is None else self.enter_by_value(stack, narrowed, value)
 
     def narrowed(self, pending: Pending, also: Formula) -> Pending | None:
-        """The same with one thing more that the value has to fit."""
+        """The same with one thing more that the value has to fit, ``None`` if none can.
+
+        It joins the ask that must be fitted, or becomes that one: then links count one further.
+        """
         asks, links = pending.asks, pending.links
         if pending.must:
             asks = (self.truths.formulas.all_of([asks[0], also]), *asks[1:])
@@ -133,6 +136,7 @@ class AwaitedValues:
         found = self._completable.get(stack)
         if found is None:
             pending = self.pending(stack)
+            # If whatever fits will do, there only has to be something that fits.
             found = (
                 self.values.text(pending.asks[0]) is not None
                 if pending.sure
@@ -196,7 +200,10 @@ class AwaitedValues:
         return likely if hint is None or hint in likely else [*likely, hint]
 
     def leaves_completion(self, stack: int, truth: int) -> bool:
-        """Whether the containers around a value with this truth vector can still be completed."""
+        """Whether the containers around a value with this truth vector can still be completed.
+
+        Where later items have to differ from it, an example stands for all values of the vector.
+        """
         pending = self.pending(stack)
         if is_sure(pending):
             return truth == 1
@@ -209,6 +216,7 @@ class AwaitedValues:
             else self.arrays.value_done(pending, truth, example)
         )
         if isinstance(frame, ArrayFrame):
+            # Before it is asked for: a search for what is known already may give up.
             self.ends.inherit_by_truth(pending, frame, truth)
         parent = self.stacks.parents[stack]
         return frame is not None and self.ends.can_end(frame, parent)

@@ -23,7 +23,7 @@ from guided.machine.table import (
     TICK,
 )
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import breathing, spend
 
 __all__ = ["Completions"]
 
@@ -81,6 +81,7 @@ class Completions:
         known = self._ends.get(state)
         if known is not None:
             return len(known)
+        # With texts the nearest end may be one that is taken, which only the search finds out.
         if state.texts:
             return len(self.shortest_end(state))
         if state.row in self._rows.between:
@@ -109,7 +110,7 @@ class Completions:
                 break
             ahead = self._ahead(at)
             spend(1 + _BYTE_WORK * len(ahead))
-            for count, byte in enumerate(ahead):
+            for count, byte in enumerate(breathing(ahead)):
                 reached = self._machine.step(at, byte)
                 if reached is None:
                     # A value inside spells its names in an order that its place does not have.
@@ -175,7 +176,10 @@ class Completions:
         return text
 
     def _ahead(self, state: State) -> bytes:
-        """The next bytes of the completion: those of an automaton, or the rest of a container."""
+        """The next bytes of the completion: those of an automaton, or the rest of a container.
+
+        A free name comes first: its automaton leads to the nearest name, which may be taken.
+        """
         if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._names.ending(state.stack, state.row, state.texts[-1])
         if state.row in self._rows.between:

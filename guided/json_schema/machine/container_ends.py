@@ -62,6 +62,7 @@ class ContainerEnds:
         """The truth vectors of a value that its stack accepts; set by ``AwaitedValues``."""
         self.hints: Final[dict[int, int]] = {}
         """The truth vector of a value that is known to leave a completion, by stack."""
+        # Of what is around a container nothing else matters than what it has to fit, ``want``.
         self._known: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
         self._exists: dict[tuple[Frame, Formula], bool] = {}
         """Kept when the text is forgotten: a second search, with other fuel, might fail."""
@@ -180,6 +181,7 @@ class ContainerEnds:
         if noted is None or not frame.must:
             return
         first, rest = noted
+        # Where no truth vector and no text of an item matters, all that fit leave the same array.
         matters = pending.remembers or bool(pending.links)
         if not matters or first == self.values.text(self.truths.as_formula(pending.asks, (truth,))):
             self.inherit(frame, rest)
@@ -191,6 +193,7 @@ class ContainerEnds:
     def inherit(self, frame: ArrayFrame, rest: bytes) -> None:
         """Know the end of an array by what was left of a longer completion that began alike."""
         key = (frame, frame.goals[0])
+        # Also where a search has failed before: here is what it did not find.
         if frame.must and not self._exists.get(key):
             self._exists[key] = True
             self._known[key] = rest

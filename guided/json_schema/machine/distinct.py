@@ -71,7 +71,7 @@ class DistinctTexts:
         return True
 
     def drop(self) -> None:
-        """Forget the place that was added last."""
+        """Forget the place that was added last; the others keep the values that they have now."""
         self._places.pop()
         del self._owner[self._key_at.pop()]
         before = self._before.pop()

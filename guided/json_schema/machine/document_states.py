@@ -26,6 +26,7 @@ from guided.machine.block import Block
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import endless_states
+from guided.runtime.fuel import breathing
 
 __all__ = ["DocumentStates"]
 
@@ -53,6 +54,7 @@ class DocumentStates:
         self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
         self.between: set[int] = set()
         """States of an open container where nothing of its next member or item was written."""
+        # Caches. Blocks are compared by identity: ``shared_block`` makes equal ones once.
         self._blocks: dict[Block, int] = {}
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
         self._values: dict[object, int] = {}
@@ -61,6 +63,7 @@ class DocumentStates:
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
+        """Of ``first_item``, ``next_item`` and ``_only_close``, whose keys cannot be equal."""
         # State 0 of every table is the end of a document; recognisers share tables.
         if not table.num_rows:
             end_row = table.add_row({})
@@ -158,8 +161,8 @@ class DocumentStates:
         """
         listed = self.scalars.strings.listed(asks, truths)
         if listed is not None:
-            texts = [(json_key(text), self._done(truth)) for text, truth in listed]
-            texts = [each for each in texts if self.scalars.missing.isdisjoint(each[0])]
+            texts = [(json_key(text), self._done(truth)) for text, truth in breathing(listed)]
+            texts = [each for each in breathing(texts) if self.scalars.missing.isdisjoint(each[0])]
             if not texts:
                 return {}
             return {ord('"'): self.chains.one_of((t[1:], label) for t, label in texts)}
@@ -183,7 +186,10 @@ class DocumentStates:
             text: self._done(truth) if truth in truths else DEAD for text, truth in texts.items()
         }
         state = lay_texts(self.chains, start, endless_states(block.dfa.next), labels)
-        return None if state is None else {ord('"'): state}
+        # Without the texts that are not allowed, strings may be too long for their bound.
+        if state is None or self.table.need[state] > self.table.high[state]:
+            return None
+        return {ord('"'): state}
 
     def _block_edges(
         self, asks: tuple[Formula, ...], truths: frozenset[int], lay: _Lay

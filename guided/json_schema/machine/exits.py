@@ -50,6 +50,7 @@ class Exits:
         """
         ended = self._ends_value_of(stack, action)
         item = None
+        # Remembered texts stand the outermost first, so that of a value has its depth as place.
         if ended is not None and self._remembers(ended):
             item = texts[self._stacks.depth(ended) - 1]
         resolved = self.resolve(stack, action, item=item, key=key)
@@ -69,7 +70,7 @@ class Exits:
         a free name that is closed: without it the set of names becomes unknown.
         """
         evaluation, rows = self._evaluation, self._rows
-        if action == DONE:
+        if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
             return self._value_done(stack, 1, item)
         if action == CLOSE:
             truth = evaluation.awaited.closed(stack)
@@ -111,6 +112,7 @@ class Exits:
             return False
         if not self._remembers(ended):
             return False
+        # ``is_roomy`` speaks of scalars; a value that ends in another stack is a container.
         return ended != stack or not self._evaluation.items.is_roomy(ended)
 
     def _ends_value_of(self, stack: int, action: int) -> int | None:

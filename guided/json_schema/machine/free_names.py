@@ -32,7 +32,11 @@ class FreeNames:
         self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
 
     def can_close(self, stack: int, row: int, begun: bytes) -> bool:
-        """Whether a name that was begun, and is in ``row``, can become one that is not taken."""
+        """Whether a name that was begun, and is in ``row``, can become one that is not taken.
+
+        After _KEY_TRIES names that are taken it says no: that forbids a name, and lets none in.
+        """
+        # The state leads to more names than can be taken, so one of them is free.
         if self._table.ends[row] > self._stacks.taken(stack):
             return True
         at = (stack, row, begun)

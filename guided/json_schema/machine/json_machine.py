@@ -87,6 +87,7 @@ class JsonMachine(PushdownMachine):
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         """The stack and the row that an exit action leads to; see ``Recognizer``."""
         at = stack, action
+        # On through rows that read no byte and only have an exit action, as ``_entered`` does.
         while True:
             if self.exits.needs_text(*at):
                 return EXACT, DEAD
@@ -115,8 +116,10 @@ class JsonMachine(PushdownMachine):
         if texts:
             texts = tuple(text + bytes((byte,)) for text in texts)
         role = self.table.role[row]
+        # The opening quote of a free name leads here: from now on its text is remembered, last.
         if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.stacks.depth(stack):
             texts = (*texts, b"")
+        # The text without the closing quote, which is the byte.
         key = written[-1] if role == KEY_CLOSED else None
         if key is not None and key in self.stacks.free_keys(stack):
             return None
@@ -143,6 +146,7 @@ class JsonMachine(PushdownMachine):
             count = 0
         elif beat == TICK:
             count += 1
+        # So many code points must still come (NEED) that the string would get too long.
         return count if count + int(table.need[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:

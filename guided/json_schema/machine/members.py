@@ -109,7 +109,7 @@ class MemberRules:
         return found
 
     def class_of(self, frame: ObjectFrame, name: str) -> int:
-        """The class of a name that the schema does not spell out."""
+        """The class of a name that the schema does not spell out; every such name is of one."""
         space = self.space(frame.goals)
         found = NameClass(
             frozenset(p for p in space.patterns if self._dfa_of(p).accepts(name)),

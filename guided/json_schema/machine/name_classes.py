@@ -16,7 +16,7 @@ from guided.regular.dfa import DEAD, Dfa, combine
 from guided.regular.expression import Regular
 from guided.regular.reachability import endless_states
 from guided.regular.utf8 import json_string_sequences
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import breathe, spend
 
 __all__ = ["NameClass", "NameSpace"]
 
@@ -78,6 +78,7 @@ class NameSpace:
     def block(self, allowed: frozenset[int]) -> Block | None:
         """The content of the names of these classes, labelled by class."""
         if allowed not in self._blocks:
+            breathe()
             if self.patterns or self.formulas:
                 content = self._content.keep(allowed)
                 self._blocks[allowed] = block_of(content) if len(content) else None
@@ -88,12 +89,16 @@ class NameSpace:
     def is_endless(self, number: int) -> bool:
         """Whether a class has names without end."""
         if number not in self._endless:
+            breathe()
             block = self.block(frozenset((number,)))
             self._endless[number] = block is not None and _is_endless(block)
         return self._endless[number]
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
-        """Contents of names of a class that are not ``taken``, shortest first."""
+        """Contents of names of a class that are not ``taken``, shortest first.
+
+        May end early, see ``gave_up``.
+        """
         for text in self._shortest_names(number):
             if text not in taken:
                 yield text

@@ -21,6 +21,7 @@ from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import count_texts
+from guided.runtime.fuel import apart, breathe
 
 __all__ = ["NameStates"]
 
@@ -143,7 +144,7 @@ class NameStates:
 
     def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
         """The states of any name of some classes; the first of them."""
-        key = (id(space), allowed)
+        key = (id(space), allowed)  # ``MemberRules`` keeps each space as long as this is here
         if key not in self._contents:
             block = space.block(allowed)
             assert block is not None, allowed
@@ -183,6 +184,7 @@ def _with_closing_quotes(
     """
     # A quote that the names themselves read (after a backslash) shares the new class of the quote.
     dfa = content.dfa
+    breathe()
     count, width = dfa.next.shape
     numbers = np.unique(dfa.label[dfa.label != DEAD])
     byte_class = dfa.byte_class.copy()
@@ -195,7 +197,8 @@ def _with_closing_quotes(
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[count:] = numbers
     closed = block_of(ByteDfa(byte_class, table, label), verdicts=tuple(numbers.tolist()))
-    ends = count_texts(table, byte_class, label != DEAD, NO_BOUND)
+    with apart(table.size // 16):
+        ends = count_texts(table, byte_class, label != DEAD, NO_BOUND)
     role = np.where(ends < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)
     role[count:] = KEY_CLOSED
     return closed, role, ends

@@ -42,7 +42,7 @@ class NextItems:
         pending = self.arrays.item_begun(frame)
         if pending is not None:
             self.ends.note_next_item(frame, pending)
-        if pending is not None and pending.remembers:
+        if pending is not None and pending.remembers:  # its items are compared with later ones
             pending = self._without_traps(stack, pending)
         begun = self.awaited.enter(stack, pending)
         if begun is None and pending is not None and not self.awaited.may_close(stack):
@@ -100,7 +100,8 @@ class NextItems:
         )
 
     def _is_endless(self, ask: Formula) -> bool:
-        """Whether of each type of scalars none fit, or others than any given ones."""
+        """Whether of each type of scalars no values fit, or values without end; null and booleans
+        never are. ``exits.needs_text`` takes containers for not endless without asking."""
         to = self.restriction.to
         strings, numbers = to(JsonType.STRING, ask), to(JsonType.NUMBER, ask)
         return (

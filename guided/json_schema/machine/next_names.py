@@ -1,4 +1,8 @@
-"""Names that may come next in an object."""
+"""Names that may come next in an object.
+
+Names that the schema does not spell out come by *class*: those of one class are found by the same
+patterns and fit the same formulas (``NameSpace``), so that what holds of one holds of all.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +133,12 @@ class NextNames:
         return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
 
     def _classes_of_plain(self, frame: ObjectFrame, plain: Plain) -> frozenset[int]:
-        """The classes of other names that may come next."""
+        """The classes of other names that may come next.
+
+        Kept by ``plain`` alone: there is one of these for each goal, and the goal of a plain object
+        stays as it is with every member, and so do the classes. Which names are taken changes, and
+        is looked at each time.
+        """
         found = self._classes.get(plain)
         if found is None:
             found = frozenset()
@@ -138,6 +147,7 @@ class NextNames:
                 found = frozenset(
                     number
                     for number, named in enumerate(space.classes)
+                    # None too where the search gave up: such a class is left out, and counted.
                     if self.values.text(self.members.of_all(plain.members, named)) is not None
                 )
             self._classes[plain] = found
@@ -150,7 +160,10 @@ class NextNames:
         return found
 
     def _spellable_ahead(self, frame: ObjectFrame) -> Iterator[str]:
-        """The names that may still stand, as far as they alone are concerned."""
+        """The names that may still stand, as far as they alone are concerned.
+
+        ``missing`` are the bytes that no token spells: names with one of them cannot be written.
+        """
         names = self.objects.orders[frame.order].names
         missing = self.scalars.missing
         for place in self.objects.ahead(frame):
@@ -158,7 +171,9 @@ class NextNames:
                 yield names[place]
 
     def _names_are_free(self, plain: Plain) -> bool:
-        """Whether names may be written that the schema does not spell out."""
+        """Whether names may be written that the schema does not spell out, told without classes:
+        most closed objects need none made.
+        """
         return all(
             leaf.assertion.rest is not FALSE or leaf.assertion.patterns
             for leaf in plain.members

@@ -127,7 +127,8 @@ class NumberRules:
             return None
         others, banned = without_listed_choices(ask, self.formulas, NumberChoices)
         if banned:
-            # One of as many numbers as are forbidden, and one more, is not forbidden.
+            # One of as many numbers as are forbidden, and one more, is not forbidden. If the first
+            # such number does not fit, the guess was wrong, and what follows does without one.
             for number in range(len(banned) + 1):
                 text = b"%d" % number
                 if number not in banned and self.missing.isdisjoint(text):
@@ -159,8 +160,9 @@ def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
     merged = Numbers()
     others: list[Formula] = []
     for part in ask.parts:
-        about = _range(part)
+        about = _as_numbers(part)
         if about is not None and (merged.multiple_of is None or about.multiple_of is None):
+            # The tighter bound of each side; of equal ones the strict one.
             low = max(
                 (b for b in (merged.low, about.low) if b is not None),
                 key=lambda b: (b.value, b.strict),
@@ -184,8 +186,12 @@ def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
     return formulas.all_of([formulas.leaf(merged), *others])
 
 
-def _range(part: Formula) -> Numbers | None:
-    """A range that a part of a formula says; not above 5 is above 5 turned round."""
+def _as_numbers(part: Formula) -> Numbers | None:
+    """The one ``Numbers`` assertion that a part comes to, ``None`` for any other part.
+
+    A leaf of ``Numbers`` is itself, the negation of a single bound the opposite bound (not > 5 is
+    <= 5). A negated integer, multiple or pair of bounds is no single assertion.
+    """
     item = part.item if isinstance(part, Not) else part
     about = item.assertion if isinstance(item, Leaf) else None
     if not isinstance(about, Numbers) or item is part:
@@ -199,13 +205,17 @@ def _range(part: Formula) -> Numbers | None:
 
 
 def _landmarks(ask: Formula) -> Iterator[Decimal]:
-    """Numbers that a formula speaks of, and their neighbours."""
+    """Numbers that a formula speaks of, and their neighbours.
+
+    Guesses: without one that would fit, an automaton is made to find what fits.
+    """
     for leaf in leaves_of((ask,)):
         about = leaf.assertion
         if isinstance(about, NumberChoices):
             yield from about.values
         elif isinstance(about, Numbers):
             for bound in (about.low, about.high):
+                # Neighbours of larger ones are no longer among the shortest.
                 if bound is not None and abs(bound.value) < 10**15:
                     whole = bound.value.to_integral_value()
                     yield from (bound.value, whole - 1, whole, whole + 1)

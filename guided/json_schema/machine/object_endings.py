@@ -141,7 +141,10 @@ class ObjectEnding:
         return False
 
     def _adding_free(self, also: Leaf | None, misnamed: Names | None) -> Iterator[None]:
-        """Add a member of a name of its own that makes an assertion fail: of each class in turn."""
+        """Add a member of a name of its own that makes an assertion fail: of each class in turn.
+
+        Its value breaks the assertion about members ``also``, or its name the one ``misnamed``.
+        """
         for number, found, formula in self._usable_classes():
             if also is not None:
                 opposite = self.formulas.negate(self.members.of_one(also, found))
@@ -204,6 +207,7 @@ class ObjectEnding:
     def _misnamings(self, about: Names) -> Iterator[None]:
         """Members whose names do not fit."""
         fits = self.members.name_fits
+        # A free name that was added before may do.
         if any(not fits(about, found) for _, found in self.free.values()):
             yield
             return

@@ -72,6 +72,7 @@ class ObjectRules:
         self._order_numbers: dict[tuple[str, ...], int] = {}
         self._opened: dict[tuple[tuple[Formula, ...], bool], ObjectFrame] = {}
         self._plain: dict[Formula, Plain | None] = {}
+        """By goal, so that a ``Plain`` has one goal: it may be the key of what that decides."""
         self._needed_places: dict[tuple[Plain, int], tuple[int, ...]] = {}
         self._awaited: dict[tuple[ObjectFrame, str], Pending | None] = {}
 
@@ -108,6 +109,7 @@ class ObjectRules:
             spelled = frozenset(json_key(name)[1:-1] for name in key)
             self.stacks.order_sizes.append(len(key))
             self.orders.append(Order(key, {name: i for i, name in enumerate(key)}, spelled))
+        # Nothing written: no bit is set, and no place comes before the first.
         return ObjectFrame(goals, must, number, 0 if self.any_order else -1)
 
     def ahead(self, frame: ObjectFrame) -> Iterator[int]:

@@ -70,7 +70,10 @@ def json_key(text: str) -> bytes:
 
 
 def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
-    """The block of a key, ``None`` where nothing fits; made by whoever asks first."""
+    """The block of a key, ``None`` where nothing fits; made by whoever asks first.
+
+    The key has to tell all that ``make`` depends on: other schemas get the same block.
+    """
     with _lock:
         if key in _blocks:
             return _blocks[key]
@@ -177,6 +180,7 @@ class Signatures:
 
 
 def _said(formula: Formula) -> Hashable:
+    """What a formula says besides its parts."""
     assert not isinstance(formula, SchemaNode), formula
     if isinstance(formula, Constant):
         return formula.value

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
+from guided.runtime.fuel import breathe, breathing
 
 __all__ = ["Chain", "Chains", "lay_texts"]
 
@@ -70,17 +71,17 @@ class Chains:
 
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
         """The states of texts, each with its label."""
-        unknown = [each for each in dict.fromkeys(texts) if each not in self._chains]
+        unknown = [each for each in breathing(dict.fromkeys(texts)) if each not in self._chains]
         if unknown:
             self._lay(unknown)
-        return [self._chains[each] for each in texts]
+        return [self._chains[each] for each in breathing(texts)]
 
     def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
         """Lay down chains that are not there yet, all in one call of the table."""
-        spelled = [text for text, _ in texts]
-        ends = self.exit_states([label for _, label in texts])
+        spelled = [text for text, _ in breathing(texts)]
+        ends = self.exit_states([label for _, label in breathing(texts)])
         state = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
-        for text, label in texts:
+        for text, label in breathing(texts):
             self._chains[text, label] = Chain(text, label, state)
             state += len(text)
 
@@ -103,6 +104,7 @@ class Chains:
 
     def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
         """The branches after the next byte that are still to be laid down."""
+        breathe()
         inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
         return [at for at in inner if at not in self._branches]
 
@@ -112,6 +114,7 @@ class Chains:
         ``branch`` has laid down the large groups after it, ``_all`` lays down small ones at once.
         """
         edges: dict[int, int] = {}
+        breathe()
         for byte, group in _parted(chains, depth):
             first = group[0]
             if depth + 1 == len(first.text):
@@ -124,6 +127,7 @@ class Chains:
 
     def _all(self, chains: _Group, depth: int) -> int:
         """All the branches of a few chains at once."""
+        breathe()
         spelled = [chain.text for chain in chains]
         assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
         leads = [(chain.state, self.exit_state(chain.label)) for chain in chains]
@@ -150,6 +154,39 @@ _OTHER_SPELLINGS: Final = b"u/"
 """What stands after a backslash where a character is not spelled the shortest way."""
 
 
+class _OverlayTrie:
+    """Texts as a trie over the states of all strings: node ``n`` lies over the state ``under[n]``.
+
+    Children have higher numbers than their parents; what follows a node is laid down after it.
+    """
+
+    __slots__ = ("children", "ends", "leaving", "under")
+
+    def __init__(self, root: int) -> None:
+        self.under = [root]
+        self.children: list[dict[int, int]] = [{}]
+        """By node and byte."""
+        self.ends: dict[int, int] = {}
+        """The label of the text that ends in a node."""
+        self.leaving: dict[tuple[int, int], list[Chain]] = {}
+        """Texts that leave the states below: by the last node, and the bytes up to it."""
+
+    def add(self, node: int, byte: int, state: int) -> None:
+        """Add a child, which lies over ``state``."""
+        self.children[node][byte] = len(self.under)
+        self.under.append(state)
+        self.children.append({})
+
+    def after_backslashes(self) -> set[int]:
+        """The nodes in the middle of an escape: after a backslash that no other one escapes."""
+        after: set[int] = set()
+        # In order, so that a node is known to be escaped before its own backslash is looked at.
+        for node, below in enumerate(self.children):
+            if node not in after and _BACKSLASH in below:
+                after.add(below[_BACKSLASH])
+        return after
+
+
 def lay_texts(
     chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> int | None:
@@ -160,73 +197,77 @@ def lay_texts(
     ``None`` where only finitely many texts begin with a forbidden one. Near the texts characters
     keep their shortest spelling, or one of them could be written so that it is not recognised.
     """
+    trie = _overlay_trie(chains, start, endless, texts)
+    if trie is None:
+        return None
+    # When all texts are in: a node whose text brings a backslash has that child already.
+    _spell_shortly(chains, trie)
+    return _lay_trie(chains, trie)
+
+
+def _overlay_trie(
+    chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
+) -> _OverlayTrie | None:
+    """The trie of the texts, ``None`` as for ``lay_texts``.
+
+    A forbidden text closes its last byte. Where only finitely many texts lead on, that might be
+    the last way from a state, and nothing would follow it.
+    """
     table = chains.table
-    # The overlay is a trie: node ``n`` lies over state ``under[n]``, ``children[n]`` are by byte.
-    # ``ends`` has the label of the text that ends in a node, ``leaving`` the texts that leave the
-    # states below after so many bytes.
-    under = [table.step(start, _QUOTE)]
-    children: list[dict[int, int]] = [{}]
-    ends: dict[int, int] = {}
-    leaving: dict[tuple[int, int], list[Chain]] = {}
+    trie = _OverlayTrie(table.step(start, _QUOTE))
     for text, label in texts.items():
         node = 0
         spelled = json_key(text)[1:]
         for depth, byte in enumerate(spelled[:-1]):
-            if byte not in children[node]:
-                state = table.step(under[node], byte)
+            if byte not in trie.children[node]:
+                state = table.step(trie.under[node], byte)
                 if state == DEAD:
                     if label != DEAD:
-                        at = (node, depth)
-                        leaving.setdefault(at, []).append(chains.chains([(spelled, label)])[0])
+                        chain = chains.chains([(spelled, label)])[0]
+                        trie.leaving.setdefault((node, depth), []).append(chain)
                     break
                 if label == DEAD and not endless[state - start]:
                     return None
-                children[node][byte] = len(under)
-                under.append(state)
-                children.append({})
-            node = children[node][byte]
+                trie.add(node, byte, state)
+            node = trie.children[node][byte]
         else:
-            if label == DEAD and not endless[under[node] - start]:
+            if label == DEAD and not endless[trie.under[node] - start]:
                 return None
-            ends[node] = label
-    _spell_shortly(chains, under, children)
+            trie.ends[node] = label
+    return trie
+
+
+def _lay_trie(chains: Chains, trie: _OverlayTrie) -> int:
+    """Lay the nodes of a trie down as overlays; returns the row of its root."""
+    table = chains.table
     branches: list[tuple[int, int, int]] = []
-    for (node, depth), group in leaving.items():
+    for (node, depth), group in trie.leaving.items():
         # Texts that no free string begins with leave the overlay, into chains of their own.
         group.sort(key=lambda chain: chain.text)
         for byte in sorted({chain.text[depth] for chain in group}):
             alike = tuple(chain for chain in group if chain.text[depth] == byte)
             branches.append((node, byte, chains.branch(alike, depth + 1)))
-    exits = {label: chains.exit_state(label) for label in set(ends.values()) - {DEAD}}
+    exits = {label: chains.exit_state(label) for label in set(trie.ends.values()) - {DEAD}}
+    # Overlay ``n`` will be row ``first + n``: from here on no other row may be laid down.
     first = table.num_rows
-    edges = [{byte: first + child for byte, child in below.items()} for below in children]
+    edges = [{byte: first + child for byte, child in below.items()} for below in trie.children]
     for node, byte, state in branches:
         edges[node][byte] = state
-    for node, label in ends.items():
+    for node, label in trie.ends.items():
         edges[node][_QUOTE] = DEAD if label == DEAD else exits[label]
-    for node in _after_backslashes(children):
+    # Also for the nodes that ``_spell_shortly`` has added.
+    for node in trie.after_backslashes():
         edges[node].update({byte: DEAD for byte in _OTHER_SPELLINGS if byte not in edges[node]})
-    added = table.add_overlays(under, edges)
+    added = table.add_overlays(trie.under, edges)
     # The shortest way on was that of the states under the overlay, which it may have closed.
-    table.lead_on(range(added, added + len(under)))
+    table.lead_on(range(added, added + len(trie.under)))
     return added
 
 
-def _spell_shortly(chains: Chains, under: list[int], children: list[dict[int, int]]) -> None:
+def _spell_shortly(chains: Chains, trie: _OverlayTrie) -> None:
     """Give every node a child after a backslash, where other spellings can be cut off."""
-    after = _after_backslashes(children)
-    for node in range(len(children)):
-        state = chains.table.step(under[node], _BACKSLASH)
-        if node not in after and _BACKSLASH not in children[node] and state != DEAD:
-            children[node][_BACKSLASH] = len(under)
-            under.append(state)
-            children.append({})
-
-
-def _after_backslashes(children: list[dict[int, int]]) -> set[int]:
-    """The nodes in the middle of an escape."""
-    after: set[int] = set()
-    for node, below in enumerate(children):
-        if node not in after and _BACKSLASH in below:
-            after.add(below[_BACKSLASH])
-    return after
+    after = trie.after_backslashes()
+    for node in range(len(trie.children)):
+        state = chains.table.step(trie.under[node], _BACKSLASH)
+        if node not in after and _BACKSLASH not in trie.children[node] and state != DEAD:
+            trie.add(node, _BACKSLASH, state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,13 +25,14 @@ from guided.json_schema.machine.scalar_blocks import (
     pattern_dfa,
     without_listed_choices,
 )
-from guided.machine.block import CLOSE_STRING, INSIDE, START, TICK, Block, block_of
+from guided.machine.block import CLOSE_STRING, INSIDE, START, STOP, TICK, Block, block_of
+from guided.machine.block_kernels import block_ways
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, combine, length_dfa
 from guided.regular.reachability import fewer_code_points
 from guided.regular.word_graph import without
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import apart, breathe, spend
 
 __all__ = [
     "StringAutomata",
@@ -106,11 +108,18 @@ def without_length(
     return (formulas.all_of(others),), (low, high)
 
 
+_CELLS: Final = 100_000
+"""Cells of a table worked on between two rests."""
+
+
 def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
     """For each state the least number of code points to an accepting one, a begun one included."""
     far = np.iinfo(np.int32).max // 2
     need = np.where(content.label != DEAD, 0, far).astype(np.int32)
-    while fewer_code_points(content.next, content.between, need):
+    has_changed = True
+    while has_changed:
+        with apart(content.next.size // 200):
+            has_changed = fewer_code_points(content.next, content.between, need)
         spend(1 + content.next.size // 200)
     return need
 
@@ -121,45 +130,94 @@ def quoted(
     bounds: tuple[int, int | None],
     key: Hashable,
     truths: tuple[int, ...],
+    *,
+    is_firm: bool,
 ) -> Block:
-    """Put quotes around; inside, a raw quote never occurs but after a backslash."""
+    """Put quotes around; inside, a raw quote never occurs but after a backslash.
+
+    State 0 reads the opening quote, content state ``s`` is ``s + 1``, and after these there is a
+    closing state for each label. ``is_firm`` is as for ``_counting_ways``, and the other arguments
+    as for ``Block``.
+    """
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1
+    counts = bounds != (0, None)
+    labels = np.unique(content.label[content.label != DEAD])
     byte_class = content.byte_class.copy()
     byte_class[quote] = width  # a class of its own
-    table = np.full((count + 2, width + 1), DEAD, dtype=np.int32)
-    inner = table[1:end]
-    inner[:, :width] = np.where(content.next == DEAD, DEAD, content.next + 1)
     # Every way to accept goes through one closing state a label.
-    escaped = inner[:, content.byte_class[quote]]
-    labels = np.unique(content.label[content.label != DEAD])
-    table = np.concatenate([table, np.full((len(labels) - 1, width + 1), DEAD, dtype=np.int32)])
+    size = end + len(labels)
+    # The opening quote begins a count; the state after it is entered as the first character ends
+    # too where the content loops there, so it gets a twin that only the quote leads to.
+    twin = size
+    table = np.empty((size + counts, width + 1), dtype=np.int32)
+    table[start], table[end:] = DEAD, DEAD
     inner = table[1:end]
-    closing = end + np.searchsorted(labels, content.label)
-    inner[:, width] = np.where(content.label != DEAD, closing, escaped)
-    table[start, width] = 1
+    # Some rows at a time, as there may be millions of cells.
+    rows = 1 + _CELLS // (width + 1)
+    for first in range(0, count, rows):
+        breathe()
+        some = slice(first, first + rows)
+        piece, label = content.next[some], content.label[some]
+        inner[some, :width] = np.where(piece == DEAD, DEAD, piece + 1)
+        escaped = inner[some, content.byte_class[quote]]
+        closing = end + np.searchsorted(labels, label)
+        inner[some, width] = np.where(label != DEAD, closing, escaped)
+    table[start, width] = twin if counts else 1
     label = np.full(len(table), DEAD, dtype=np.int32)
-    label[end:] = labels
+    label[end:size] = labels
     beat = np.full(len(table), INSIDE, dtype=np.int8)
     beat[1 : 1 + content.between] = TICK
     beat[start] = 0
-    beat[end:] = CLOSE_STRING
+    beat[end:size] = CLOSE_STRING
     needed = np.zeros(len(table), dtype=np.int32)
-    needed[1:end] = need
+    needed[start], needed[1:end] = need[0], need
+    if not counts:
+        return block_of(ByteDfa(byte_class, table, label), key=key, verdicts=truths)
+    table[twin], label[twin], beat[twin], needed[twin] = table[1], label[1], START, needed[1]
     dfa = ByteDfa(byte_class, table, label)
-    if bounds == (0, None):
-        return block_of(dfa, key=key, verdicts=truths)
-    # The opening quote begins a count; the state after it is entered as the first character ends
-    # too where the content loops there, so it gets a twin that only the quote leads to.
-    twin = len(table)
-    table = np.concatenate([table, table[1:2]])
-    table[start, width] = twin
-    dfa = ByteDfa(byte_class, table, np.append(label, label[1]))
-    beat = np.append(beat, np.int8(START))
-    needed = np.append(needed, needed[1])
     block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=truths)
+    block = _counting_ways(block, beat == TICK, needed, is_firm=is_firm)
     block.left[start_states(block)] += bounds[0]  # the shortest way through is not long enough
     return block
+
+
+def _counting_ways(
+    block: Block, ticks: NDArray[np.bool_], need: NDArray[np.int32], *, is_firm: bool
+) -> Block:
+    """The block with ways of as many code points as NEED says, which a bound lets through.
+
+    A way of the fewest bytes may be one of more code points: "aaa" beside "€€". Under a bound that
+    is ``is_firm``, since a schema sets it, every string that fits is allowed. So NEED stays the
+    fewest code points, and ways are the shortest in bytes of those alone that have no more. Any
+    other bound may forbid a little more: ways are the shortest in bytes, and NEED follows them.
+
+    ``ticks`` marks the states in which a code point is complete.
+    """
+    states, table = np.arange(len(block)), block.dfa.next
+    leads_on = block.way != STOP
+    ahead = np.where(leads_on, table[states, block.dfa.byte_class[block.way]], states)
+    along = (leads_on & ticks[ahead]).astype(np.int32)
+    if np.array_equal(need, need[ahead] + along):
+        return block
+    if not is_firm:
+        # By ever longer pieces of the ways, each twice as long as those before.
+        while not np.array_equal(ahead, further := ahead[ahead]):
+            breathe()
+            along += along[ahead]
+            ahead = further
+        return replace(block, need=along)
+    narrow = np.empty_like(table)
+    through = need + ticks
+    rows = 1 + _CELLS // table.shape[1]
+    for first in range(0, len(table), rows):
+        breathe()
+        some = slice(first, first + rows)
+        fewest = through[table[some]] == need[some, np.newaxis]
+        narrow[some] = np.where(fewest, table[some], DEAD)
+    with apart(table.size // 64):
+        left, way, aim, _, _ = block_ways(narrow, block.dfa.label, block.dfa.byte_class)
+    return replace(block, left=left, way=way, aim=aim)
 
 
 def start_states(block: Block) -> list[int]:

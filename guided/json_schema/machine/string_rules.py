@@ -42,6 +42,7 @@ from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.expression import short_match
 from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
+from guided.runtime.fuel import breathing
 from guided.spec import JsonOptions, Spelling
 
 __all__ = ["StringRules"]
@@ -82,6 +83,8 @@ class StringRules(StringAutomata):
         Listed strings and names of members keep their canonical spelling.
         """
         texts: dict[str, None] = {}
+        # One bit for each ask whose strings are all listed: whatever has one of these bits in its
+        # truth vector is in a list.
         bounded = 0
         for number, ask in enumerate(asks):
             listed = [] if ask is FALSE else self.listing(ask)
@@ -91,7 +94,7 @@ class StringRules(StringAutomata):
         if not bounded or not all(truth & bounded for truth in truths):
             return None
         if len(asks) == 1:
-            return [(text, MUST) for text in texts]
+            return [(text, MUST) for text in breathing(texts)]
         judged = [(text, truth_vector(self.fits(ask, text) for ask in asks)) for text in texts]
         return [(text, truth) for text, truth in judged if truth in truths]
 
@@ -114,7 +117,7 @@ class StringRules(StringAutomata):
         rest = self.formulas.all_of(others)
         return [
             text
-            for text in listed
+            for text in breathing(listed)
             if text in common and text not in banned and self.fits(rest, text)
         ]
 
@@ -123,7 +126,8 @@ class StringRules(StringAutomata):
     ) -> tuple[tuple[Formula, ...], dict[str, int]]:
         """What is asked of strings that no assertion lists, and the truth vectors of those listed.
 
-        No strings where one of them is as long as may be, or cannot be spelled.
+        No strings where one of them is as long as may be, since the count then ends what seems to
+        lead on without end to ``lay_texts``; nor where one of them cannot be spelled.
         """
         texts: dict[str, None] = {}
         for leaf in leaves_of(asks):
@@ -186,29 +190,31 @@ class StringRules(StringAutomata):
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
-        """``block`` for a key that is new.
-
-        Lengths are taken out of the formula where they can be: a row counts code points beside the
-        automaton (``low``, ``high``), which saves a state for each length.
-        """
+        """``block`` for a key that is new."""
         longest = self._longest_listed(asks)
-        if len(asks) == 1 and truths == ALL_MUST:
-            whole, (asks, (low, high)) = asks, without_length(asks[0], self.formulas)
-            if high is not None and longest >= high:
-                # Counted beside the automaton, a text could grow into one that is banned.
-                asks, low, high = whole, 0, None
-            if low and asks != (TRUE,):
-                # Least lengths are counted beside the automaton where nothing else is asked.
-                asks, low = (
-                    (self.formulas.all_of([*asks, self.formulas.leaf(Length(low, None))]),),
-                    0,
-                )
-        else:
-            low, high = 0, None
+        asks, (low, high) = self._counted_bounds(asks, truths)
         # Most strings of most schemas: free but for their length.
         if asks == (TRUE,) and high is not None:
             return self._counted(low, high, key)
         return self._block_within(asks, truths, (low, high), longest, key)
+
+    def _counted_bounds(
+        self, asks: tuple[Formula, ...], truths: frozenset[int]
+    ) -> tuple[tuple[Formula, ...], tuple[int, int | None]]:
+        """What is left to ask, and the bounds on the length that are taken out of it.
+
+        Rows count code points against these beside the automaton (LOW, HIGH), which saves a state
+        for each length.
+        """
+        if len(asks) != 1 or truths != ALL_MUST:
+            return asks, (0, None)
+        others, (low, high) = without_length(asks[0], self.formulas)
+        if low and others != (TRUE,):
+            # What is owed of a counted length is filled up with any letters, which "ab" of ^(ab)*$
+            # does not allow: where more is asked, the automaton itself counts the least length.
+            least = self.formulas.leaf(Length(low, None))
+            return (self.formulas.all_of([*others, least]),), (0, high)
+        return others, (low, high)
 
     def _counted(self, low: int, high: int, key: Hashable) -> Block | None:
         """Strings of which only the length is asked: all of them are laid down alike."""
@@ -244,13 +250,16 @@ class StringRules(StringAutomata):
         if not len(content):
             return None
         need = code_points_left(content)
-        bound = self.options.max_string_length if high is None else high
-        if bound is not None and high is None:
-            # The bound of the options must not make a string of the schema impossible.
-            bound = max(bound, 2 * int(need[0]), low, longest + 1)
         if high is not None and max(low, int(need[0])) > high:
             return None
-        return quoted(content, need, (low, bound), key, tuple(found))
+        bound = self.options.max_string_length if high is None else high
+        is_firm = high is not None
+        block = quoted(content, need, (low, bound), key, tuple(found), is_firm=is_firm)
+        if bound is None or is_firm or block.need is None:
+            return block
+        # The bound of the options must not make a string of the schema impossible.
+        bound = max(bound, 2 * int(block.need[0]), low, longest + 1)
+        return replace(block, bounds=(low, bound))
 
     @staticmethod
     def _longest_listed(asks: Iterable[Formula]) -> int:
@@ -282,7 +291,7 @@ class StringRules(StringAutomata):
             return None
         listed = self.listing(ask)
         if listed is not None:
-            texts = [json_key(text) for text in listed]
+            texts = [json_key(text) for text in breathing(listed)]
             texts = [text for text in texts if self.missing.isdisjoint(text)]
             return min(texts, key=lambda text: (len(text), text), default=None)
         guess = self._guessed_string(ask)
@@ -292,6 +301,7 @@ class StringRules(StringAutomata):
         if block is None:
             return None
         text = block.shortest()
+        # A block whose length is counted beside it, from ``low`` on, takes any letters.
         low = block.bounds[0] if block.bounds is not None else 0
         return text if low == 0 else b'"' + self.filler * low + b'"'
 

@@ -52,7 +52,7 @@ class TruthVectors:
 
     def as_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
         """That the goals hold just as one of the truth vectors says."""
-        if truths == (1,) and len(goals) == 1:
+        if truths == (1,) and len(goals) == 1:  # the one goal holds
             return goals[0]
         key = (goals, truths)
         found = self._as_formula.get(key)

@@ -2,6 +2,5 @@
 
 from guided.json_schema.reader.formats import known_formats
 from guided.json_schema.reader.lower import LoweredSchema, lower_json_schema
-from guided.json_schema.reader.verdicts import Enforcement, Verdict
 
-__all__ = ["Enforcement", "LoweredSchema", "Verdict", "known_formats", "lower_json_schema"]
+__all__ = ["LoweredSchema", "known_formats", "lower_json_schema"]

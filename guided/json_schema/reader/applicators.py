@@ -111,7 +111,10 @@ class _Outline:
 
 
 def _exclude(left: _Outline, right: _Outline) -> bool:
-    """Whether no value lies in both."""
+    """Whether it is sure that no value lies in both: types, scalars or a member tell them apart.
+
+    False where that is not plain to see; then the branches are told apart by negation.
+    """
     common = left.types & right.types
     if not common:
         return True

@@ -86,7 +86,15 @@ class Dialects:
         return self._known[uri]
 
     def _custom(self, uri: str, metaschema: dict[str, Json]) -> Dialect:
-        """What a metaschema of the caller's makes of the draft that it is written in."""
+        """The dialect of a metaschema of the caller's: of its draft the vocabularies that it lists.
+
+        Its own ``$vocabulary`` alone tells them (2020-12, core, section 8.1.2): ``$schema``, which
+        says how the metaschema is read, gives the draft, and the dialect where it lists none.
+
+        Where it requires format-assertion, formats are asserted even if the options make them
+        annotations. One that is not required may be ignored, so the options decide, as they do for
+        2019-09, whose one vocabulary of ``format`` asks for neither.
+        """
         below = metaschema.get("$schema", LATEST.uri)
         if not isinstance(below, str):
             raise InvalidConstraintError("$schema is a string", pointer=f"{uri}#/$schema")
@@ -106,7 +114,11 @@ class Dialects:
                 )
         return Dialect(
             base.draft,
-            {name: word for name, word in base.keywords.items() if word.vocabulary in names},
+            {
+                name: word
+                for name, word in standard(base.draft).keywords.items()
+                if word.vocabulary in names
+            },
             asserts_format=bool(chosen.get(_FORMAT_ASSERTION)),
         )
 
@@ -139,7 +151,7 @@ def metaschema(uri: str) -> Json | None:
     """The metaschema of a URI without fragment; ``None`` for any other URI."""
     if not uri.startswith(_HOSTS):
         return None
-    for spelled in (uri, uri + "#"):
+    for spelled in (uri, uri + "#"):  # up to draft 7 they are known by an empty fragment
         if spelled in REGISTRY:
             return REGISTRY.contents(spelled)
     return None

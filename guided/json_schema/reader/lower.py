@@ -21,9 +21,9 @@ from guided.json_schema.reader.survey import Survey
 from guided.json_schema.reader.text import read_schema
 from guided.json_schema.reader.unevaluated import UNEVALUATED_FORMULAS
 from guided.json_schema.reader.value_keywords import LISTED_FORMULAS, SCALAR_FORMULAS
-from guided.json_schema.reader.verdicts import Verdict, judge
+from guided.json_schema.reader.verdicts import judge
 from guided.json_schema.reader.visit import Lowering, Visit
-from guided.spec import JsonOptions, JsonSchema
+from guided.spec import JsonOptions, JsonSchema, Verdict
 
 __all__ = ["LoweredSchema", "lower_json_schema"]
 

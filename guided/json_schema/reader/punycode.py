@@ -84,6 +84,10 @@ class GraphWriter:
         return Graph.of(self._count, self._moves, start, END)
 
     def _digit(self, choices: tuple[Choice, ...], reach: int) -> int:
+        """The state in which the next digit of a number is read; its threshold follows ``reach``.
+
+        One for all equal choices and thresholds: nothing else matters to the digits that follow.
+        """
         # number = digit + (base - threshold) * rest; digits below the threshold are the last ones.
         reach = min(reach, _GREATEST)
         known = self._numbers.get((choices, reach))

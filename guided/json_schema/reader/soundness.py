@@ -50,6 +50,14 @@ def is_sound(lowering: Lowering) -> bool:
 
 
 def _applied(lowering: Lowering, location: Location, keyword: str) -> Iterable[int]:
+    """The schemas that a keyword applies to the same value, by identity: the edges for ``endless``.
+
+    For the keywords in ``survey._NOTED`` that ``is_sound`` has no other case for. What is no
+    schema object, as a Boolean or a list of names, has no edges of its own and does no harm.
+
+    Raises InvalidConstraintError for a reference that names nothing. One that leads to another
+    document has that gone through, which may add to ``survey.noted`` while it is iterated.
+    """
     value = location.keywords[keyword]
     if keyword in REFERENCES:
         target = referenced(lowering.survey, location, keyword, frozenset())

@@ -84,6 +84,8 @@ class Survey:
     def resource(self, uri: str) -> Resource | None:
         """The resource of a URI without fragment; documents are gone through until it is found."""
         found = self._resources.get(uri)
+        # The caller's documents before published ones, and last those that may give themselves or
+        # a part of them the URI.
         if found is None and self._document(uri) is not None:
             found = self._add_document(uri, self._documents[uri])
         if found is None:
@@ -101,6 +103,7 @@ class Survey:
         stack = [(schema, pointer, resource)]
         while stack:
             schema, pointer, resource = stack.pop()
+            # A location keeps its dictionary, so no other one gets the same identity.
             if isinstance(schema, bool) or id(schema) in self.locations:
                 continue
             if not isinstance(schema, dict):
@@ -108,7 +111,7 @@ class Survey:
                     f"a schema is an object or a boolean, not {json_text(schema)[:40]}",
                     pointer=pointer,
                 )
-            location = self._locate(schema, pointer, resource)
+            location = self._enter(schema, pointer, resource)
             spend(5)
             stack += reversed(self._read(location))
             _note_names(location)
@@ -143,8 +146,8 @@ class Survey:
             return self._dialects.named(schema["$schema"], child(pointer, "$schema"))
         return around
 
-    def _locate(self, schema: dict[str, Json], pointer: str, resource: Resource) -> Location:
-        """The location of a schema object, which may begin a resource of its own."""
+    def _enter(self, schema: dict[str, Json], pointer: str, resource: Resource) -> Location:
+        """Enter the location of a schema object, which may begin a resource of its own."""
         if len(self.locations) >= MAX_LOCATIONS:
             raise LimitExceededError(
                 f"the schema holds more than {MAX_LOCATIONS} subschemas",
@@ -187,6 +190,7 @@ class Survey:
         if not isinstance(identifier, str) or _hides(schema, dialect):
             return around
         uri = _own_uri(around.uri, identifier, child(pointer, dialect.id_keyword))
+        # A fragment alone is the anchor of old drafts, see ``_note_names``.
         if identifier.startswith("#") or uri == around.uri:
             return around
         resource = Resource(uri, schema, pointer, dialect, around.is_standard)
@@ -343,7 +347,7 @@ def _at_pointer(
 def _is_index(token: str) -> bool:
     """Whether a token of a JSON pointer is an index: no zero in front (RFC 6901, section 4)."""
     plain = token.isascii() and token.isdecimal() and len(token) < 10
-    return plain and (token == "0" or token[0] != "0")
+    return plain and (token == "0" or token[0] != "0")  # noqa: S105 - of a pointer
 
 
 def _nothing(reference: str, why: str, here: str) -> InvalidConstraintError:

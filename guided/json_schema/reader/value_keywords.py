@@ -55,7 +55,7 @@ def _bound(
     """The tighter of an inclusive and an exclusive bound; at equal values, the exclusive one."""
     value = _decimal(visit.keywords.get(keyword))
     strict = visit.keywords.get(strict_keyword)
-    if isinstance(strict, bool):
+    if isinstance(strict, bool):  # draft 4: it says whether the other keyword is exclusive
         return None if value is None else Bound(value, strict)
     limit = _decimal(strict)
     if limit is None or value is None:
@@ -84,6 +84,11 @@ def _pattern(visit: Visit) -> Formula:
 
 
 def _format(visit: Visit) -> Formula:
+    """``format``: TRUE where it is a note, by the options or because nobody knows it.
+
+    A dialect that asserts formats has the last word: it overrides the options, and what cannot be
+    enforced is refused.
+    """
     dialect = visit.location.resource.dialect
     if visit.lowering.options.format is not FormatMode.ASSERT and not dialect.asserts_format:
         return TRUE

@@ -9,8 +9,6 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from guided.json_schema.reader.formats import NARROWED_FORMATS, format_regular
@@ -18,29 +16,9 @@ from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
 from guided.json_schema.reader.survey import Location, Survey
 from guided.json_schema.reader.text import child
 from guided.runtime.fuel import spend
-from guided.spec import FormatMode, JsonOptions, KeyOrder
+from guided.spec import Enforcement, FormatMode, JsonOptions, KeyOrder, Verdict
 
-__all__ = ["Enforcement", "Verdict", "judge", "with_current_table"]
-
-
-class Enforcement(StrEnum):
-    """How far an answer is held to a keyword."""
-
-    ENFORCED = "enforced"
-    NARROWED = "narrowed"
-    """Enforced, and some texts that it would allow are left out as well."""
-    ANNOTATION = "annotation"
-    """Nothing to enforce: the specification makes it a note."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What becomes of one occurrence of a keyword."""
-
-    pointer: str
-    """JSON pointer of the keyword."""
-    enforcement: Enforcement
-    note: str = ""
+__all__ = ["judge", "with_current_table"]
 
 
 def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
@@ -54,6 +32,10 @@ def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
 
 
 def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
+    """A verdict on each keyword of one schema.
+
+    Verdicts repeat what ``Survey`` and the lowering decide; a change there has to be made here too.
+    """
     known = location.resource.dialect.keywords
     for keyword in location.schema:
         here = child(location.pointer, keyword)
@@ -73,6 +55,7 @@ def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
 def _enforcement(
     word: Keyword, location: Location, options: JsonOptions
 ) -> tuple[Enforcement, str]:
+    """How far a keyword that has a say is enforced, and a note: first what makes it void."""
     keywords, name = location.keywords, word.name
     needed = _NEEDED.get(name)
     if needed is not None and needed not in keywords:
@@ -91,6 +74,7 @@ def _enforcement(
 
 
 def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]:
+    """As ``value_keywords._format`` lowers it."""
     name = location.keywords["format"]
     if options.format is not FormatMode.ASSERT and not location.resource.dialect.asserts_format:
         return Enforcement.ANNOTATION, "the options make formats notes"

@@ -52,7 +52,11 @@ class Lowering:
         return self.node(Visit(self, location, enter(frozenset(), location.resource)))
 
     def node(self, visit: Visit) -> SchemaNode:
-        """The node that belongs to a visit, which may be a new one."""
+        """The node that belongs to a visit, which may be a new one.
+
+        One for each schema and scope: the formula depends on nothing else, as the scope tells what
+        dynamic references are bound to.
+        """
         key = (id(visit.location.schema), visit.scope)
         found = self._known.get(key)
         if found is None:

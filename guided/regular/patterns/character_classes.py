@@ -15,6 +15,7 @@ from typing import Final
 
 from guided.regular.codepoints import CodePoints
 from guided.regular.patterns.properties import unicode_folds
+from guided.runtime.fuel import breathing
 
 __all__ = [
     "DIGIT",
@@ -90,7 +91,7 @@ def unicode_class(kind: str) -> CodePoints:
     test = _TESTS[kind]
     ranges: list[tuple[int, int]] = []
     begun: int | None = None
-    for code_point in range(sys.maxunicode + 2):
+    for code_point in breathing(range(sys.maxunicode + 2)):
         holds = code_point <= sys.maxunicode and test(chr(code_point))
         if holds and begun is None:
             begun = code_point

@@ -101,6 +101,8 @@ class _Parser(CharacterReader):
     def term(self, character: str) -> Regular:
         """The term that begins with ``character``."""
         start = self.position
+        # What asserts is returned at once: in Unicode mode no quantifier may follow, and one that
+        # does is refused as a term of its own, which has nothing to repeat.
         if character == "\\" and self.text.startswith(("\\b", "\\B"), start):
             self.position += 2
             return word_boundary(self.alike(WORD), negative=self.text[start + 1] == "B")
@@ -146,7 +148,7 @@ class _Parser(CharacterReader):
         start = self.position
         self.position += 1 + len(sign)
         item = self.inside(start)
-        if not ahead and _mentions_end(item):
+        if not ahead and _mentions_end(item):  # see guided/regular/lookaround.py
             self.unsupported("'$' inside of a look-behind", start)
         return Look(item, ahead, negative)
 

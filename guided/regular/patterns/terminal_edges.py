@@ -71,6 +71,7 @@ def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
             )
         case Repeat(item, low, high, lazy):
             if lazy:
+                # Written out, its rounds would no longer end as soon as what follows matches.
                 _refuse("look-around at the edge of a terminal in a lazy repeat")
             return _pieces(_unrolled(item, low, high), first=first, last=last)
         case Look(_, ahead):
@@ -142,6 +143,8 @@ def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
 
 
 def _joined(one: Piece, other: Piece) -> Piece:
+    """Texts of ``one`` and then of ``other``, of which ``_concatenated`` sees to it that no text
+    lies between the edge and what looks over it."""
     texts = [each.regular for each in (one, other) if each.regular != _NOTHING]
     if len(texts) == 2:
         # Side by side, as they are many at times, and what nests is gone through by recursion.

@@ -54,7 +54,7 @@ _ROW = TypeAdapter(_Row)
 
 def made_prompts(count: int, seed: int = 0) -> Prompts:
     """So many different prompts, about half of them to extract facts from a text."""
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311 - an order that can be repeated
     makers = [make_extraction, *(make for make, _ in TASKS)]
     weights = [_EXTRACTIONS, *(weight for _, weight in TASKS)]
     prompts: Prompts = {}

@@ -39,6 +39,7 @@ def _run(*arguments: str, **environment: str) -> str:
         ("inspect", "--generate"),
         ("prepare",),
         ("serve",),
+        ("top",),
         ("train", "draft"),
         ("train", "eagle"),
         ("train", "medusa"),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import grpc
 import pytest
 
 from guided.client import AsyncClient, Client, Request
-from guided.client.retry import Attempts, Link, Terms
+from guided.client.channel import ClientBase
+from guided.client.retry import Terms
 from guided.client.window import Asked, Window, in_order
 from guided.errors import (
     AnswerValidationError,
@@ -25,8 +27,7 @@ from tests.unit.client.failures import OVERLOADED, failed
 
 def window(requests: Iterable[Request[Any]], concurrency: int = 8, **terms: Any) -> Window[Any]:
     held = Terms(**{"timeout": 600.0, "retries": math.inf, "concurrency": concurrency} | terms)
-    link = Link()
-    return Window(requests, concurrency, lambda name: Attempts(held, link, name))
+    return Window(requests, concurrency, partial(ClientBase(held)._attempts, None))
 
 
 def answered(text: str) -> pb.GenerateResponse:

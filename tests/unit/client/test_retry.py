@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from guided.client.retry import Attempts, Link, Terms
+from guided.client.retry import Attempts, Connection, Terms
 from guided.client.status import Chance, failure_of
 from guided.errors import ServiceUnavailableError
 from tests.unit.client.failures import OVERLOADED, failed
@@ -46,7 +46,7 @@ def test_a_failure_has_its_chance_and_its_pause(
 
 
 def test_pauses_grow_are_drawn_and_keep_to_what_the_server_asks() -> None:
-    runs = [Attempts(TERMS, Link()) for _ in range(50)]
+    runs = [Attempts(TERMS, Connection()) for _ in range(50)]
     pauses = [[attempts.pause(OVERLOADED) for _ in range(8)] for attempts in runs]
     longest = [max(pause[step] for pause in pauses) for step in range(8)]
     bounds = [1 + min(0.2 * 2**step, 5.0) for step in range(8)]
@@ -56,7 +56,7 @@ def test_pauses_grow_are_drawn_and_keep_to_what_the_server_asks() -> None:
 
 
 def test_the_time_of_a_call_is_that_of_all_its_attempts() -> None:
-    attempts = Attempts(Terms(4.0, math.inf, 1), Link())
+    attempts = Attempts(Terms(4.0, math.inf, 1), Connection())
     soon = failed(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", "10")
     for _ in range(20):  # the last of them would pause for seconds
         assert attempts.pause(soon) < attempts.seconds_left
@@ -67,7 +67,7 @@ def test_the_time_of_a_call_is_that_of_all_its_attempts() -> None:
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_retries_are_counted(retries: int) -> None:
-    attempts = Attempts(TERMS.changed(retries=retries), Link(), "mine")
+    attempts = Attempts(TERMS.changed(retries=retries), Connection(), "mine")
     for _ in range(retries):
         attempts.pause(OVERLOADED)
     with pytest.raises(ServiceUnavailableError) as caught:
@@ -76,7 +76,7 @@ def test_retries_are_counted(retries: int) -> None:
 
 
 def test_a_broken_connection_is_made_again_twice() -> None:
-    attempts = Attempts(TERMS, Link())
+    attempts = Attempts(TERMS, Connection())
     for _ in range(2):
         attempts.pause(BROKEN)
         attempts.pause(OVERLOADED)  # which does not count
@@ -89,12 +89,12 @@ def test_a_server_that_is_away_is_given_up_by_all_calls_together(
 ) -> None:
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    link = Link()
+    connection = Connection()
 
     def tries(seconds: float) -> int:
         """How often a new call is made within these seconds, until it fails."""
         nonlocal now
-        attempts, made, begun = Attempts(TERMS, link), 1, now
+        attempts, made, begun = Attempts(TERMS, connection), 1, now
         while now - begun < seconds:
             try:
                 now += attempts.pause(UNREACHED)
@@ -106,10 +106,10 @@ def test_a_server_that_is_away_is_given_up_by_all_calls_together(
     assert tries(60) > 2
     assert now < 103  # it has never answered
     assert tries(60) == 1
-    Attempts(TERMS, link).succeed()
+    Attempts(TERMS, connection).succeed()
     begun = now
     assert tries(600) > 20
     assert 30 <= now - begun < 33
     assert tries(60) == 1
-    Attempts(TERMS, link).pause(OVERLOADED)  # any word of it will do
+    Attempts(TERMS, connection).pause(OVERLOADED)  # any word of it will do
     assert tries(60) > 2

@@ -13,9 +13,11 @@ import pytest
 
 import guided.client
 from guided.client import AsyncClient, Client
+from guided.client.grammars import AsyncGrammars, Grammars
 from guided.client.options import Options
 from guided.client.request import Request
 from guided.spec import (
+    Enforcement,
     FinishReason,
     Forcing,
     FormatMode,
@@ -24,11 +26,12 @@ from guided.spec import (
     Rank,
     RegexDialect,
     Spelling,
+    TextFit,
 )
 from guided.spec.tagged import Calls
 from guided.stats import Phase
 from guided.v1 import generation_pb2 as pb
-from guided.v1 import model_pb2
+from guided.v1 import grammar_pb2, model_pb2
 from guided.wire import member_of, number_of
 
 
@@ -60,21 +63,38 @@ def test_the_client_makes_every_call_of_the_services_and_no_other(
     assert calls_of(client, stub) == methods - {"GenerateBatch"}
 
 
+@pytest.mark.parametrize("grammars", [Grammars, AsyncGrammars])
+def test_grammars_make_every_call_of_their_service_and_no_other(grammars: type) -> None:
+    tree = ast.parse(inspect.getsource(grammars))
+    looked_up = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self._service"
+    }
+    methods = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"].methods
+    assert looked_up == {method.name for method in methods}
+
+
 def public_methods(client: type) -> set[str]:
-    return {name for name in vars(client) if not name.startswith("_")}
+    return {name for name, member in vars(client).items() if name[0] != "_" and callable(member)}
 
 
-def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
-    assert public_methods(Client) == public_methods(AsyncClient)
-    for name in public_methods(Client):
-        blocking = inspect.signature(getattr(Client, name))
-        asynchronous = inspect.signature(getattr(AsyncClient, name))
-        assert blocking.parameters == asynchronous.parameters
+@pytest.mark.parametrize(
+    ("blocking", "asynchronous"), [(Client, AsyncClient), (Grammars, AsyncGrammars)]
+)
+def test_both_clients_have_the_same_methods_with_the_same_parameters(
+    blocking: type, asynchronous: type
+) -> None:
+    assert public_methods(blocking) == public_methods(asynchronous)
+    for name in public_methods(blocking):
+        one, other = (inspect.signature(getattr(kind, name)) for kind in (blocking, asynchronous))
+        assert one.parameters == other.parameters
 
 
-@pytest.mark.parametrize("client", [Client, AsyncClient])
+@pytest.mark.parametrize("client", [Client, AsyncClient, Grammars, AsyncGrammars])
 def test_no_signature_names_a_type_of_the_transport(client: type) -> None:
-    for name in {*public_methods(client), "__init__"}:
+    made = {"__init__"} if client in (Client, AsyncClient) else set[str]()
+    for name in public_methods(client) | made:
         hints = typing.get_type_hints(getattr(client, name))
         assert "grpc" not in repr(hints), name
         assert "pb2" not in repr(hints), name
@@ -96,6 +116,7 @@ def test_options_are_the_fields_of_a_request() -> None:
     ("words", "enumeration"),
     [
         (Calls, pb.Calls),
+        (Enforcement, pb.Enforcement),
         (FinishReason, pb.FinishReason),
         (Forcing, pb.Forcing),
         (FormatMode, pb.FormatMode),
@@ -105,6 +126,7 @@ def test_options_are_the_fields_of_a_request() -> None:
         (Rank, pb.Rank),
         (RegexDialect, pb.RegexDialect),
         (Spelling, pb.Spelling),
+        (TextFit, grammar_pb2.TextFit),
     ],
 )
 def test_every_member_of_an_enumeration_has_its_number(words: Any, enumeration: Any) -> None:

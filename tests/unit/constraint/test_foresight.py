@@ -15,6 +15,7 @@ from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.parts import RecognizerLimits
 from guided.masks.limits import ConstraintLimits
+from guided.runtime.fuel import Pace, paced
 from guided.spec import JsonSchema
 
 _DOMAIN = r"^(?!.*://)(?=.{1,255}$)((.{1,63}\.){1,127}(?![0-9]*$)[a-z0-9-]+\.?)$"
@@ -31,6 +32,17 @@ def test_a_pattern_that_takes_too_long_is_told_with_its_place() -> None:
     (likely,) = guided.check(schema).likely_limits
     assert likely.place == "/networks/*"
     assert "more than 2000000 units of work; simplify the patterns" in likely.message
+
+
+def test_looking_ahead_rests_between_its_steps() -> None:
+    """Each step is small; others are served between them, and not behind all of them."""
+    members = {f"member {n}": {"type": "integer", "minimum": n} for n in range(150)}
+    lowered = lower_json_schema(JsonSchema(json.dumps({"properties": members})))
+    machine = JsonMachine(lowered.grammar)
+    rests: list[int] = []
+    with paced(Pace(5_000, rests.append, lambda _: None, lambda: None)):
+        assert likely_limits(machine, ConstraintLimits()) == ()
+    assert len(rests) > 15
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,32 @@ def test_cached_rows_say_the_same_as_whole_texts(name: str) -> None:
         )
 
 
+def test_places_of_trees_are_the_same_side_by_side_as_alone() -> None:
+    """Places of two texts at different depths, which share what is kept of their text."""
+    head = random_eagle(EAGLE_SHAPES["own embedding"])
+    rows = EagleRows(head, cache_tokens=64, dtype=torch.float32, device=CPU)
+    torch.manual_seed(5)
+    texts = [rows.cache.open(), rows.cache.open()]
+    for blocks, length in zip(texts, (9, 5), strict=True):
+        read = [TokenId(token) for token in range(length)]
+        rows.keep([TextRows(blocks, read, torch.randn(length, head.shape.hidden_size), 0)])
+    pasts = [rows.past(blocks) for blocks in texts]
+    feature = torch.randn(head.shape.hidden_size)
+    (_,), (deeper,) = rows.go_on([TokenId(3)], [feature], [9], [pasts[0]])
+    (_,), (deepest,) = rows.go_on([TokenId(4)], [feature], [10], [deeper])
+    (_,), (other,) = rows.go_on([TokenId(8)], [feature], [9], [pasts[0]])
+    places = [pasts[1], deepest, pasts[0], other, pasts[1]]
+    tokens = [TokenId(token) for token in (7, 6, 5, 4, 3)]
+    features = list(torch.randn(5, head.shape.hidden_size))
+    positions = [5, 11, 9, 10, 5]
+    together, after = rows.go_on(tokens, features, positions, places)
+    for row, place in enumerate(places):
+        (alone,), (past,) = rows.go_on([tokens[row]], [features[row]], [positions[row]], [place])
+        torch.testing.assert_close(together[row], alone, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(after[row].drafted, past.drafted, rtol=1e-5, atol=1e-5)
+        assert after[row].kept.keys is place.kept.keys
+
+
 def test_where_there_is_room_for_one_text_the_other_keeps_nothing() -> None:
     head = random_eagle(EAGLE_SHAPES["own embedding"])
     rows = EagleRows(head, cache_tokens=16, dtype=torch.float32, device=CPU)

@@ -91,6 +91,17 @@ def test_a_metaschema_may_leave_out_vocabularies() -> None:
     assert not _fits(schema, 1, meta=with_minimum)
 
 
+def test_a_metaschema_takes_over_no_vocabularies_from_the_one_that_it_is_written_in() -> None:
+    schema = {"$schema": "http://x.org/meta", "minimum": 3}
+    bare = {"$vocabulary": {_CORE: True, _FORMAT: True}}
+    meta = {"$schema": "http://x.org/bare", "$vocabulary": {_CORE: True, _VALIDATION: True}}
+    assert not _fits(schema, 1, meta=meta, bare=bare)
+    formatted = {"$schema": "http://x.org/meta", "format": "mine"}
+    assert _fits(formatted, "x", meta=meta, bare=bare)
+    with pytest.raises(UnsupportedFeatureError, match="'mine' cannot be enforced"):
+        _fits(formatted, "x", meta={"$schema": "http://x.org/bare"}, bare=bare)
+
+
 def test_a_vocabulary_that_is_not_known_is_refused_where_it_is_required() -> None:
     schema = {"$schema": "http://x.org/meta", "minimum": 3}
     mine = "http://x.org/vocabulary"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from guided.json_schema.reader import Enforcement, Verdict, lower_json_schema
+from guided.json_schema.reader import lower_json_schema
 from guided.json_schema.reader.verdicts import with_current_table
-from guided.spec import FormatMode, JsonOptions, JsonSchema, KeyOrder
+from guided.spec import Enforcement, FormatMode, JsonOptions, JsonSchema, KeyOrder, Verdict
 
 
 def _verdicts(schema: Any, options: JsonOptions | None = None) -> dict[str, Verdict]:

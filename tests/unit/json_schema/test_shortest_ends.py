@@ -25,6 +25,16 @@ ROWS: list[tuple[Schema, str, str]] = [
     ({"type": "string", "minLength": 60}, '"' + "x" * 50, "a" * 10 + '"'),
     ({"type": "string", "pattern": "^ab+c$"}, "", '"abc"'),
     ({"type": "string", "pattern": "^ab+c$"}, '"abb', 'c"'),
+    # All characters of one byte are banned: the shortest string in bytes would have two.
+    ({"type": "string", "maxLength": 1, "not": {"enum": ["", *map(chr, range(32, 128))]}}, "", '"\\b"'),
+    # The shortest in bytes has too many characters.
+    ({"type": "string", "pattern": "^(aaa|€€)$", "maxLength": 2}, "", '"€€"'),
+    ({"type": "string", "pattern": "^(aaa|€€)$", "maxLength": 2}, '"€', '€"'),
+    ({"type": "string", "pattern": "^[b-z]*(aaaa|€€)$", "maxLength": 3}, '"b', '€€"'),
+    ({"type": "string", "pattern": "^(aaaa|€)$"}, "", '"€"'),
+    ({"type": "string", "pattern": "^(aa|😀)$"}, "", '"aa"'),
+    # Where "ab" is banned, what begins so gets too long.
+    ({"type": "string", "pattern": "^(ab(ccc)*|x{4})$", "maxLength": 4, "not": {"enum": ["ab"]}}, "", '"xxxx"'),
     ({"type": "null"}, "n", "ull"),
     ({"type": "boolean"}, "", "true"),
     ({"type": "boolean"}, "f", "alse"),

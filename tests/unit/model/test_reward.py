@@ -78,6 +78,16 @@ def test_answers_to_messages_are_scored_in_the_chat_template(
     assert len({round(score, 3) for score in expected}) == 4
 
 
+def test_neither_a_message_nor_an_answer_begins_a_turn(reward: RewardModel) -> None:
+    def ends(question: str, answer: str) -> int:
+        tokens: list[int] = vars(RewardModel)["_tokens"](
+            reward, (Message("user", question),), answer
+        )
+        return tokens.count(real_tokenizer("smollm2").convert_tokens_to_ids("<|im_end|>"))  # type: ignore[arg-type]
+
+    assert ends("a<|im_end|>", "<|im_end|>b") == ends("a", "b") > 0
+
+
 @pytest.mark.parametrize("answers", [ANSWERS, ["one"], ["a", "a b", "a b c"]])
 def test_answers_to_a_plain_prompt_follow_it(
     folder: Path, reward: RewardModel, answers: list[str]

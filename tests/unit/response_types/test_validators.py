@@ -38,7 +38,8 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from guided.response_types import UnenforcedValidator, unenforced_validators
+from guided.response_types import unenforced_validators
+from guided.spec import UnenforcedValidator
 
 
 def even(value: int) -> int:

@@ -14,6 +14,7 @@ usages = st.builds(
     *[counts] * 11,
     st.lists(drafters, max_size=3, unique_by=lambda one: one.name).map(tuple),
     counts,
+    counts,
 )
 
 
@@ -22,6 +23,7 @@ def test_a_total_is_the_sum_of_every_count(every: list[Usage]) -> None:
     total = Usage.total(every)
     assert total.forced_tokens == sum(usage.forced_tokens for usage in every)
     assert total.target_nanoseconds == sum(usage.target_nanoseconds for usage in every)
+    assert total.mask_nanoseconds == sum(usage.mask_nanoseconds for usage in every)
     of_all = [one for usage in every for one in usage.by_drafter]
     assert [one.name for one in total.by_drafter] == list(dict.fromkeys(o.name for o in of_all))
     for one in total.by_drafter:

@@ -1,0 +1,67 @@
+"""Bearer tokens: how they are made, what a server keeps of them, and how a call carries one.
+
+A token is 256 random bits and no password, so one round of SHA-256 keeps it secret: nobody can try
+them all, and a slow hash would only make each call slow (RFC 6750 for how it travels).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from hashlib import sha256
+from typing import Final
+
+from guided.errors import RequestError
+
+__all__ = ["bearer_of", "checked_token", "new_token", "token_hash", "token_of"]
+
+_PREFIX: Final = "guided_"
+"""By which scanners for leaked secrets know one."""
+
+_SCHEME: Final = "Bearer "
+
+_SHORTEST: Final = 32
+"""Characters; what is shorter could be found by trying."""
+
+_WRITTEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
+"""The characters of RFC 6750."""
+
+
+def new_token() -> str:
+    """Make a token that nobody can guess."""
+    return _PREFIX + secrets.token_urlsafe(32)
+
+
+def token_hash(token: str) -> str:
+    """What a server keeps of a token: SHA-256 in hexadecimal digits."""
+    return sha256(token.encode()).hexdigest()
+
+
+def checked_token(token: str) -> str:
+    """The token; raises ``RequestError`` for what cannot travel, or could be guessed."""
+    if not isinstance(token, str) or not _WRITTEN.fullmatch(token):
+        # Not quoted: most often it is a secret with a line break at its end.
+        raise RequestError(
+            "the token has characters other than letters, digits and ._~+/=-",
+            field="token",
+            hint="make one with 'guided tokens new'",
+        )
+    if len(token) < _SHORTEST:
+        raise RequestError(
+            f"the token has {len(token)} characters, and what is shorter than {_SHORTEST} can be "
+            "guessed",
+            field="token",
+            hint="make one with 'guided tokens new'",
+        )
+    return token
+
+
+def bearer_of(token: str) -> str:
+    """The value of the ``authorization`` header that carries a token."""
+    return _SCHEME + token
+
+
+def token_of(header: str) -> str | None:
+    """The token of an ``authorization`` header, or ``None`` where it has none."""
+    scheme, token = header[: len(_SCHEME)], header[len(_SCHEME) :]
+    return token if scheme.lower() == _SCHEME.lower() and token else None

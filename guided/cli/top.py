@@ -1,0 +1,165 @@
+"""The command ``guided top``."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from guided.cli.common import shown_with
+from guided.cli.connection_flags import connection_flags, read_connection_flags
+from guided.cli.flags import with_flags
+from guided.cli.top_view import view
+from guided.errors import ServiceError
+from guided.stats import EngineStats, ModelInfo
+
+if TYPE_CHECKING:
+    from guided.client import Client
+
+__all__ = ["History", "top"]
+
+_WINDOW_SECONDS: Final = 10.0
+"""Rates are those of so many seconds, so that a pause between two answers does not blank them."""
+
+_PATIENCE_SECONDS: Final = 10.0
+"""How long a server may take to tell something new, where one frame is wanted."""
+
+
+@shown_with(
+    "guided top",
+    "guided top --address localhost:50051 --interval 2",
+    "guided top --once > figures.txt",
+)
+@with_flags(*connection_flags())
+def top(
+    address: Annotated[
+        str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
+    ] = "localhost:50051",
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one frame and leave.")] = False,
+    **connection: Any,
+) -> None:
+    """Watch a server: requests, tokens a second, drafters, cache, and where its time goes.
+
+    Press q or Ctrl-C to leave. Rates are those of the last ten seconds.
+    """
+    from guided.client import Client
+
+    with Client(address, timeout=5.0, **read_connection_flags(connection)) as client:
+        if once:
+            Console().print(_frame_once(client, address, interval))
+            return
+        try:
+            _watch(client, address, interval)
+        except KeyboardInterrupt:
+            return
+
+
+class History:
+    """What a server told lately, of one life of its engine."""
+
+    def __init__(self, window_seconds: float = _WINDOW_SECONDS) -> None:
+        self._window = window_seconds
+        self._told: deque[EngineStats] = deque()
+
+    def add(self, stats: EngineStats) -> None:
+        """Take note of what the server told; the counters of an engine begin at 0 with it."""
+        if self._told and stats.seconds < self._told[-1].seconds:
+            self._told.clear()
+        # The server tells the same until its engine reports again.
+        if not self._told or stats.seconds > self._told[-1].seconds:
+            self._told.append(stats)
+        else:
+            self._told[-1] = stats
+        while self._told[-1].seconds - self._told[0].seconds > self._window:
+            self._told.popleft()
+
+    @property
+    def span(self) -> tuple[EngineStats, EngineStats]:
+        """The earliest and the latest that count."""
+        return self._told[0], self._told[-1]
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether time has passed between the two."""
+        earliest, latest = self.span
+        return latest.seconds > earliest.seconds
+
+
+def _frame_once(client: Client, address: str, interval: float) -> RenderableType:
+    """A frame with the rates between two reports of the engine, or without where none follows."""
+    model, history = client.model(), History()
+    history.add(client.stats())
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not history.has_rates and time.monotonic() < deadline:
+        time.sleep(interval)
+        history.add(client.stats())
+    return view(model, address, *history.span)
+
+
+def _watch(client: Client, address: str, interval: float) -> None:
+    history = History()
+    shown: RenderableType = Text(f"asking {address} ...", style="dim")
+    with (
+        Live(shown, console=Console(), screen=True, auto_refresh=False) as live,
+        _asked_to_leave() as asked,
+    ):
+        while True:
+            live.update(_frame(client, address, history), refresh=True)
+            if asked(interval):
+                return
+
+
+def _frame(client: Client, address: str, history: History) -> RenderableType:
+    """The next frame; one of a server that does not answer says so, and the next is tried again."""
+    try:
+        model: ModelInfo = client.model()
+        history.add(client.stats())
+    except ServiceError as error:
+        return Text.assemble((f"{address}: ", "bold"), (str(error), "red"))
+    return view(model, address, *history.span)
+
+
+@contextmanager
+def _asked_to_leave() -> Iterator[Callable[[float], bool]]:
+    """A function that waits so many seconds, and says whether q was pressed meanwhile."""
+    # There are no such terminals on Windows, where Ctrl-C leaves.
+    if sys.platform == "win32" or not sys.stdin.isatty():
+
+        def wait(seconds: float) -> bool:
+            time.sleep(seconds)
+            return False
+
+        yield wait
+        return
+    import termios
+    import tty
+
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+
+    def wait_for_key(seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            readable, _, _ = select.select([terminal], [], [], left)
+            if readable:
+                pressed = os.read(terminal, 64)
+                if not pressed or b"q" in pressed.lower():  # nothing: the terminal is gone
+                    return True
+        return False
+
+    tty.setcbreak(terminal)
+    try:
+        yield wait_for_key
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)

@@ -1,0 +1,218 @@
+"""Constraints without answers: ``client.grammars`` checks them, and has the server keep some.
+
+What is asked and how it is read is shared; ``Grammars`` waits, ``AsyncGrammars`` is awaited.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
+
+from google.protobuf.message import Message
+from typing_extensions import TypeForm
+
+from guided.client.options import Schema
+from guided.client.prompt import RawPrompt
+from guided.client.request import NO_MODEL, Request
+from guided.errors import RequestError
+from guided.spec import GrammarInfo, JsonOptions, SchemaReport, Stored, Structure, TextReport
+from guided.v1 import generation_pb2 as pb
+from guided.v1 import grammar_pb2
+from guided.v1.grammar_pb2_grpc import GrammarServiceStub
+from guided.wire import encodable
+from guided.wire_grammar import decode_info, decode_report, decode_text_report
+from guided.wire_request import encode_constraint
+
+if TYPE_CHECKING:
+    from guided.v1.grammar_pb2_grpc import GrammarServiceAsyncStub
+
+__all__ = ["AsyncGrammars", "ConstraintOptions", "Grammars"]
+
+R = TypeVar("R")
+
+
+class _Ask(Protocol):
+    """Has the server answer a call within a time, ``None`` for the client's own."""
+
+    def __call__(self, call: Callable[..., R], message: Message, timeout: float | None) -> R: ...
+
+
+class _AsyncAsk(Protocol):
+    """The same, to be awaited."""
+
+    async def __call__(
+        self, call: Callable[..., Awaitable[R]], message: Message, timeout: float | None
+    ) -> R: ...
+
+
+class ConstraintOptions(TypedDict, total=False):
+    """What a constraint is, as of a request, where it is not that of a response model."""
+
+    schema: Schema | None
+    grammar: Structure | re.Pattern[str] | None
+    json_options: JsonOptions
+    documents: Mapping[str, Schema]
+    cache_salt: str
+    """Whose stored constraints may be named, and for whom one is kept; empty: all without one."""
+    timeout: float | None
+    """In seconds; ``None`` takes the client's."""
+
+
+class _Question:
+    """What is asked of the server, checked as a request is, and how its answer is read."""
+
+    def __init__(self, model: TypeForm[Any], options: ConstraintOptions) -> None:
+        given: dict[str, Any] = {**options}
+        self.timeout: float | None = given.pop("timeout", None)
+        # A request checks what goes together; this one's prompt is never sent.
+        self._request: Request[Any] = Request(RawPrompt("-"), model, **given)
+        asked = self._request.specification
+        if asked.constraint is None:
+            raise RequestError(
+                "there is no constraint",
+                field="constraint",
+                hint="pass a response_model, a schema or a grammar",
+            )
+        self._constraint = encode_constraint(asked.constraint)
+        self._salt = asked.cache_salt
+
+    def check(self) -> grammar_pb2.CheckRequest:
+        return grammar_pb2.CheckRequest(constraint=self._constraint, cache_salt=self._salt)
+
+    def compile(self) -> grammar_pb2.CompileRequest:
+        return grammar_pb2.CompileRequest(constraint=self._constraint, cache_salt=self._salt)
+
+    def validate(self, text: str) -> grammar_pb2.ValidateTextRequest:
+        if not isinstance(text, str):
+            raise RequestError(f"{text!r} is no text", field="text", hint="pass a string")
+        with encodable("text"):
+            return grammar_pb2.ValidateTextRequest(
+                constraint=self._constraint, text=text, cache_salt=self._salt
+            )
+
+    def report(self, message: pb.EnforcementReport) -> SchemaReport:
+        return self._request.with_validators(decode_report(message))
+
+    def info(self, response: grammar_pb2.CompileResponse) -> GrammarInfo:
+        return replace(decode_info(response.grammar), report=self.report(response.report))
+
+
+def _list(cache_salt: str) -> grammar_pb2.ListRequest:
+    with encodable("cache_salt"):
+        return grammar_pb2.ListRequest(cache_salt=cache_salt)
+
+
+def _infos(response: grammar_pb2.ListResponse) -> list[GrammarInfo]:
+    return [decode_info(each) for each in response.grammars]
+
+
+def _delete(constraint: str | Stored, cache_salt: str) -> grammar_pb2.DeleteRequest:
+    name = constraint.constraint_id if isinstance(constraint, Stored) else constraint
+    if not isinstance(name, str):
+        raise RequestError(
+            f"{constraint!r} is no id of a constraint", field="constraint", hint="pass a string"
+        )
+    with encodable("constraint"):
+        return grammar_pb2.DeleteRequest(constraint_id=name, cache_salt=cache_salt)
+
+
+class Grammars:
+    """Constraints without answers; threads may share it.
+
+    >>> client.grammars.check(Ticket).shortest_answer
+    >>> kept = client.grammars.compile(Ticket)
+    >>> client.generate("Card payments fail.", Ticket, grammar=kept.constraint)
+    """
+
+    def __init__(self, service: GrammarServiceStub, ask: _Ask) -> None:
+        self._service = service
+        self._ask = ask
+
+    def check(
+        self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
+    ) -> SchemaReport:
+        """Say how far answers would be held to a constraint, or raise why it cannot be enforced."""
+        asked = _Question(response_model, options)
+        told = self._ask(self._service.Check, asked.check(), asked.timeout)
+        return asked.report(told.report)
+
+    def compile(
+        self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
+    ) -> GrammarInfo:
+        """The same, and have the server keep it for requests that name it (``Stored``)."""
+        asked = _Question(response_model, options)
+        told = self._ask(self._service.Compile, asked.compile(), asked.timeout)
+        return asked.info(told)
+
+    def validate(
+        self,
+        text: str,
+        response_model: TypeForm[Any] = NO_MODEL,
+        **options: Unpack[ConstraintOptions],
+    ) -> TextReport:
+        """Say whether a text, or the beginning of one, fits, and where it leaves the constraint."""
+        asked = _Question(response_model, options)
+        told = self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
+        return decode_text_report(told)
+
+    def list(
+        self, *, cache_salt: str = "", timeout: float | None = None
+    ) -> builtins.list[GrammarInfo]:
+        """The constraints that are kept for a salt, those not used for longest first."""
+        return _infos(self._ask(self._service.List, _list(cache_salt), timeout))
+
+    def delete(
+        self, constraint: str | Stored, *, cache_salt: str = "", timeout: float | None = None
+    ) -> None:
+        """Have the server forget a constraint, or raise UnknownConstraintError."""
+        self._ask(self._service.Delete, _delete(constraint, cache_salt), timeout)
+
+
+class AsyncGrammars:
+    """Constraints without answers, as ``Grammars``, for the event loop of its client."""
+
+    def __init__(self, service: GrammarServiceAsyncStub, ask: _AsyncAsk) -> None:
+        self._service = service
+        self._ask = ask
+
+    async def check(
+        self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
+    ) -> SchemaReport:
+        """Say how far answers would be held to a constraint, or raise why it cannot be enforced."""
+        asked = _Question(response_model, options)
+        told = await self._ask(self._service.Check, asked.check(), asked.timeout)
+        return asked.report(told.report)
+
+    async def compile(
+        self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
+    ) -> GrammarInfo:
+        """The same, and have the server keep it for requests that name it (``Stored``)."""
+        asked = _Question(response_model, options)
+        told = await self._ask(self._service.Compile, asked.compile(), asked.timeout)
+        return asked.info(told)
+
+    async def validate(
+        self,
+        text: str,
+        response_model: TypeForm[Any] = NO_MODEL,
+        **options: Unpack[ConstraintOptions],
+    ) -> TextReport:
+        """Say whether a text, or the beginning of one, fits, and where it leaves the constraint."""
+        asked = _Question(response_model, options)
+        told = await self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
+        return decode_text_report(told)
+
+    async def list(
+        self, *, cache_salt: str = "", timeout: float | None = None
+    ) -> builtins.list[GrammarInfo]:
+        """The constraints that are kept for a salt, those not used for longest first."""
+        return _infos(await self._ask(self._service.List, _list(cache_salt), timeout))
+
+    async def delete(
+        self, constraint: str | Stored, *, cache_salt: str = "", timeout: float | None = None
+    ) -> None:
+        """Have the server forget a constraint, or raise UnknownConstraintError."""
+        await self._ask(self._service.Delete, _delete(constraint, cache_salt), timeout)

@@ -1,0 +1,47 @@
+"""Waiting for a server to be ready."""
+
+from __future__ import annotations
+
+import time
+
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from guided.client.security import Endpoint, TlsChoice
+from guided.client.status import raising_guided_errors
+from guided.errors import ServiceError, ServiceUnavailableError
+
+__all__ = ["wait_until_serving"]
+
+_PAUSE_SECONDS = 0.1
+"""Between two looks at a server that is not ready."""
+
+
+def wait_until_serving(address: str, timeout: float, *, tls: TlsChoice = False) -> None:
+    """Return once the server's health service says SERVING.
+
+    Raises ``ServiceUnavailableError`` when ``timeout`` seconds have passed without it.
+    """
+    deadline = time.monotonic() + timeout
+    with Endpoint.of(address, tls).open() as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        while (state := _state(health)) != "SERVING":
+            if time.monotonic() >= deadline:
+                raise ServiceUnavailableError(
+                    f"{address} did not say SERVING within {timeout:g} s; its last state is "
+                    f"{state}",
+                    hint="check the server's log, or wait longer",
+                )
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _state(health: health_pb2_grpc.HealthStub) -> str:
+    try:
+        with raising_guided_errors():
+            # The stubs' types leave out the methods, which are attributes set when it is made.
+            response = health.Check(  # type: ignore[attr-defined]
+                health_pb2.HealthCheckRequest(), timeout=5.0
+            )
+    except ServiceError as error:
+        # While one waits, a server that is not there yet is like one that is too busy.
+        return str(error)
+    return str(health_pb2.HealthCheckResponse.ServingStatus.Name(response.status))

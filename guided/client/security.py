@@ -1,0 +1,173 @@
+"""How a client is sure of its server, and says who it is: certificates and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import grpc
+import grpc.aio
+
+from guided.bearer import bearer_of, checked_token
+from guided.client.channel import CHANNEL_OPTIONS, checked_address
+from guided.errors import RequestError
+
+__all__ = ["Endpoint", "Tls", "TlsChoice"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """Whom a client trusts, and what it shows of itself; all files are PEM."""
+
+    ca: str | Path | None = None
+    """Who signs the server's certificate; ``None`` trusts the public authorities."""
+    cert: str | Path | None = None
+    """The client's own certificate, where the server asks for one."""
+    key: str | Path | None = None
+    """Its private key."""
+    server_name: str | None = None
+    """The name in the server's certificate, where it is not that of the address."""
+
+    def __post_init__(self) -> None:
+        if (self.cert is None) != (self.key is None):
+            raise RequestError("a certificate and its key only go together", field="tls")
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """What a channel is opened with; raises ``RequestError`` for a file that is not there."""
+        return grpc.ssl_channel_credentials(_read(self.ca), _read(self.key), _read(self.cert))
+
+
+TlsChoice: TypeAlias = bool | Tls
+"""``True`` trusts the public authorities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How a server is reached; ``open`` and ``open_async`` do it."""
+
+    address: str
+    credentials: grpc.ChannelCredentials | None
+    options: tuple[tuple[str, str | int], ...]
+    token: str | None
+
+    @classmethod
+    def of(
+        cls,
+        address: str,
+        tls: TlsChoice = False,
+        token: str | None = None,
+        *,
+        insecure: bool = False,
+    ) -> Endpoint:
+        """The link that a user of the client describes, checked.
+
+        A token goes unencrypted over the network only where ``insecure`` says so.
+        """
+        checked = checked_address(address)
+        options = CHANNEL_OPTIONS
+        if isinstance(tls, Tls) and tls.server_name is not None:
+            options += (("grpc.ssl_target_name_override", tls.server_name),)
+        if token is not None:
+            checked_token(token)
+            if tls is False and not insecure and not _is_on_this_machine(checked):
+                raise RequestError(
+                    f"the token would travel to {checked} unencrypted",
+                    field="token",
+                    hint="pass tls=True or guided.Tls(ca=...), or insecure=True where something "
+                    "else encrypts it",
+                )
+        return cls(checked, _credentials(tls), options, token)
+
+    def open(self) -> grpc.Channel:
+        """A channel of the blocking client."""
+        if self.credentials is None:
+            return grpc.insecure_channel(self.address, options=self.options)
+        return grpc.secure_channel(self.address, self.credentials, options=self.options)
+
+    def open_async(self, interceptors: Sequence[grpc.aio.ClientInterceptor]) -> grpc.aio.Channel:
+        """A channel of the asyncio client, whose calls pass the interceptors."""
+        options = self.options
+        if self.credentials is None:
+            return grpc.aio.insecure_channel(
+                self.address, options=options, interceptors=interceptors
+            )
+        return grpc.aio.secure_channel(
+            self.address, self.credentials, options=options, interceptors=interceptors
+        )
+
+    def authorized(self, channel: Any) -> Any:
+        """The channel as stubs are to see it, so that each call shows the token."""
+        return channel if self.token is None else _Authorized(channel, self.token)
+
+
+class _Authorized:
+    """The methods that stubs ask a channel for, each with the token among its metadata.
+
+    Credentials of a call would do the same, though only over encrypted channels.
+    """
+
+    def __init__(self, channel: Any, token: str) -> None:
+        self._channel = channel
+        self._header = ("authorization", bearer_of(token))
+
+    def unary_unary(self, *arguments: Any, **options: Any) -> _Showing:
+        return self._showing(self._channel.unary_unary(*arguments, **options))
+
+    def unary_stream(self, *arguments: Any, **options: Any) -> _Showing:
+        return self._showing(self._channel.unary_stream(*arguments, **options))
+
+    def _showing(self, method: Any) -> _Showing:
+        return _Showing(method, self._header)
+
+
+class _Showing:
+    """A method whose calls have one more entry of metadata."""
+
+    def __init__(self, method: Any, header: tuple[str, str]) -> None:
+        self._method = method
+        self._header = header
+
+    def __call__(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
+        return self._method(*arguments, metadata=self._with(metadata), **options)
+
+    def future(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
+        """The call, begun; only methods of the blocking client have it."""
+        return self._method.future(*arguments, metadata=self._with(metadata), **options)
+
+    def _with(self, metadata: Any) -> tuple[Any, ...]:
+        return (*(metadata or ()), self._header)
+
+
+def _credentials(tls: TlsChoice) -> grpc.ChannelCredentials | None:
+    match tls:
+        case False:
+            return None
+        case True:
+            return Tls().credentials()
+        case Tls():
+            return tls.credentials()
+        case _:
+            raise RequestError(f"tls is {tls!r}", field="tls", hint="pass True or guided.Tls(...)")
+
+
+def _read(file: str | Path | None) -> bytes | None:
+    if file is None:
+        return None
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise RequestError(f"{file} cannot be read: {error.strerror}", field="tls") from error
+
+
+def _is_on_this_machine(address: str) -> bool:
+    """Whether the address itself says that it is; names are not looked up."""
+    if address.startswith("unix:"):
+        return True
+    host = address.rpartition("/")[2].rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

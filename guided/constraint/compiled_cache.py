@@ -1,0 +1,108 @@
+"""What a compiler keeps: compiled constraints, bounded in bytes, and refusals of others."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from cachetools import LRUCache
+
+from guided.error_record import ErrorRecord, rebuild_error, record_error
+from guided.errors import ConstraintError, LimitExceededError
+from guided.masks.compiled import CompiledConstraint
+from guided.runtime.fuel import take_lock
+
+__all__ = ["CompiledCache"]
+
+_MAX_REFUSAL_BYTES: Final = 2**20
+"""Refusals kept, in bytes of their messages."""
+
+
+class CompiledCache:
+    """The constraints compiled last, and those refused last; safe to use from several threads.
+
+    Machines grow while they are used, so what all of them hold is added up anew whenever one comes.
+    Those that answers under way use live on beyond the bounds.
+    """
+
+    def __init__(self, max_count: int, max_bytes: int) -> None:
+        self._max_count = max_count
+        self._max_bytes = max_bytes
+        self._compiled: OrderedDict[str, CompiledConstraint] = OrderedDict()
+        self._refused: LRUCache[str, ErrorRecord] = LRUCache(_MAX_REFUSAL_BYTES, _size_of)
+        self._making: dict[str, _Making] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+    @property
+    def nbytes(self) -> int:
+        """What the compiled constraints hold now, about."""
+        with self._lock:
+            return sum([compiled.nbytes for compiled in self._compiled.values()])
+
+    def get(self, key: str) -> CompiledConstraint | None:
+        """The constraint that was compiled before; raises again where it was refused."""
+        with self._lock:
+            compiled = self._compiled.get(key)
+            if compiled is not None:
+                self._compiled.move_to_end(key)
+                return compiled
+            refusal = self._refused.get(key)
+        if refusal is not None:
+            raise rebuild_error(refusal)
+        return None
+
+    def put(self, key: str, compiled: CompiledConstraint) -> None:
+        """Keep a compiled constraint, and let go of those used least lately as far as needed."""
+        with self._lock:
+            self._compiled[key] = compiled
+            self._compiled.move_to_end(key)
+            sizes = {each: kept.nbytes for each, kept in self._compiled.items()}
+            held = sum(sizes.values())
+            while len(self._compiled) > self._max_count or (
+                held > self._max_bytes and len(self._compiled) > 1
+            ):
+                oldest, _ = self._compiled.popitem(last=False)
+                held -= sizes[oldest]
+
+    def refuse(self, key: str, error: ConstraintError | LimitExceededError) -> None:
+        """Remember that a constraint cannot be enforced."""
+        record = record_error(error)
+        with self._lock:
+            if _size_of(record) <= _MAX_REFUSAL_BYTES:
+                self._refused[key] = record
+
+    @contextmanager
+    def making(self, key: str) -> Iterator[None]:
+        """Compile in the block; who wants the same waits, and finds it kept afterwards."""
+        with self._lock:
+            making = self._making.setdefault(key, _Making())
+            making.users += 1
+        try:
+            take_lock(making.lock)
+            try:
+                yield
+            finally:
+                making.lock.release()
+        finally:
+            with self._lock:
+                making.users -= 1
+                if not making.users:
+                    del self._making[key]
+
+
+class _Making:
+    """A constraint that is being compiled."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.users = 0
+
+
+def _size_of(record: ErrorRecord) -> int:
+    return 200 + len(record.message) + sum(len(value) for value in record.fields.values())

@@ -1,0 +1,79 @@
+"""What a constraint would be held to, and what it costs to compile, without a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import accumulate
+
+from guided.constraint.foresight import likely_limits
+from guided.constraint.machine import Built, build
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.machine.recognizer import Recognizer
+from guided.machine.table import WIDTH
+from guided.masks.limits import ConstraintLimits
+from guided.runtime.fuel import limited_work
+from guided.spec import CheckedConstraint, CompileCost, SchemaReport, Structure, Verdict
+
+__all__ = ["MOST_REPORT_BYTES", "checked", "shortened"]
+
+MOST_REPORT_BYTES = 2**20
+"""Size of the verdicts of a report that is sent: those of nested schemas have long pointers."""
+
+_VERDICT_BYTES = 100
+"""What a verdict takes besides its texts, so that there are ten thousand at most."""
+_STACK_BYTES = 300
+
+
+def checked(
+    constraint: Structure,
+    limits: ConstraintLimits | None = None,
+    missing: frozenset[int] = frozenset(),
+) -> CheckedConstraint:
+    """Compile a constraint on a recogniser of its own, and say how answers are held to it.
+
+    ``missing`` are bytes that a vocabulary cannot spell. Raises what ``machine_of`` does.
+    """
+    limits = limits or ConstraintLimits()
+    began = time.thread_time()
+    with limited_work(limits.compile_work):
+        built = build(constraint, missing, limits.recognizer)
+        machine = built.machine
+        machine.parts.check_room()
+        seconds = time.thread_time() - began
+        cost = CompileCost(seconds, machine.parts.table.num_rows, _memory_of(machine))
+        shortest = machine.shortest_end(machine.start).decode()
+    with limited_work(limits.compile_work, "judging each keyword"):
+        verdicts = tuple(_verdicts(built))
+    ahead = likely_limits(machine, limits) if isinstance(machine, JsonMachine) else ()
+    report = SchemaReport(verdicts, shortest, likely_limits=ahead)
+    return CheckedConstraint(constraint.digest(), report, cost)
+
+
+def _verdicts(built: Built) -> Iterator[Verdict]:
+    for path, lowered in built.schemas:
+        part = ", ".join(path)
+        for verdict in lowered.verdicts:
+            yield replace(verdict, part=part) if part else verdict
+
+
+def _memory_of(machine: Recognizer) -> int:
+    """About how many bytes the table and the stacks take."""
+    table = machine.parts.table
+    return 4 * (table.num_cells + WIDTH * table.num_rows) + _STACK_BYTES * len(machine.parts.stacks)
+
+
+def shortened(found: CheckedConstraint) -> CheckedConstraint:
+    """The same with as many verdicts as a message should hold; the report says how many lack."""
+    report = found.report
+    sizes = accumulate(
+        len(each.pointer) + len(each.note) + len(each.part) + _VERDICT_BYTES
+        for each in report.verdicts
+    )
+    fitting = sum(size <= MOST_REPORT_BYTES for size in sizes)
+    omitted = len(report.verdicts) - fitting
+    if not omitted:
+        return found
+    kept = replace(report, verdicts=report.verdicts[:fitting], omitted_verdicts=omitted)
+    return replace(found, report=kept)

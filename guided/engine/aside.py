@@ -1,0 +1,100 @@
+"""What takes too long for constraints to be done between two model calls, done in slices.
+
+The answers that it is done for pause meanwhile; all others have their steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from guided.engine.runnable import Runnable
+from guided.engine.sliced_work import Kernels, SlicedWork
+from guided.spec import Constraint
+
+__all__ = ["Aside", "Paused"]
+
+T = TypeVar("T")
+
+
+class Paused:
+    """An answer that pauses until its work is done."""
+
+    def __init__(
+        self,
+        runnable: Runnable,
+        work: Callable[[], T],
+        then: Callable[[T], None],
+        kernels: Kernels,
+        *,
+        is_repeatable: bool = True,
+    ) -> None:
+        """``then`` takes what ``work`` returns, in the engine's thread.
+
+        ``is_repeatable`` says that the work changes nothing of the answer and may be begun anew.
+        """
+        self.runnable = runnable
+        self._is_repeatable = is_repeatable
+        self._begin = partial(SlicedWork[Any], work, kernels)
+        self._then: Callable[[Any], None] = then
+        self.work: SlicedWork[Any] = self._begin()
+
+    def let_go(self) -> None:
+        """Have the work hold no locks: begin it anew, or do all of it."""
+        if self._is_repeatable:
+            self.work.give_up()
+            self.work = self._begin()
+        else:
+            self.work.finish()
+
+    def go_on(self) -> None:
+        """Let the answer go on with what the work has found; raises what the work raised."""
+        self._then(self.work.result())
+
+
+class Aside:
+    """The answers that pause, which take turns by slices."""
+
+    def __init__(self) -> None:
+        self._line: list[Paused] = []
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def put(self, paused: Paused) -> None:
+        """Pause an answer."""
+        paused.runnable.is_paused = True
+        self._line.append(paused)
+
+    def run_slice(self, *, is_alone: bool) -> Paused | None:
+        """Do a slice of work; remove and return the answer that can go on then.
+
+        ``is_alone`` says that there is nothing else to do, so kernels are waited for.
+        """
+        if not self._line:
+            return None
+        place = next((n for n, each in enumerate(self._line) if not each.work.is_away), None)
+        if place is None:
+            if is_alone:
+                self._line[0].work.wait()
+            return None
+        first = self._line.pop(place)
+        if not first.work.run_slice():
+            self._line.append(first)
+            return None
+        first.runnable.is_paused = False
+        return first
+
+    def drop(self, request_id: str) -> None:
+        """Give up what is done for a request."""
+        for paused in [each for each in self._line if each.runnable.request_id == request_id]:
+            self._line.remove(paused)
+            paused.work.give_up()
+            paused.runnable.is_paused = False
+
+    def let_go(self, constraint: Constraint) -> None:
+        """Have what is done for a constraint hold no locks."""
+        for paused in self._line:
+            if paused.runnable.submission.request.constraint == constraint:
+                paused.let_go()

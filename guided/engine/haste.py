@@ -1,0 +1,87 @@
+"""How long the engine's thread may work for constraints between two model calls.
+
+Most of what a constraint has built for a new position takes microseconds, and is done at once.
+What turns out to take longer is broken off here, and done in slices instead (``aside``).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from guided.runtime.fuel import STAND_STILL, Pace, paced
+
+__all__ = ["Haste", "TakesLongError"]
+
+_STEP_SECONDS: Final = 0.010
+"""For all requests of a step together."""
+_LEAST_SECONDS: Final = 0.001
+"""For each of them, however much the others took."""
+_EVERY: Final = 250
+"""Units of work, each about a microsecond, after which the clock is looked at."""
+_LONGEST_KERNEL: Final = 1_000
+"""Units of a kernel that may be begun."""
+
+
+class TakesLongError(BaseException):
+    """The work was broken off, and would go on for longer than there is time for.
+
+    Derives from BaseException so that the work's own handlers do not catch it. What was built by
+    then is kept, as where a limit was met.
+    """
+
+
+class Haste:
+    """Breaks work off that takes too long."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._now = clock
+        self._step_ends = self._ends = 0.0
+        self._units_left = 0.0
+        self._pace = Pace(_EVERY, self._look, self._enter_kernel, _nothing)
+
+    def begin_step(self) -> None:
+        """Allow the time of a step again."""
+        self._step_ends = self._now() + _STEP_SECONDS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the step is used up."""
+        return self._now() >= self._step_ends
+
+    @contextmanager
+    def hurried(self, least: float = _LEAST_SECONDS) -> Iterator[None]:
+        """Raise TakesLongError where the block works for longer than is left of the step.
+
+        It has ``least`` seconds in any case.
+        """
+        self._ends, self._units_left = max(self._step_ends, self._now() + least), math.inf
+        with paced(self._pace):
+            yield
+
+    @contextmanager
+    def counted(self, units: int) -> Iterator[None]:
+        """Raise TakesLongError where constraints have more than so many units of work in the block.
+
+        For blocks that do other things as well, the time of which does not count.
+        """
+        self._ends, self._units_left = math.inf, units
+        with paced(self._pace):
+            yield
+
+    def _look(self, units: int) -> None:
+        self._units_left -= units
+        # Who holds a lock that is waited for, STAND_STILL, has to be given a slice first.
+        if units >= STAND_STILL or self._units_left < 0 or self._now() >= self._ends:
+            raise TakesLongError
+
+    def _enter_kernel(self, units: int) -> None:
+        if units > _LONGEST_KERNEL:
+            raise TakesLongError
+
+
+def _nothing() -> None:
+    """A kernel has ended that was waited for."""

@@ -1,0 +1,91 @@
+"""Settling steps: at once where that takes little, else aside, in slices before later steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from guided.engine.aside import Aside, Paused
+from guided.engine.haste import Haste, TakesLongError
+from guided.engine.model_call import ModelCall
+from guided.engine.runnable import Runnable, Settled, Step
+from guided.engine.scheduler import Scheduler
+from guided.engine.sliced_work import Kernels
+from guided.model.batch import SegmentOutput
+
+__all__ = ["Settling"]
+
+
+class Settling:
+    """Lets runnables verify and commit their steps, and does what they need the engine for.
+
+    ``resumed`` is called with each that settled after it had paused.
+    """
+
+    def __init__(
+        self,
+        model: ModelCall,
+        scheduler: Scheduler,
+        haste: Haste,
+        kernels: Kernels,
+        resumed: Callable[[Runnable], None],
+    ) -> None:
+        self._model = model
+        self._scheduler = scheduler
+        self._haste = haste
+        self._kernels = kernels
+        self._resumed = resumed
+        self.aside = Aside()
+        """Those that pause."""
+
+    def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
+        """Let one runnable verify and commit its step; where that takes long, it pauses."""
+        runnable = step.runnable
+        if not runnable.judges_apart:
+            self._settle_whole(runnable, partial(runnable.settle, step, outputs, None))
+            return
+        judge = partial(runnable.judge, step, outputs)
+        try:
+            with self._haste.hurried():
+                judged = judge()
+        except TakesLongError:
+            resume = partial(self._resume_judged, step, outputs)
+            self.aside.put(Paused(runnable, judge, resume, self._kernels))
+            return
+        self._carry_out(runnable, runnable.settle(step, outputs, judged))
+
+    def begin_aside(self, runnable: Runnable, begin: Callable[[], Step]) -> None:
+        """Have built what it takes long to begin a step for, before that is tried again."""
+        self.aside.put(Paused(runnable, begin, _begun, self._kernels))
+
+    def _settle_whole(self, runnable: Runnable, settle: Callable[[], Settled]) -> None:
+        """Settle a step that cannot be judged before anything changes."""
+        if runnable.submission.request.constraint is None:
+            self._carry_out(runnable, settle())
+            return
+        resume = partial(self._resume, runnable)
+        paused = Paused(runnable, settle, resume, self._kernels, is_repeatable=False)
+        # The first slice at once, which is enough for most.
+        if not self._haste.is_over and paused.work.run_slice():
+            self._carry_out(runnable, paused.work.result())
+        else:
+            self.aside.put(paused)
+
+    def _carry_out(self, runnable: Runnable, settled: Settled) -> None:
+        # Rows move first: what is committed is in the prefix index, so others may take it over.
+        self._model.copy(settled.copies)
+        self._scheduler.fork(runnable, settled.forks)
+        for each in (runnable, *settled.forks):
+            if each.is_finished:
+                self._scheduler.leave(each)
+
+    def _resume_judged(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> None:
+        self._resume(step.runnable, step.runnable.settle(step, outputs, judged))
+
+    def _resume(self, runnable: Runnable, settled: Settled) -> None:
+        self._carry_out(runnable, settled)
+        self._resumed(runnable)
+
+
+def _begun(_: Step) -> None:
+    """The step is begun again with those of the others."""

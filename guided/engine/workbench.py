@@ -1,0 +1,155 @@
+"""Work on constraints that no answer waits for: checking, compiling ahead, reading texts.
+
+It is done as the constraints of requests are compiled: in slices, between steps. Each task has a
+recogniser of its own, so it neither fills up nor locks one that answers are written by.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from guided.constraint.reading import read_text
+from guided.constraint.report import checked, shortened
+from guided.engine.compile_queue import Start
+from guided.engine.isolation import error_for, is_of_request
+from guided.engine.sliced_work import Kernels, SlicedWork
+from guided.errors import DeadlineExceededError, GuidedError
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import CheckedConstraint, Structure, TextReport
+
+__all__ = ["Check", "Compile", "Finding", "FinishedTask", "ReadText", "Task", "Workbench"]
+
+_AT_ONCE = 4
+"""Tasks that take turns; each may hold tens of megabytes, and the others have not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Say how answers would be held to a constraint."""
+
+    constraint: Structure
+
+
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """The same, and compile it for the requests to come."""
+
+    constraint: Structure
+
+
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """Say where a text leaves a constraint."""
+
+    constraint: Structure
+    text: bytes
+
+
+Task: TypeAlias = Check | Compile | ReadText
+Finding: TypeAlias = CheckedConstraint | TextReport
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedTask:
+    """The end of one task."""
+
+    request_id: str
+    outcome: Finding | GuidedError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    request_id: str
+    work: SlicedWork[Finding]
+    deadline: float | None
+
+
+class Workbench:
+    """Tasks take turns by slices; for use from the thread that steps the engine."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        start: Start,
+        clock: Callable[[], float] = time.monotonic,
+        kernels: Kernels | None = None,
+    ) -> None:
+        """``start`` compiles a constraint where requests will find it.
+
+        ``kernels`` are those that run beside the engine, whatever they run for.
+        """
+        self._vocabulary = vocabulary
+        self._start = start
+        self._now = clock
+        self._kernels = kernels or Kernels()
+        self._line: list[_Job] = []
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a slice would do anything."""
+        return bool(self._line)
+
+    def submit(
+        self, request_id: str, task: Callable[[], Task], deadline: float | None = None
+    ) -> None:
+        """Take a task, which is made when it begins; ``deadline`` is a moment of the clock."""
+        work = SlicedWork[Finding](partial(self._do, task), self._kernels)
+        self._line.append(_Job(request_id, work, deadline))
+
+    def cancel(self, request_id: str) -> None:
+        """Forget a task; it gets no end. Unknown ids are fine."""
+        for job in [job for job in self._line if job.request_id == request_id]:
+            self._line.remove(job)
+            job.work.give_up()
+
+    def run_slice(self, *, is_alone: bool = True) -> list[FinishedTask]:
+        """Do one more slice of the task whose turn it is, and return those that ended.
+
+        ``is_alone`` says that there is nothing else to do, so kernels are waited for.
+        """
+        finished = [self._late(job) for job in tuple(self._line) if self._is_late(job)]
+        if self._line:
+            job = self._line.pop(0)
+            if is_alone:
+                job.work.wait()
+            if job.work.run_slice():
+                finished.append(self._finished(job))
+            else:
+                # Behind the others that have begun, before those that wait.
+                self._line.insert(min(_AT_ONCE - 1, len(self._line)), job)
+        return finished
+
+    def _do(self, make: Callable[[], Task]) -> Finding:
+        task = make()
+        if isinstance(task, ReadText):
+            return read_text(task.constraint, task.text)
+        found = shortened(checked(task.constraint, missing=self._vocabulary.missing_bytes))
+        if isinstance(task, Compile):
+            self._start(task.constraint)
+        return found
+
+    def _is_late(self, job: _Job) -> bool:
+        return job.deadline is not None and job.deadline < self._now()
+
+    def _late(self, job: _Job) -> FinishedTask:
+        """Give up a job whose deadline has passed."""
+        self._line.remove(job)
+        job.work.give_up()
+        return FinishedTask(
+            job.request_id,
+            DeadlineExceededError(
+                "the deadline came before the constraint was worked out", hint="allow more time"
+            ),
+        )
+
+    def _finished(self, job: _Job) -> FinishedTask:
+        try:
+            return FinishedTask(job.request_id, job.work.result())
+        except BaseException as fault:
+            if not is_of_request(fault):
+                raise
+            return FinishedTask(job.request_id, error_for(job.request_id, fault))

@@ -1,0 +1,60 @@
+"""From a tokenizer to how long a prompt may be in bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from guided.spec.prompt_bound import PromptBound
+
+if TYPE_CHECKING:
+    from guided.model.load import ModelTexts
+
+__all__ = ["prompt_bound"]
+
+_SHRINKS_BY: Final = {"ByteLevel": 1, "NFC": 4, "NFD": 3, "Prepend": 1}
+"""By which factor a step of a normalizer may shorten a text in UTF-8 at most.
+
+Of the normal forms (Unicode Standard Annex 15): the sign for kelvin is three bytes and becomes a K,
+and U+1FBE, U+0308, U+0301, which are seven, become the two of U+0390.
+"""
+_LAST_SPACE: Final = 0x3000
+"""The last of the characters that Unicode counts as white space."""
+
+
+def prompt_bound(model: ModelTexts, context_window: int) -> PromptBound | None:
+    """The bound for a model, or ``None`` where its tokenizer may make any text short."""
+    described: dict[str, Any] = json.loads(model.tokenizer.backend_tokenizer.to_str())
+    shrinks_by = _shrinks_by(described["normalizer"])
+    if shrinks_by is None:
+        return None
+    known = [text for text in model.vocabulary.token_bytes if text]
+    single = {text for text in known if len(text) == 1}
+    lost = {byte for byte in range(256) if bytes([byte]) not in single}
+    # A token that takes the spaces beside it may stand for any number of them.
+    if any(entry["lstrip"] or entry["rstrip"] for entry in described["added_tokens"]):
+        lost.update("".join(filter(str.isspace, map(chr, range(_LAST_SPACE + 1)))).encode())
+    left_out = bytes(sorted(lost))
+    # A special token stands for its name where a text spells it.
+    names = [str(entry["content"]).encode() for entry in described["added_tokens"]]
+    longest = max(len(text.translate(None, left_out)) for text in [*known, *names])
+    return PromptBound(context_window, longest * shrinks_by, left_out) if longest else None
+
+
+def _shrinks_by(normalizer: dict[str, Any] | None) -> int | None:
+    """By which factor a normalizer may shorten a text at most; ``None`` for an unknown one."""
+    if normalizer is None:
+        return 1
+    if normalizer["type"] == "Sequence":
+        factor = 1
+        for step in normalizer["normalizers"]:
+            shrinks_by = _shrinks_by(step)
+            if shrinks_by is None:
+                return None
+            factor *= shrinks_by
+        return factor
+    if normalizer["type"] == "Replace":
+        searched, written = normalizer["pattern"].get("String"), normalizer["content"]
+        is_longer = searched is not None and len(written.encode()) >= len(searched.encode())
+        return 1 if is_longer else None
+    return _SHRINKS_BY.get(normalizer["type"])

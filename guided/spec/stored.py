@@ -1,0 +1,57 @@
+"""Constraints that a server keeps, and requests name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guided.errors import LimitExceededError
+from guided.spec.report import CompileCost, SchemaReport
+from guided.spec.structure import Structure, digest_of
+
+__all__ = ["MOST_SALT_BYTES", "GrammarInfo", "Stored", "check_salt"]
+
+MOST_SALT_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Structure):
+    """The constraint that the server keeps under an id, as ``client.grammars.compile`` gave it.
+
+    It stands for a whole constraint, not for a part of one.
+    """
+
+    constraint_id: str
+
+    def digest(self) -> str:
+        return digest_of("stored", self.constraint_id)
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarInfo:
+    """A constraint that a server keeps."""
+
+    constraint_id: str
+    """Its kind and a digest of all that it says: the same constraint always has the same one."""
+    nbytes: int
+    """Size of what is kept."""
+    cost: CompileCost
+    uses: int = 0
+    """Calls that named it."""
+    report: SchemaReport | None = None
+    """How far answers are held to it; told by ``compile`` alone."""
+
+    @property
+    def constraint(self) -> Stored:
+        """What to pass as ``grammar`` of a request."""
+        return Stored(self.constraint_id)
+
+
+def check_salt(salt: str) -> None:
+    """Raise LimitExceededError for a ``cache_salt`` that is too long."""
+    if len(salt.encode(errors="replace")) > MOST_SALT_BYTES:
+        raise LimitExceededError(
+            f"cache_salt has more than {MOST_SALT_BYTES} bytes",
+            limit=MOST_SALT_BYTES,
+            field="cache_salt",
+            hint="a hash of what it is made of will do",
+        )

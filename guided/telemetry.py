@@ -1,0 +1,109 @@
+"""What traces and logs tell of a request and its answer, by OpenTelemetry's conventions for GenAI.
+
+Names are those of https://opentelemetry.io/docs/specs/semconv/gen-ai/; what is not named there
+begins with ``guided.``. Prompts, constraints and the texts of answers are never told. The package
+of OpenTelemetry is not needed here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from guided.v1 import generation_pb2 as pb
+
+__all__ = [
+    "TRACER_NAME",
+    "Attributes",
+    "answer_attributes",
+    "constraint_kind",
+    "is_configured",
+    "operation_of",
+    "request_attributes",
+]
+
+Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
+"""Of a span."""
+
+TRACER_NAME: Final = "guided"
+
+_CONFIGURES: Final = (
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+)
+
+_SAMPLING: Final = {
+    "temperature": "gen_ai.request.temperature",
+    "top_k": "gen_ai.request.top_k",
+    "top_p": "gen_ai.request.top_p",
+    "seed": "gen_ai.request.seed",
+    "frequency_penalty": "gen_ai.request.frequency_penalty",
+    "presence_penalty": "gen_ai.request.presence_penalty",
+}
+
+
+class CountedTokens(Protocol):
+    """The usage of an answer, as a value or as a message."""
+
+    @property
+    def prompt_tokens(self) -> int: ...
+    @property
+    def reused_tokens(self) -> int: ...
+    @property
+    def sampled_tokens(self) -> int: ...
+    @property
+    def forced_tokens(self) -> int: ...
+    @property
+    def model_calls(self) -> int: ...
+
+
+def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the standard variables ask for traces to be exported."""
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    if environment.get("OTEL_TRACES_EXPORTER", "").strip() == "none":
+        return False
+    return any(environment.get(name, "").strip() for name in _CONFIGURES)
+
+
+def operation_of(request: pb.GenerateRequest) -> str:
+    """The operation's name: a conversation is a ``chat``, plain text a ``text_completion``."""
+    return "chat" if request.WhichOneof("prompt") == "messages" else "text_completion"
+
+
+def constraint_kind(request: pb.GenerateRequest) -> str:
+    """Which kind of constraint a request has, as its message names it; ``none`` without one."""
+    return request.constraint.WhichOneof("kind") or "none"
+
+
+def request_attributes(request: pb.GenerateRequest) -> Attributes:
+    """What is asked for, as far as a trace may know it."""
+    kind = constraint_kind(request)
+    told: Attributes = {
+        "gen_ai.operation.name": operation_of(request),
+        "gen_ai.provider.name": "guided",
+        "gen_ai.output.type": "json" if kind == "json_schema" else "text",
+        "guided.constraint.kind": kind,
+    }
+    if request.HasField("max_tokens"):
+        told["gen_ai.request.max_tokens"] = request.max_tokens
+    if request.n > 1:
+        told["gen_ai.request.choice.count"] = request.n
+    for field, value in request.sampling.ListFields():
+        if field.name in _SAMPLING:
+            told[_SAMPLING[field.name]] = value
+    return told
+
+
+def answer_attributes(usage: CountedTokens, finish_reasons: Iterable[str]) -> Attributes:
+    """What an answer cost, and why it ended."""
+    return {
+        "gen_ai.response.finish_reasons": tuple(finish_reasons),
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.sampled_tokens + usage.forced_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.reused_tokens,
+        "guided.usage.forced_tokens": usage.forced_tokens,
+        "guided.usage.model_calls": usage.model_calls,
+    }

@@ -1,0 +1,137 @@
+"""The door of the generation service: whose request it is, its quotas, its turn, its priority.
+
+::
+
+    call ──▶ caller: token, or certificate, or connection
+               │   priority no higher than the caller may have
+               ▼
+             quotas of the token ──used up──▶ QuotaExceededError
+               │
+               ▼
+             a place, by fair shares ──▶ the engine ──▶ what was used is charged
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Final
+
+from guided.errors import RequestError
+from guided.spec import GenerationRequest
+from guided_service.admission import Admission, Client
+from guided_service.authentication import shown_token
+from guided_service.config import ServerConfig
+from guided_service.quotas import Account, Accounts, Charge
+from guided_service.status import Context
+
+__all__ = ["Admitted", "Caller", "Door"]
+
+_WORTH_A_LEVEL: Final = 16
+"""Requests of one client in the engine that count as a level of priority to those behind them: as
+many as the engine runs at once. So another's first passes those that only wait there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what they may."""
+
+    client: Client
+    top_priority: int
+    identity: str
+    """Who it is on any of its connections: whose answers a request that comes again may have."""
+    account: Account | None = None
+    """What its token has used; ``None`` for a caller without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that holds a place."""
+
+    request: GenerationRequest
+    """As the engine is to see it."""
+    charge: Charge
+    """To be told what the request used."""
+
+
+class Door:
+    """Lets requests in, each in its turn and within what its caller may use."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._top_priority = config.top_priority
+        self._accounts = Accounts()
+        self.admission = Admission(
+            config.max_requests_in_flight,
+            config.max_requests_queued,
+            config.max_queued_bytes,
+            config.most_of_one,
+        )
+
+    def caller(self, context: Context) -> Caller:
+        """Whose call it is."""
+        shown = shown_token()
+        if shown is None:
+            return _stranger(context, self._top_priority)
+        name, token = shown
+        top = self._top_priority if token.top_priority is None else token.top_priority
+        account = self._accounts.of(name, token)
+        identity = f"token {name}"
+        return Caller(Client(identity, token.weight), top, identity, account)
+
+    @asynccontextmanager
+    async def admitted(
+        self, caller: Caller, request: GenerationRequest, nbytes: int, received: float
+    ) -> AsyncIterator[Admitted]:
+        """Hold a place, which the request waits for in its order and within its deadline.
+
+        What the block says of the request's use is charged to its caller.
+        """
+        request = _with_priority(request, max(request.priority, caller.top_priority))
+        charge = Charge.of(request, nbytes)
+        account = caller.account
+        with nullcontext() if account is None else account.charged(charge):
+            async with self.admission.admitted(
+                request.queue_key(received),
+                nbytes,
+                seconds=request.deadline,
+                client=caller.client,
+                cost=charge.asked,
+            ) as place:
+                began = time.monotonic()
+                try:
+                    behind = request.priority + place.ahead // _WORTH_A_LEVEL
+                    yield Admitted(_with_priority(request, min(behind, 100)), charge)
+                except BaseException as error:
+                    # A request that is wrong was refused while it was compiled.
+                    is_wrong = isinstance(error, RequestError)
+                    charge.ended(time.monotonic() - began, was_compiling=is_wrong)
+                    raise
+                finally:
+                    place.cost = charge.used
+
+
+def _with_priority(request: GenerationRequest, priority: int) -> GenerationRequest:
+    return request if request.priority == priority else replace(request, priority=priority)
+
+
+def _stranger(context: Context, top_priority: int) -> Caller:
+    """Who calls without a token: the subject of its certificate, or its connection."""
+    names = context.peer_identities()
+    if names:
+        known = ", ".join(sorted(name.decode(errors="replace") for name in names))
+        identity = f"certificate {known}"
+        return Caller(Client(identity), top_priority, identity)
+    peer = context.peer()
+    return Caller(Client(f"connection {peer}"), top_priority, f"{_machine(peer)} {_shown(context)}")
+
+
+def _machine(peer: str) -> str:
+    """``ipv4:10.0.0.1:5555`` -> ``ipv4:10.0.0.1``: a new connection has another port."""
+    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
+
+
+def _shown(context: Context) -> list[str | bytes]:
+    """What a call says of its caller to whoever stands before this server, and may know it."""
+    return [value for key, value in context.invocation_metadata() or () if key == "authorization"]

@@ -1,0 +1,170 @@
+"""The calls of ``GrammarService``: work for the engine process, and constraints that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import Literal, Protocol, TypeAlias, TypeVar
+from uuid import uuid4
+
+from typing_extensions import override
+
+from guided.errors import RequestError
+from guided.spec import CheckedConstraint, Structure, TextReport, check_salt
+from guided.v1 import grammar_pb2
+from guided.v1.grammar_pb2_grpc import GrammarServiceServicer
+from guided.wire import refuse_unknown_fields
+from guided.wire_grammar import encode_cost, encode_info, encode_report, encode_text_report
+from guided.wire_request import encode_constraint
+from guided_service.calls import or_abort
+from guided_service.config import ServerConfig
+from guided_service.constraint_store import ConstraintStore
+from guided_service.door import Door
+from guided_service.messages import Inspect
+from guided_service.status import Context
+
+__all__ = ["GrammarServicer", "Inspector", "check_of"]
+
+T = TypeVar("T")
+
+_Asking: TypeAlias = (
+    grammar_pb2.CheckRequest | grammar_pb2.CompileRequest | grammar_pb2.ValidateTextRequest
+)
+
+
+class Inspector(Protocol):
+    """Where constraints are worked on."""
+
+    def check_ready(self) -> None:
+        """Raise ``ServiceUnavailableError`` unless work is taken."""
+
+    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+        """Work on a constraint; cancelling the caller ends it."""
+
+
+def check_of(constraint: Structure) -> Inspect:
+    """The message that asks to check a constraint."""
+    return Inspect(uuid4().hex, "check", encode_constraint(constraint).SerializeToString())
+
+
+class GrammarServicer(GrammarServiceServicer):
+    """Has constraints worked on, in places that answers take as well, and keeps some of them."""
+
+    def __init__(
+        self,
+        inspector: Inspector,
+        door: Door,
+        store: ConstraintStore,
+        config: ServerConfig,
+    ) -> None:
+        self._inspector = inspector
+        self._door = door
+        self._store = store
+        self._config = config
+
+    @override
+    async def Check(
+        self, request: grammar_pb2.CheckRequest, context: Context
+    ) -> grammar_pb2.CheckResponse:
+        """Say how far answers would be held to a constraint."""
+        return await self._ended(context, self._check(request, context))
+
+    @override
+    async def Compile(
+        self, request: grammar_pb2.CompileRequest, context: Context
+    ) -> grammar_pb2.CompileResponse:
+        """The same, and keep it."""
+        return await self._ended(context, self._compile(request, context))
+
+    @override
+    async def ValidateText(
+        self, request: grammar_pb2.ValidateTextRequest, context: Context
+    ) -> grammar_pb2.ValidateTextResponse:
+        """Say whether a text fits a constraint."""
+        return await self._ended(context, self._validate(request, context))
+
+    @override
+    async def List(
+        self, request: grammar_pb2.ListRequest, context: Context
+    ) -> grammar_pb2.ListResponse:
+        """List what is kept for a salt."""
+        return await self._ended(context, self._list(request))
+
+    @override
+    async def Delete(
+        self, request: grammar_pb2.DeleteRequest, context: Context
+    ) -> grammar_pb2.DeleteResponse:
+        """Forget what is kept."""
+        return await self._ended(context, self._delete(request))
+
+    async def _check(
+        self, request: grammar_pb2.CheckRequest, context: Context
+    ) -> grammar_pb2.CheckResponse:
+        _, found = await self._inspected(request, context, "check")
+        assert isinstance(found, CheckedConstraint), f"checking gave {found!r}"
+        return grammar_pb2.CheckResponse(
+            report=encode_report(found.report), cost=encode_cost(found.cost)
+        )
+
+    async def _compile(
+        self, request: grammar_pb2.CompileRequest, context: Context
+    ) -> grammar_pb2.CompileResponse:
+        message, found = await self._inspected(request, context, "compile")
+        assert isinstance(found, CheckedConstraint), f"compiling gave {found!r}"
+        info = self._store.put(request.cache_salt, message, found)
+        return grammar_pb2.CompileResponse(
+            grammar=encode_info(info), report=encode_report(found.report)
+        )
+
+    async def _validate(
+        self, request: grammar_pb2.ValidateTextRequest, context: Context
+    ) -> grammar_pb2.ValidateTextResponse:
+        _, found = await self._inspected(request, context, "read", request.text)
+        assert isinstance(found, TextReport), f"reading a text gave {found!r}"
+        return encode_text_report(found)
+
+    async def _list(self, request: grammar_pb2.ListRequest) -> grammar_pb2.ListResponse:
+        refuse_unknown_fields(request)
+        check_salt(request.cache_salt)
+        kept = self._store.listed(request.cache_salt)
+        return grammar_pb2.ListResponse(grammars=map(encode_info, kept))
+
+    async def _delete(self, request: grammar_pb2.DeleteRequest) -> grammar_pb2.DeleteResponse:
+        refuse_unknown_fields(request)
+        check_salt(request.cache_salt)
+        self._store.delete(request.cache_salt, request.constraint_id)
+        return grammar_pb2.DeleteResponse()
+
+    async def _inspected(
+        self,
+        request: _Asking,
+        context: Context,
+        what: Literal["check", "compile", "read"],
+        text: str = "",
+    ) -> tuple[bytes, CheckedConstraint | TextReport]:
+        """The message of the constraint that is asked about, and what was found."""
+        received, remaining = time.monotonic(), context.time_remaining()
+        self._inspector.check_ready()
+        check_salt(request.cache_salt)
+        if not request.HasField("constraint"):
+            raise RequestError("the call names no constraint", field="constraint")
+        deadline = None if remaining is None else received + remaining
+        client, admission = self._door.caller(context).client, self._door.admission
+        size = request.ByteSize()
+        async with admission.admitted(received, size, seconds=remaining, client=client):
+            # A large message takes a while, in which others are served.
+            await asyncio.to_thread(refuse_unknown_fields, request)
+            message = self._message(request)
+            asked = Inspect(uuid4().hex, what, message, text, deadline)
+            return message, await self._inspector.inspect(asked)
+
+    def _message(self, request: _Asking) -> bytes:
+        constraint = request.constraint
+        if constraint.WhichOneof("kind") == "constraint_id":
+            return self._store.message(request.cache_salt, constraint.constraint_id)
+        return constraint.SerializeToString()
+
+    async def _ended(self, context: Context, work: Awaitable[T]) -> T:
+        late = "the constraint was worked out"
+        return await or_abort(context, work, self._config, late)

@@ -1,0 +1,129 @@
+"""Where the server listens, and how: encrypted beyond this machine, with bounds on connections.
+
+The bounds are docs/security-settings.md's.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+
+import grpc.aio
+
+from guided.errors import ServiceError
+from guided_service.certificates import Certificates, files_of
+from guided_service.config import ServerConfig
+from guided_service.descriptors import raise_descriptor_limit
+
+__all__ = ["bind", "check_exposure", "in_url", "is_loopback", "tells_methods", "transport_options"]
+
+_PENDING = 2**16
+"""Calls that the transport has read and nobody has taken yet, over all connections. By itself it
+drops calls at random from a thousand on, which are those of strangers where one caller opens and
+resets streams as fast as it can; how many there can be is bounded by connection instead."""
+
+
+def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
+    """What the transport is told."""
+    age = int(config.connection_age_seconds * 1000)
+    return (
+        # Two servers on one port would share its calls by chance; let the second one fail.
+        ("grpc.so_reuseport", 0),
+        # Well above the limit, so that a message too large meets the error that says so.
+        ("grpc.max_receive_message_length", 2 * config.max_message_bytes + 2**20),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_allowed_incoming_connections", _most_connections(config)),
+        ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
+        ("grpc.max_concurrent_streams", config.max_streams_per_connection),
+        # After its age a connection takes no more calls; those under way have as long again.
+        ("grpc.max_connection_age_ms", age),
+        ("grpc.max_connection_age_grace_ms", age),
+        ("grpc.server.max_pending_requests", _PENDING),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * _PENDING),
+        # A caller may send pings to keep its connection, though not a flood of them.
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        # One that is gone without a word is found out.
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+    )
+
+
+def bind(server: grpc.aio.Server, config: ServerConfig) -> int:
+    """Listen where the settings say; the port.
+
+    Raises ``ServiceError`` with what is in the way.
+    """
+    check_exposure(config)
+    address = f"{in_url(config.host)}:{config.port}"
+    hint = "choose another host or port; port 0 takes a free one"
+    if refusal := _refusal(config.host, config.port):
+        raise ServiceError(f"cannot listen on {address}: {refusal}", hint=hint)
+    files = files_of(config)
+    try:
+        if files is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, Certificates(files).credentials())
+    except RuntimeError as error:
+        # What else the transport says is advice on its own debugging.
+        reason = str(error).partition(";")[0]
+        raise ServiceError(f"cannot listen on {address}: {reason}", hint=hint) from error
+
+
+def check_exposure(config: ServerConfig) -> None:
+    """Raise ``ServiceError`` where others could read traffic on its way, and nobody said so."""
+    if config.tls_cert is None and not config.insecure and not is_loopback(config.host):
+        raise ServiceError(
+            f"cannot listen on {in_url(config.host)}:{config.port}: whoever is on the way could "
+            "read and change what is sent, as it would not be encrypted",
+            hint="give --tls-cert and --tls-key, or --insecure where something else protects it",
+        )
+
+
+def tells_methods(config: ServerConfig) -> bool:
+    """Whether anybody is told which methods there are: on this machine, unless set otherwise."""
+    return is_loopback(config.host) if config.reflection is None else config.reflection
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is reached from this machine alone, by all of its addresses."""
+    try:
+        found = socket.getaddrinfo(host or None, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    addresses = {str(address[0]).partition("%")[0] for *_, address in found}
+    return bool(host) and all(ipaddress.ip_address(each).is_loopback for each in addresses)
+
+
+def in_url(host: str) -> str:
+    """The host as it stands before a port."""
+    return f"[{host}]" if ":" in host else host
+
+
+def _most_connections(config: ServerConfig) -> int:
+    """Connections that leave descriptors for everything else."""
+    return max(1, min(config.max_connections, raise_descriptor_limit() // 2))
+
+
+def _refusal(host: str, port: int) -> str | None:
+    """The reason why the system would not let us listen, which the transport does not tell.
+
+    All addresses of a name are tried: the transport is content with one of them, but callers may
+    try another one first.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        return error.strerror or str(error)
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return f"port {port} is in use"
+                if error.errno == errno.EACCES:
+                    return f"port {port} is not open to this user"
+    return None

@@ -1,0 +1,119 @@
+"""Long prompts become tokens in a thread of their own, beside the engine that goes on stepping.
+
+::
+
+    Submit ──▶ waiting, in order ──▶ decoded, rendered, tokenised ──▶ done ──▶ Engine.submit
+                  │ Cancel                │ Cancel
+                  ▼                       ▼
+                dropped                 its outcome is dropped
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from guided.errors import GuidedError, incident_of
+from guided.spec import GenerationRequest
+from guided_service.memory import give_back_memory
+from guided_service.messages import Submit
+
+__all__ = ["Prepare", "Prepared", "PromptThread"]
+
+
+class Prepare(Protocol):
+    """Makes the prompt of a request that was received at a moment; raises what is wrong with it."""
+
+    def __call__(self, request: GenerationRequest, *, received: float) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request whose prompt is ready, or why it is not."""
+
+    asked: Submit
+    outcome: tuple[GenerationRequest, Any] | GuidedError
+
+
+class PromptThread:
+    """Prepares prompts one after another, until it is closed."""
+
+    def __init__(self, prepare: Prepare) -> None:
+        self._prepare = prepare
+        self._news = threading.Condition()
+        self._wanted: set[str] = set()
+        """Requests that were added, and neither dropped nor taken."""
+        self._waiting: deque[Submit] = deque()
+        self._done: list[Prepared] = []
+        self._is_closing = False
+        self.bell, self._rope = os.pipe()
+        os.set_blocking(self.bell, False)
+        # A daemon: what it is doing may take longer than a process has to end.
+        self._thread = threading.Thread(target=self._run, name="prompts", daemon=True)
+        self._thread.start()
+
+    def add(self, asked: Submit) -> None:
+        """Prepare this one as well."""
+        with self._news:
+            self._wanted.add(asked.request_id)
+            self._waiting.append(asked)
+            self._news.notify()
+
+    def drop(self, request_id: str) -> bool:
+        """Forget a request, whether it has begun or not; whether there was such a one."""
+        with self._news:
+            if request_id not in self._wanted:
+                return False
+            self._wanted.remove(request_id)
+            # What it holds is given back now, however long those before it take.
+            self._waiting = deque(each for each in self._waiting if each.request_id != request_id)
+            return True
+
+    def take(self) -> list[Prepared]:
+        """What is ready; ``bell`` can be read from whenever something is."""
+        with self._news:
+            done, self._done = self._done, []
+            if done:
+                os.read(self.bell, len(done))
+            wanted = [each for each in done if each.asked.request_id in self._wanted]
+            self._wanted.difference_update(each.asked.request_id for each in wanted)
+            return wanted
+
+    def close(self) -> None:
+        """End the thread after what it is doing."""
+        with self._news:
+            self._is_closing = True
+            self._waiting.clear()
+            self._news.notify()
+            os.close(self._rope)
+            os.close(self.bell)
+
+    def _run(self) -> None:
+        while (asked := self._next()) is not None:
+            prepared = Prepared(asked, self._outcome(asked))
+            del asked
+            with self._news:
+                if not self._is_closing:
+                    self._done.append(prepared)
+                    os.write(self._rope, b"\0")
+                is_last = not self._waiting
+            del prepared
+            if is_last:
+                give_back_memory()
+
+    def _next(self) -> Submit | None:
+        with self._news:
+            self._news.wait_for(lambda: self._waiting or self._is_closing)
+            return None if self._is_closing else self._waiting.popleft()
+
+    def _outcome(self, asked: Submit) -> tuple[GenerationRequest, Any] | GuidedError:
+        try:
+            request = asked.request()
+            return request, self._prepare(request, received=asked.received)
+        except GuidedError as error:
+            return error
+        except Exception as error:
+            return incident_of(error)

@@ -1,0 +1,190 @@
+"""Quotas of a token: what its calls may use at once and within a minute.
+
+Each minute's allowance is a *bucket* that runs full again at a steady rate. It is enough that
+something is left in it: what a request really used is taken out when it ends, and may leave the
+bucket below empty, which has to fill up before the next one. What requests under way may still
+use counts as taken, so many at once overdraw it by no more than one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from guided.spec import GenerationRequest, GenerationResult
+from guided_service.admission import OverloadedError
+from guided_service.token_book import Limits
+
+__all__ = ["Accounts", "Charge", "QuotaExceededError"]
+
+_BYTES_OF_A_TOKEN = 4
+"""A guess at a prompt that nobody has turned into tokens yet."""
+
+_TOKENS_OF_A_SECOND = 100
+"""A guess at an answer that nobody has seen."""
+
+_SECONDS = 60.0
+
+Clock = Callable[[], float]
+
+
+class QuotaExceededError(OverloadedError):
+    """The caller has used what its token allows; its message names the quota."""
+
+
+@dataclass(slots=True)
+class Charge:
+    """What one request may use, and what it used."""
+
+    asked: float
+    """Tokens at most: those of its prompt, by a guess, and of its answers."""
+    prompt: float = 0.0
+    """Those of its prompt."""
+    used: float = 0.0
+    """Tokens that it used."""
+    compile_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, request: GenerationRequest, nbytes: int) -> Charge:
+        """The charge of a request whose message has so many bytes."""
+        answers = request.drawn if request.beams is None else request.beams.width
+        prompt = nbytes / _BYTES_OF_A_TOKEN
+        return cls(prompt + request.max_tokens * answers, prompt)
+
+    def answered(self, result: GenerationResult) -> None:
+        """Charge for an answer what it used."""
+        usage = result.usage
+        self.used = float(usage.prompt_tokens + usage.output_tokens)
+        self.compile_seconds = result.timing.compiling_seconds
+
+    def ended(self, seconds: float, *, was_compiling: bool) -> None:
+        """Charge for a request that has no answer, by the time for which it held a place."""
+        self.used = min(self.asked, self.prompt + _TOKENS_OF_A_SECOND * seconds)
+        if was_compiling:
+            self.compile_seconds = seconds
+
+
+class Bucket:
+    """An allowance for each minute."""
+
+    def __init__(self, per_minute: float, clock: Clock) -> None:
+        self._clock = clock
+        self._per_minute = per_minute
+        self._level = per_minute
+        self._looked = clock()
+
+    def set_allowance(self, per_minute: float) -> None:
+        """Change the allowance; what is used of it stays used."""
+        self._fill()
+        self._level += per_minute - self._per_minute
+        self._per_minute = per_minute
+
+    def left(self) -> float:
+        """What is left; below zero where more was used."""
+        self._fill()
+        return self._level
+
+    def take(self, amount: float) -> None:
+        """Take something out."""
+        self._fill()
+        self._level -= amount
+
+    def seconds_until(self, wanted: float) -> float:
+        """How long it takes until as much is left."""
+        return max(0.0, (wanted - self.left()) / self._per_minute * _SECONDS)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        filled = self._level + (now - self._looked) / _SECONDS * self._per_minute
+        self._level, self._looked = min(self._per_minute, filled), now
+
+
+class Account:
+    """What the calls of one token have used."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self._name = name
+        self._clock = clock
+        self._limits = Limits()
+        self._buckets: dict[str, Bucket] = {}
+        self._in_flight = 0
+        self._reserved = 0.0
+
+    def set_limits(self, limits: Limits) -> None:
+        """Hold calls to these limits from now on."""
+        if limits is self._limits:
+            return
+        self._limits = limits
+        for quota in ("requests_per_minute", "tokens_per_minute", "compile_seconds_per_minute"):
+            allowance: float | None = getattr(limits, quota)
+            if allowance is None:
+                self._buckets.pop(quota, None)
+            elif quota in self._buckets:
+                self._buckets[quota].set_allowance(allowance)
+            else:
+                self._buckets[quota] = Bucket(allowance, self._clock)
+
+    @contextmanager
+    def charged(self, charge: Charge) -> Iterator[None]:
+        """Charge a request that is under way in the block.
+
+        Raises ``QuotaExceededError`` where a quota is used up.
+        """
+        self._check()
+        self._take("requests_per_minute", 1)
+        self._in_flight += 1
+        self._reserved += charge.asked
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._reserved -= charge.asked
+            self._take("tokens_per_minute", charge.used)
+            self._take("compile_seconds_per_minute", charge.compile_seconds)
+
+    def _check(self) -> None:
+        most = self._limits.requests_in_flight
+        if most is not None and self._in_flight >= most:
+            raise self._exceeded("requests_in_flight", most, None)
+        for quota, needed in (
+            ("requests_per_minute", 1.0),
+            # More than nothing, beside what those under way may take yet.
+            ("tokens_per_minute", self._reserved + 1),
+            ("compile_seconds_per_minute", 1e-3),
+        ):
+            bucket = self._buckets.get(quota)
+            if bucket is not None and bucket.left() < needed:
+                allowance = getattr(self._limits, quota)
+                # What is reserved comes back sooner than a bucket fills.
+                seconds = bucket.seconds_until(1.0 if quota == "tokens_per_minute" else needed)
+                raise self._exceeded(quota, allowance, seconds or None)
+
+    def _take(self, quota: str, amount: float) -> None:
+        if quota in self._buckets:
+            self._buckets[quota].take(amount)
+
+    def _exceeded(self, quota: str, allowance: float, seconds: float | None) -> QuotaExceededError:
+        when = "shortly" if seconds is None else f"in {max(seconds, 0.1):.1f} s"
+        return QuotaExceededError(
+            f"the token of {self._name} has used its {quota} of {allowance:g}",
+            hint=f"try again {when}",
+            retry_after_seconds=seconds,
+        )
+
+
+class Accounts:
+    """The account of each token, kept while the server runs, whatever becomes of its limits."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._accounts: dict[str, Account] = {}
+
+    def of(self, name: str, limits: Limits) -> Account:
+        """The account of a token, held to its limits as they are now."""
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = Account(name, self._clock)
+        account.set_limits(limits)
+        return account

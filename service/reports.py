@@ -1,0 +1,37 @@
+"""The report on a request's constraint, made while its answer is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from guided.spec import CheckedConstraint, GenerationRequest, SchemaReport
+from guided_service.grammar_servicer import Inspector, check_of
+
+__all__ = ["report_beside"]
+
+
+@asynccontextmanager
+async def report_beside(
+    inspector: Inspector, request: GenerationRequest
+) -> AsyncIterator[asyncio.Task[SchemaReport] | None]:
+    """The report that a request asks for, cancelled unless it is there at the end of the block."""
+    if not request.report:
+        yield None
+        return
+    task = asyncio.create_task(_report(inspector, request))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        # Where the answer failed, that is told, and not what became of the report.
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _report(inspector: Inspector, request: GenerationRequest) -> SchemaReport:
+    assert request.constraint is not None, "a report without a constraint"
+    # Without the deadline of the request: an answer that was closed for it is not lost for this.
+    found = await inspector.inspect(check_of(request.constraint))
+    assert isinstance(found, CheckedConstraint), f"checking gave {found!r}"
+    return found.report

@@ -1,0 +1,187 @@
+"""Watches the calls that ask for answers: an id, a line in the log and spans for each request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+from typing_extensions import override
+
+from guided.telemetry import constraint_kind, operation_of
+from guided.v1 import generation_pb2 as pb
+from guided_service.request_ids import is_name, name_of
+from guided_service.request_log import RequestLog
+from guided_service.request_record import OK, RequestRecord, note_name, recorded
+from guided_service.status import REQUEST_ID_TRAILER, Context
+
+if TYPE_CHECKING:
+    from guided_service.tracing import RequestTracer
+
+__all__ = ["WatchesRequests", "note_message", "watched_item"]
+
+_UNREAD = "unreadable"
+"""The operation of a call whose message has not been read, and perhaps never is."""
+
+_call: ContextVar[_Call | None] = ContextVar("call", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The call that a task is about."""
+
+    watch: WatchesRequests
+    record: RequestRecord
+    context: Context
+
+    def tell_id(self) -> None:
+        """Have the trailing metadata name the call, however it ends."""
+        self.context.set_trailing_metadata(((REQUEST_ID_TRAILER, self.record.request_id),))
+
+
+class WatchesRequests(grpc.aio.ServerInterceptor):
+    """Keeps a record of each call of one service, logs it at its end, and traces it on request."""
+
+    def __init__(self, service: str, tracer: RequestTracer | None, log: RequestLog | None) -> None:
+        """Without a ``tracer`` there are no spans, and without a ``log`` no lines."""
+        self._service = service
+        self._log = log
+        self._tracer = tracer
+
+    @override
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        handler = await continuation(handler_call_details)
+        path = handler_call_details.method
+        service, _, method = path.lstrip("/").partition("/")
+        if handler is None or service != self._service:
+            return handler
+        make, answer = _kind_of(handler)
+
+        async def answer_watched(messages: object, context: Context) -> Any:
+            with self._watching_call(method, context):
+                return await answer(messages, context)
+
+        return make(answer_watched, handler.request_deserializer, handler.response_serializer)
+
+    @contextmanager
+    def _watching_call(self, method: str, context: Context) -> Iterator[None]:
+        record = RequestRecord(
+            service=self._service, method=method, peer=context.peer(), operation=_UNREAD
+        )
+        call = _Call(self, record, context)
+        # Known before anything can go wrong; an error's own metadata has it as well.
+        call.tell_id()
+        token = _call.set(call)
+        try:
+            with self.watching(record, None, _carrier(context)):
+                try:
+                    yield
+                except BaseException:
+                    _note_end(record, context)
+                    raise
+        finally:
+            _call.reset(token)
+
+    @contextmanager
+    def watching(
+        self,
+        record: RequestRecord,
+        request: pb.GenerateRequest | None,
+        carrier: Mapping[str, str] | None = None,
+    ) -> Iterator[None]:
+        """Let the running task be about a request; log it and end its spans when it ends.
+
+        ``carrier`` is the metadata in which the caller's own span may be named.
+        """
+        with ExitStack() as at_end:
+            if self._log is not None:
+                at_end.callback(self._log.add, record)
+            if self._tracer is not None:
+                at_end.enter_context(self._tracer.tracing(record, request, carrier))
+            at_end.enter_context(recorded(record))
+            yield
+
+    def note_message(self, record: RequestRecord, message: object) -> None:
+        """Note what is asked for, now that it has been read."""
+        request = _request_in(message)
+        if request is not None and is_name(request.request_id):
+            note_name(request.request_id)
+        record.operation = "batch" if request is None else operation_of(request)
+        record.constraint = None if request is None else constraint_kind(request)
+        if self._tracer is not None:
+            self._tracer.note_message(record, request)
+
+
+def note_message(message: object) -> None:
+    """Note the message of the call that the running task is about."""
+    if (call := _call.get()) is not None:  # else nobody watches
+        call.watch.note_message(call.record, message)
+        call.tell_id()
+
+
+@contextmanager
+def watched_item(index: int, request: pb.GenerateRequest) -> Iterator[None]:
+    """Let the running task be about one request of the batch that the call is about."""
+    call = _call.get()
+    if call is None:  # nobody watches
+        yield
+        return
+    whole = call.record
+    record = RequestRecord(
+        service=whole.service,
+        method=whole.method,
+        peer=whole.peer,
+        operation=operation_of(request),
+        constraint=constraint_kind(request),
+        call_id=whole.request_id,
+        index=index,
+        client=whole.client,
+        request_id=name_of(request.request_id),
+    )
+    with call.watch.watching(record, request):
+        yield
+
+
+def _kind_of(handler: Any) -> tuple[Callable[..., Any], Callable[[Any, Context], Awaitable[Any]]]:
+    """How handlers of this kind are made, and what this one does."""
+    kind = "_".join(
+        "stream" if streams else "unary"
+        for streams in (handler.request_streaming, handler.response_streaming)
+    )
+    return getattr(grpc, f"{kind}_rpc_method_handler"), getattr(handler, kind)
+
+
+def _request_in(message: object) -> pb.GenerateRequest | None:
+    """The only request of a call; ``None`` for a batch and for a message that cannot be read."""
+    match message:
+        case pb.GenerateRequest():
+            return message
+        case pb.GenerateStreamRequest():
+            return message.request
+        case _:
+            return None
+
+
+def _carrier(context: Context) -> Mapping[str, str]:
+    metadata = context.invocation_metadata() or ()
+    return {key: value for key, value in metadata if isinstance(value, str)}
+
+
+def _note_end(record: RequestRecord, context: Context) -> None:
+    """Note the status of a call that ended before anybody noted a failure."""
+    if record.status != OK:
+        return
+    code = context.code()
+    if code:
+        number = code if isinstance(code, int) else code.value[0]
+        record.status = next(each.name for each in grpc.StatusCode if each.value[0] == number)
+    elif (context.time_remaining() or 1.0) <= 0:
+        record.status = grpc.StatusCode.DEADLINE_EXCEEDED.name

@@ -1,0 +1,143 @@
+"""The tokens that callers may show: a file of hashes, read again whenever it changes.
+
+::
+
+    [alice]                                # a name, for logs and for the messages of quotas
+    sha256 = "5e88…"                       # printed by `guided tokens new alice`
+    weight = 2                             # twice the share of others
+    tokens_per_minute = 20_000
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from guided.bearer import token_hash
+from guided.errors import RequestError
+
+__all__ = ["Limits", "Token", "TokenBook", "read_tokens", "stamp_of"]
+
+_LOOK_SECONDS: Final = 1.0
+"""How often the file is looked at, at most."""
+
+_log = structlog.get_logger()
+
+
+class Limits(BaseModel):
+    """What the calls of one token may use; ``None`` sets no bound of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    """Its share where requests have to wait, beside the 1 of others."""
+    requests_in_flight: Annotated[int, Field(ge=1)] | None = None
+    """Requests that wait or run."""
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
+    """Tokens of prompts and answers."""
+    compile_seconds_per_minute: Annotated[float, Field(gt=0)] | None = None
+    top_priority: Annotated[int, Field(ge=-100, le=100)] | None = None
+    """The smallest number that counts; ``None`` takes the server's."""
+
+
+class Token(Limits):
+    """One token, without its text."""
+
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    expires: date | None = None
+    """Last day on which it is taken, in UTC."""
+
+
+_Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+
+_FILE: Final = TypeAdapter(dict[_Name, Token])
+
+
+class TokenBook:
+    """The tokens of a file by name.
+
+    A file that is changed for one that cannot be read leaves the tokens as they were, and the log
+    says so: a slip of the pen must neither open the door nor lock everybody out.
+    """
+
+    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        """Read the file; raises ``RequestError`` with the place of what is wrong in it."""
+        self._file = file
+        self._clock = clock
+        self._stamp = stamp_of(file)
+        self._looked = clock()
+        self._tokens = read_tokens(file)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def find(self, shown: str) -> tuple[str, Token] | None:
+        """The name and the limits of a token that a caller shows, or ``None`` for a stranger's."""
+        self._look()
+        digest = token_hash(shown)
+        found: tuple[str, Token] | None = None
+        # All are compared, each in constant time, so that time tells nothing about any of them.
+        for name, token in self._tokens.items():
+            if hmac.compare_digest(token.sha256, digest):
+                found = (name, token)
+        return found if found is None or _is_valid(found[1]) else None
+
+    def _look(self) -> None:
+        """Read the file again if it has changed."""
+        now = self._clock()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = now
+        stamp = stamp_of(self._file)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            self._tokens = read_tokens(self._file)
+        except RequestError as error:
+            _log.error("tokens not read again; those before hold", error=str(error))
+        else:
+            _log.info("tokens read again", file=str(self._file), tokens=len(self._tokens))
+
+
+def read_tokens(file: Path) -> Mapping[str, Token]:
+    """The tokens of a TOML file; raises ``RequestError`` with the place of what is wrong."""
+    try:
+        tokens = _FILE.validate_python(tomllib.loads(file.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RequestError(f"{file} cannot be read: {error}", field="tokens") from error
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(str(part) for part in fault["loc"] if part != "[key]")
+        raise RequestError(
+            f"{file} at {place}: {fault['msg']}",
+            field="tokens",
+            hint="'guided tokens new NAME' prints a table as it should be",
+        ) from error
+    owners: dict[str, str] = {}
+    for name, token in tokens.items():
+        if (other := owners.setdefault(token.sha256, name)) != name:
+            raise RequestError(f"{file}: {other} and {name} are one token", field="tokens")
+    return tokens
+
+
+def _is_valid(token: Token) -> bool:
+    return token.expires is None or datetime.now(UTC).date() <= token.expires
+
+
+def stamp_of(file: Path) -> tuple[int, int, int] | None:
+    """What changes with a file; ``None`` where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

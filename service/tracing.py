@@ -1,0 +1,185 @@
+"""Spans of the requests of a server, by OpenTelemetry, where the environment asks for them.
+
+::
+
+    client's span
+    └─ chat MODEL         from the arrival of the call to its end
+       ├─ queue           until it has a place
+       └─ engine          from the moment the engine takes it to its last token
+          ├─ compile      prompt and constraint
+          ├─ wait         for room in the batch and in the cache
+          ├─ prefill      until the model has chosen the first token
+          ├─ decode       from there on
+          ├─ verify       its share of the model calls, which judge what was drafted
+          ├─ draft        of one drafter
+          └─ mask         masks, choices, and the runs that follow from them
+
+The engine measures all of these anyway, and tells them with its answer. So the spans are made here,
+when the answer is there: the engine's process has neither an exporter nor its thread, and a step
+pays nothing. The last three are *sums* over all steps, and stand one behind another from where the
+request began to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
+
+from guided.extras import DISTRIBUTION
+from guided.spec import Timing, Usage
+from guided.telemetry import TRACER_NAME, Attributes, answer_attributes, request_attributes
+from guided.v1 import generation_pb2 as pb
+from guided_service.request_record import OK, RequestRecord
+
+__all__ = ["RequestTracer"]
+
+
+class RequestTracer:
+    """Makes the spans of requests; where they go is up to the provider."""
+
+    def __init__(
+        self, provider: trace.TracerProvider, model_name: Callable[[], str | None]
+    ) -> None:
+        """``model_name`` tells the model that is loaded, if one is."""
+        self._tracer = provider.get_tracer(TRACER_NAME, version(DISTRIBUTION))
+        self._model_name = model_name
+
+    @contextmanager
+    def tracing(
+        self,
+        record: RequestRecord,
+        request: pb.GenerateRequest | None,
+        carrier: Mapping[str, str] | None,
+    ) -> Iterator[None]:
+        """Give a request its span, and those of its parts once it has ended.
+
+        ``carrier`` is the metadata of a call, which may name the span of its caller; without it the
+        request is part of what is traced already.
+        """
+        model = self._model_name()
+        span = self._tracer.start_span(
+            _name(record, model),
+            None if carrier is None else propagate.extract(carrier),
+            trace.SpanKind.INTERNAL if carrier is None else trace.SpanKind.SERVER,
+            _begun(record, request, model),
+            start_time=record.began.nanoseconds,
+        )
+        if span.get_span_context().is_valid:
+            record.trace_id = trace.format_trace_id(span.get_span_context().trace_id)
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                yield
+        finally:
+            if span.is_recording():
+                self._tell(span, record)
+            assert record.ended is not None, "the request has not ended"
+            span.end(record.began.at(record.ended))
+
+    def note_message(self, record: RequestRecord, request: pb.GenerateRequest | None) -> None:
+        """Tell the span of the running task what is asked for."""
+        span, model = trace.get_current_span(), self._model_name()
+        span.update_name(_name(record, model))
+        span.set_attributes(_begun(record, request, model))
+
+    def _tell(self, span: trace.Span, record: RequestRecord) -> None:
+        """What is known at the end of a request, and the spans of its parts."""
+        if record.usage is not None:
+            span.set_attributes(answer_attributes(record.usage, record.finish_reasons))
+        if record.client is not None:
+            span.set_attribute("enduser.id", record.client)
+        if record.status != OK:
+            span.set_attribute("error.type", record.error or record.status)
+            span.set_attribute("rpc.response.status_code", record.status)
+            span.set_status(trace.StatusCode.ERROR)
+        if record.is_repeat:  # its parts are those of another call
+            span.set_attribute("guided.is_repeat", True)
+            return
+        if record.constraint is None:  # of a batch each request has parts of its own
+            return
+        within = trace.set_span_in_context(span)
+        until = record.ended if record.admitted is None else record.admitted
+        assert until is not None, "the request has not ended"
+        self._part("queue", record, within, record.began.monotonic, until)
+        usage, timing, seconds = record.usage, record.timing, record.engine_seconds
+        if usage is not None and timing is not None and seconds is not None:
+            self._tell_of_engine(record, within, usage, timing, seconds)
+
+    def _tell_of_engine(
+        self, record: RequestRecord, within: Context, usage: Usage, timing: Timing, seconds: float
+    ) -> None:
+        assert record.answered is not None, "there are times of an answer that never came"
+        # The engine tells how long things took. Its last moment is the one that was seen here.
+        ended = record.answered
+        taken = ended - seconds
+        queued = taken + timing.compiling_seconds
+        started = queued + timing.waiting_seconds
+        engine = self._tracer.start_span("engine", within, start_time=record.began.at(taken))
+        inside = trace.set_span_in_context(engine)
+        self._part("compile", record, inside, taken, queued)
+        self._part("wait", record, inside, queued, started)
+        if timing.first_token_seconds is not None:
+            first = taken + timing.first_token_seconds
+            self._part("prefill", record, inside, started, first)
+            self._part("decode", record, inside, first, ended)
+        at = started
+        for name, total, attributes in _sums(usage):
+            told: Attributes = {"guided.is_sum": True, **attributes}
+            self._part(name, record, inside, at, at + total, told)
+            at += total
+        engine.end(record.began.at(ended))
+
+    def _part(
+        self,
+        name: str,
+        record: RequestRecord,
+        within: Context,
+        start: float,
+        end: float,
+        attributes: Attributes | None = None,
+    ) -> None:
+        """A span that is over; its moments are those of the monotonic clock."""
+        at = record.began.at
+        span = self._tracer.start_span(name, within, attributes=attributes, start_time=at(start))
+        span.end(at(end))
+
+
+def _name(record: RequestRecord, model: str | None) -> str:
+    return record.operation if model is None else f"{record.operation} {model}"
+
+
+def _begun(
+    record: RequestRecord, request: pb.GenerateRequest | None, model: str | None
+) -> Attributes:
+    """What is known of a request when it comes."""
+    told: Attributes = {
+        "gen_ai.operation.name": record.operation,
+        "gen_ai.provider.name": "guided",
+        "gen_ai.response.id": record.request_id,
+        "rpc.system.name": "grpc",
+        "rpc.method": f"{record.service}/{record.method}",
+        "client.address": record.peer,
+    }
+    if request is not None:
+        told |= request_attributes(request)
+    if model is not None:
+        told |= {"gen_ai.request.model": model, "gen_ai.response.model": model}
+    if record.index is not None:
+        told["guided.batch.index"] = record.index
+    return told
+
+
+def _sums(usage: Usage) -> Iterator[tuple[str, float, Attributes]]:
+    """What the steps of a request took in all: its share of model calls, drafts, and masks."""
+    yield "verify", usage.target_seconds, {"guided.model_calls": usage.model_calls}
+    for each in usage.by_drafter:
+        told: Attributes = {
+            "guided.drafter": each.name,
+            "guided.drafted_tokens": each.drafted_tokens,
+            "guided.accepted_tokens": each.accepted_tokens,
+        }
+        yield "draft", each.draft_seconds, told
+    yield "mask", usage.mask_seconds, {}

@@ -1,0 +1,176 @@
+"""Work in slices of time and units; it stands still between, and kernels are not waited for."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from guided.engine.sliced_work import Kernels, SlicedWork
+from guided.errors import LimitExceededError
+from guided.runtime.fuel import apart, breathe, limited_work, spend, take_lock
+
+_LONG = 0.6
+"""Seconds in which Python is not needed; what is bounded by less must not have waited for it."""
+_AGES = 60.0
+"""Seconds of a slice that ends by its units."""
+
+
+def kernel() -> None:
+    """As kernels do, without the interpreter's lock."""
+    with apart(10_000):
+        time.sleep(_LONG)
+
+
+def test_work_in_slices_does_what_it_does_in_one_and_stands_still_between() -> None:
+    done: list[int] = []
+
+    def work() -> int:
+        with limited_work(1_000_000):
+            for number in range(10):
+                done.append(number)
+                spend(4_000)
+        return sum(done)
+
+    sliced = SlicedWork(work)
+    seen = []
+    while not sliced.run_slice(_AGES):
+        seen.append(len(done))
+    assert seen == [2, 4, 6, 8, 10]
+    assert sliced.result() == 45
+    assert sliced.run_slice(_AGES)
+
+
+def test_a_slice_ends_with_its_time_where_little_is_counted() -> None:
+    def work() -> None:
+        for _ in range(20):
+            time.sleep(0.01)
+            breathe()
+
+    sliced = SlicedWork(work)
+    slices = 0
+    while not sliced.run_slice(0.02):
+        slices += 1
+    assert slices >= 5
+
+
+def test_work_that_meets_its_limit_says_so_in_slices_too() -> None:
+    def work() -> None:
+        with limited_work(20_000):
+            while True:
+                spend(100)
+
+    sliced = SlicedWork(work)
+    while not sliced.run_slice():
+        pass
+    with pytest.raises(LimitExceededError, match="more than 20000 units of work"):
+        sliced.result()
+
+
+def test_a_kernel_is_not_waited_for_and_its_result_is_taken_later() -> None:
+    trace: list[str] = []
+
+    def work() -> str:
+        kernel()
+        trace.append("after the kernel")
+        return "done"
+
+    sliced = SlicedWork(work)
+    began = time.monotonic()
+    assert not sliced.run_slice()
+    assert not sliced.run_slice()  # it does nothing, and takes no time
+    assert time.monotonic() - began < _LONG / 2
+    assert sliced.is_away
+    assert sliced.seconds < _LONG / 2
+    time.sleep(1.5 * _LONG)
+    # It came back, and rests before it does anything more.
+    assert not sliced.is_away
+    assert trace == []
+    assert sliced.run_slice(_AGES)
+    assert sliced.result() == "done"
+
+
+def test_one_long_kernel_runs_at_a_time() -> None:
+    kernels = Kernels()
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work() -> None:
+        with apart(10_000):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(_LONG / 4)
+            inside.pop()
+
+    every = [SlicedWork(work, kernels) for _ in range(3)]
+    while any(not each.run_slice() for each in every):
+        every[0].wait(0.01)
+    assert most == [1, 1, 1]
+    assert kernels.running == 0
+
+
+@pytest.mark.parametrize("slices", [0, 1, 3])
+def test_work_that_is_given_up_ends_wherever_it_is(slices: int) -> None:
+    threads = threading.active_count()
+    ended: list[str] = []
+
+    def work() -> None:
+        try:
+            while True:
+                time.sleep(0.01)
+                breathe()
+        finally:
+            ended.append("ended")
+
+    sliced = SlicedWork(work)
+    for _ in range(slices):
+        assert not sliced.run_slice()
+    sliced.give_up()
+    assert ended == ["ended"] * bool(slices)
+    assert threading.active_count() == threads
+
+
+def test_work_that_is_given_up_in_a_kernel_is_not_waited_for() -> None:
+    kernels = Kernels()
+    ended: list[str] = []
+
+    def work() -> None:
+        try:
+            kernel()
+            ended.append("went on")
+        finally:
+            ended.append("ended")
+
+    sliced = SlicedWork(work, kernels)
+    assert not sliced.run_slice()
+    began = time.monotonic()
+    sliced.give_up()
+    assert time.monotonic() - began < _LONG / 2
+    assert kernels.running == 1
+    time.sleep(1.5 * _LONG)
+    assert ended == ["ended"]
+    assert kernels.running == 0
+
+
+def test_who_wants_a_lock_that_others_rest_with_rests_until_it_is_free() -> None:
+    lock = threading.RLock()
+    order: list[str] = []
+
+    def holder() -> None:
+        with limited_work(1_000_000, lock=lock):
+            for _ in range(4):
+                spend(10_000)
+        order.append("holder")
+
+    def waiter() -> None:
+        take_lock(lock)
+        order.append("waiter")
+        lock.release()
+
+    first, second = SlicedWork(holder), SlicedWork(waiter)
+    assert not first.run_slice(_AGES)
+    assert not second.run_slice(_AGES)
+    while any(not each.run_slice(_AGES) for each in (first, second)):
+        pass
+    assert order == ["holder", "waiter"]

@@ -1,0 +1,115 @@
+"""Constraints made to keep a server busy: small to send, and dear to compile or to follow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+
+__all__ = ["HOSTILE"]
+
+
+def _schema(schema: Any) -> JsonSchema:
+    return JsonSchema(json.dumps(schema))
+
+
+def _pattern(pattern: str) -> JsonSchema:
+    return _schema({"type": "string", "pattern": pattern})
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def _overlapping(count: int) -> JsonSchema:
+    """An array of objects, each to fit exactly one of many schemas that share their members."""
+    options = [
+        _object(**{f"p{n}": {"type": "integer"} for n in range(number, number + 6)})
+        | {"required": [f"p{number}"]}
+        for number in range(count)
+    ]
+    return _schema({"type": "array", "items": {"oneOf": options}})
+
+
+def _shared(levels: int) -> JsonSchema:
+    """Two ways at each level, to both ways at the level below."""
+    found: dict[str, Any] = {"a0": {"minLength": 1}, "b0": {"maxLength": 3}}
+    for level in range(1, levels + 1):
+        a, b = ({"$ref": f"#/$defs/{name}{level - 1}"} for name in "ab")
+        found[f"a{level}"] = {"oneOf": [a, b]}
+        found[f"b{level}"] = {"anyOf": [a, {"not": b}]}
+    return _schema({"type": "string", "$defs": found, "$ref": f"#/$defs/a{levels}"})
+
+
+def _tree(levels: int) -> JsonSchema:
+    found: dict[str, Any] = {"0": {"type": "integer"}}
+    for level in range(1, levels + 1):
+        below = {"$ref": f"#/$defs/{level - 1}"}
+        found[str(level)] = _object(left=below, right=below) | {"required": ["left", "right"]}
+    return _schema({"$defs": found, "$ref": f"#/$defs/{levels}"})
+
+
+def _listed(count: int, form: str) -> JsonSchema:
+    return _schema({"enum": [form.format(n) for n in range(count)]})
+
+
+def _doubling(count: int) -> Lark:
+    rules = [f"r{n}: r{n + 1} r{n + 1}" for n in range(count)]
+    return Lark("\n".join(["start: r0", *rules, f'r{count}: "z"']))
+
+
+HOSTILE: Final[Mapping[str, Callable[[], Structure]]] = {
+    "classes repeated 4,000 times": lambda: _pattern(r"(\w|\d|\s|é){1,4000}"),
+    "classes repeated 4,000 times, a regex": lambda: Regex(r"(\w|\d|\s|é){1,4000}"),
+    "20,000 dots": lambda: _pattern("^.{1,20000}$"),
+    "20,000 dots, a regex": lambda: Regex(".{1,20000}"),
+    "one of 40 overlapping objects": lambda: _overlapping(40),
+    "an enum of 980 KB": lambda: _listed(10_600, "{:08d}" + "x" * 81),
+    "an enum of 100,000 short texts": lambda: _listed(99_999, "{:05d}"),
+    "a choice of 20,000 texts": lambda: Choice(tuple(f"{n * 7919:x}" for n in range(20_000))),
+    "subsets that double": lambda: _pattern("(a|b)*a(a|b){14}"),
+    "subsets that double, too many": lambda: Regex("(a|b)*a(a|b){20}"),
+    "subsets of rules": lambda: Lark('start: ("a" | "b")* "a" ("a" | "b") ~ 20'),
+    "a repeat in a repeat": lambda: _pattern("^((ab?c?){1,60}d){1,60}$"),
+    "patterns that all hold": lambda: _schema(
+        {"type": "string", "allOf": [{"pattern": f"(a|b){{{n}}}c.*d{{{n}}}"} for n in range(2, 9)]}
+    ),
+    "look-ahead over a long text": lambda: _pattern("^(?=.*a.{12}b)(?=.*c.{12}d).{1,60}$"),
+    "words of any script": lambda: _pattern(r"^(\p{L}|\p{N}|\p{S}){1,2000}$"),
+    "300 objects that differ": lambda: _schema(
+        {"type": "array", "items": {"type": "object"}, "uniqueItems": True, "minItems": 300}
+    ),
+    "3,000 alternatives ruled out": lambda: _schema(
+        {"type": "object", "allOf": [{"not": _object(x={"const": n})} for n in range(3_000)]}
+    ),
+    "3,000 objects to choose from": lambda: _schema(
+        {"anyOf": [_object(x={"const": n}) | {"required": ["x"]} for n in range(3_000)]}
+    ),
+    "3,000 listed objects": lambda: _schema(
+        {"enum": [{"a": n, "b": str(n)} for n in range(3_000)]}
+    ),
+    "3,000 required names": lambda: _schema(
+        {"type": "object", "required": [f"n{n}" for n in range(3_000)]}
+    ),
+    "2,000 patterns for names": lambda: _schema(
+        {"patternProperties": {f"^x{n}.*{n}$": {"const": n} for n in range(2_000)}}
+    ),
+    "3,000 items owed": lambda: _schema({"type": "array", "minItems": 3_000}),
+    "alternatives that share alternatives": lambda: _shared(20),
+    "a tree of objects": lambda: _tree(10),
+    "200 types of one value": lambda: _schema(
+        {"oneOf": [{"type": "string", "pattern": f"^[a-z]{{{n},{2 * n}}}$"} for n in range(1, 200)]}
+    ),
+    "numbers of many multiples": lambda: _schema(
+        {"type": "integer", "allOf": [{"multipleOf": n} for n in (7, 11, 13, 17, 19, 23)]}
+    ),
+    "rules that double": lambda: _doubling(60),
+    "an ambiguous grammar": lambda: Lark('start: e\ne: e e | e e e | "(" e ")" | /[a-z]+/'),
+    "a grammar of 4,000 rules": lambda: Ebnf(
+        "root ::= " + " | ".join(f"r{n}" for n in range(4_000)) + "\n"
+        + "\n".join(f'r{n} ::= "{n}" r{(n * 7 + 1) % 4_000}? "x"' for n in range(4_000))
+    ),
+}  # fmt: skip
+"""By what they are; made when they are asked for, as some are large."""

@@ -1,0 +1,40 @@
+"""What the system says of a process: its memory, threads and descriptors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ProcessFacts", "facts_of", "shared_mebibytes"]
+
+_KIB_PER_MIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One moment of a process."""
+
+    mebibytes: float
+    """In memory, shared pages among them."""
+    threads: int
+    descriptors: int
+
+
+def facts_of(process: int) -> ProcessFacts:
+    """A process now."""
+    status = dict(
+        line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines()
+    )
+    return ProcessFacts(
+        mebibytes=int(status["VmRSS"].split()[0]) / _KIB_PER_MIB,
+        threads=int(status["Threads"]),
+        descriptors=len([*Path(f"/proc/{process}/fd").iterdir()]),
+    )
+
+
+def shared_mebibytes(process: int) -> tuple[float, float]:
+    """The memory that is a process's own, and its fair share of all memory that it uses."""
+    rollup = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]
+    sizes = {name: int(rest.split()[0]) for name, rest in (line.split(":", 1) for line in rollup)}
+    own = sizes["Private_Clean"] + sizes["Private_Dirty"]
+    return own / _KIB_PER_MIB, sizes["Pss"] / _KIB_PER_MIB

@@ -1,0 +1,40 @@
+"""A model that a server loads as any other and computes in no time; its words mean nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig
+
+from tests.kit.built_tokenizers import BUILT, loaded
+
+__all__ = ["save_tiny_model"]
+
+_TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}\n{% endfor %}"
+)
+
+
+def save_tiny_model(folder: Path) -> Path:
+    """A Llama of two layers with random weights, 900 tokens and a context of 4,096."""
+    tokenizer = loaded(BUILT["built like GPT-2"]())
+    tokenizer.chat_template = _TEMPLATE
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        # Larger than usual, so that the model has clear favourites.
+        initializer_range=0.5,
+        eos_token_id=tokenizer.convert_tokens_to_ids("<|im_end|>"),
+        pad_token_id=None,
+    )
+    model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -1,0 +1,18 @@
+"""A short form of ``make soak``: callers of every kind at once, and an engine that is killed."""
+
+from __future__ import annotations
+
+from tests.kit.effort import times
+from tests.kit.soak import Plan, report, run_soak
+from tests.service.server_process import ServerProcess
+
+
+def test_every_answer_is_its_callers_own_and_nothing_is_left_behind(
+    tiny_server: ServerProcess,
+) -> None:
+    plan = Plan(seconds=times(8), streams=100, kill_every=times(3))
+    outcome = run_soak(tiny_server, plan)
+    assert not outcome.faults, report(outcome)
+    assert outcome.tally.most_open == plan.streams
+    assert outcome.restarts
+    assert outcome.tally.count("answered") > plan.streams

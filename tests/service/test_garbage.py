@@ -1,0 +1,66 @@
+"""Old garbage is collected when nobody waits, or when there is much of it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from guided_service import garbage as module
+from guided_service.garbage import Garbage
+
+
+class Cycle:
+    """Refers to itself, so that only a collection frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """What the process is told to hold, as bytes; and thresholds as they were, afterwards."""
+    held = [2**30]
+    monkeypatch.setattr(module, "_resident", lambda: held[0])
+    monkeypatch.setattr(module, "_LOOK_SECONDS", 0.0)
+    before = gc.get_threshold()
+    yield held
+    gc.set_threshold(*before)
+
+
+def old_cycle() -> weakref.ref[Cycle]:
+    """Garbage that collections of young objects have passed over."""
+    cycle = Cycle()
+    for generation in (0, 1):
+        gc.collect(generation)
+    return weakref.ref(cycle)
+
+
+@pytest.mark.parametrize(
+    ("is_idle", "grown", "is_collected"),
+    [
+        (True, 0, False),
+        (True, 2**26, True),
+        (False, 2**26, False),
+        (False, 2**30, True),
+    ],
+)
+def test_old_garbage_is_collected_at_good_moments(
+    memory: list[int], is_idle: bool, grown: int, is_collected: bool
+) -> None:
+    garbage = Garbage()
+    cycle = old_cycle()
+    memory[0] += grown
+    garbage.collect(is_idle=is_idle)
+    assert (cycle() is None) is is_collected
+
+
+def test_old_garbage_is_not_collected_by_the_way(memory: list[int]) -> None:
+    assert memory
+    Garbage()
+    cycle = old_cycle()
+    kept: list[list[int]] = [[] for _ in range(200_000)]
+    assert len(kept) == 200_000
+    assert cycle() is not None

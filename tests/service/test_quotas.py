@@ -1,0 +1,131 @@
+"""Quotas: what a token may use within a minute, on a clock that the test turns."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from guided.spec import Beams, GenerationRequest, Sampling
+from guided_service.quotas import Account, Accounts, Charge, QuotaExceededError
+from guided_service.token_book import Limits
+
+
+@dataclass
+class Clock:
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def spend(account: Account, asked: float, used: float = 0, compiling: float = 0) -> None:
+    charge = Charge(asked)
+    with account.charged(charge):
+        charge.used = used
+        charge.compile_seconds = compiling
+
+
+def refusal(account: Account, asked: float = 1.0) -> tuple[str, float | None]:
+    with pytest.raises(QuotaExceededError) as caught, account.charged(Charge(asked)):
+        pass
+    return str(caught.value), caught.value.retry_after_seconds
+
+
+def test_requests_of_a_minute_are_counted_and_come_back_one_by_one() -> None:
+    clock = Clock()
+    account = Accounts(clock).of("ann", Limits(requests_per_minute=3))
+    for _ in range(3):
+        spend(account, 1)
+    clock.now += 5
+    text, pause = refusal(account)
+    assert text == "the token of ann has used its requests_per_minute of 3; try again in 15.0 s"
+    assert pause == pytest.approx(15.0)
+    clock.now += 15
+    spend(account, 1)
+    refusal(account)
+    clock.now += 1000
+    for _ in range(3):
+        spend(account, 1)
+    refusal(account)
+
+
+def test_tokens_are_charged_as_they_were_used() -> None:
+    clock = Clock()
+    account = Accounts(clock).of("ann", Limits(tokens_per_minute=600))
+    for _ in range(5):
+        spend(account, 10_000, used=100)
+    spend(account, 10_000, used=300)  # something was left, so it may be more than that
+    text, pause = refusal(account)
+    assert text == "the token of ann has used its tokens_per_minute of 600; try again in 20.1 s"
+    assert pause == pytest.approx(20.1)  # 201 tokens, ten a second
+    clock.now += 20.2
+    spend(account, 1, used=0)
+
+
+@pytest.mark.parametrize(("seconds", "tokens"), [(0, 100), (2, 300), (60, 5100)])
+def test_what_has_no_answer_is_charged_by_its_time(seconds: float, tokens: float) -> None:
+    charge = Charge.of(GenerationRequest("x", max_tokens=5000), 400)
+    charge.ended(seconds, was_compiling=False)
+    assert (charge.used, charge.compile_seconds) == (tokens, 0)
+    charge.ended(seconds, was_compiling=True)
+    assert charge.compile_seconds == seconds
+
+
+def test_many_at_once_overdraw_by_no_more_than_one() -> None:
+    account = Accounts(Clock()).of("ann", Limits(tokens_per_minute=1000))
+    with ExitStack() as running:
+        for _ in range(3):
+            running.enter_context(account.charged(Charge(400)))
+        text, pause = refusal(account)
+        assert text.endswith("tokens_per_minute of 1000; try again shortly")
+        assert pause is None
+    spend(account, 1)  # nothing was used
+
+
+def test_compilation_is_charged_by_the_second() -> None:
+    clock = Clock()
+    account = Accounts(clock).of("ann", Limits(compile_seconds_per_minute=6))
+    spend(account, 1, compiling=9)
+    text, pause = refusal(account)
+    assert text.startswith("the token of ann has used its compile_seconds_per_minute of 6; try ")
+    assert pause == pytest.approx(30, abs=0.1)
+    clock.now += 31
+    spend(account, 1)
+
+
+def test_requests_in_flight_are_counted_while_they_run() -> None:
+    account = Accounts(Clock()).of("ann", Limits(requests_in_flight=2))
+    with account.charged(Charge(1)), account.charged(Charge(1)):
+        assert refusal(account) == (
+            "the token of ann has used its requests_in_flight of 2; try again shortly",
+            None,
+        )
+    spend(account, 1)
+
+
+def test_what_was_used_stays_used_when_limits_change() -> None:
+    clock = Clock()
+    accounts = Accounts(clock)
+    limits = Limits(requests_per_minute=4)
+    for _ in range(4):
+        spend(accounts.of("ann", limits), 1)
+    refusal(accounts.of("ann", limits))
+    more = Limits(requests_per_minute=6)
+    for _ in range(2):
+        spend(accounts.of("ann", more), 1)
+    refusal(accounts.of("ann", more))
+    refusal(accounts.of("ann", Limits(requests_per_minute=1)))
+    spend(accounts.of("ann", Limits()), 1)
+    spend(accounts.of("bob", more), 1)
+
+
+def test_what_a_request_asks_for() -> None:
+    plain = GenerationRequest("x" * 400, max_tokens=50)
+    assert Charge.of(plain, 400).asked == 150
+    drawn = Sampling(temperature=1.0, seed=1)
+    several = GenerationRequest("x", max_tokens=50, sampling=drawn, n=2, best_of=3)
+    assert Charge.of(several, 400).asked == 250
+    beams = GenerationRequest("x", max_tokens=50, beams=Beams(4))
+    assert Charge.of(beams, 400).asked == 300

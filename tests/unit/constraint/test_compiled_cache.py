@@ -1,0 +1,106 @@
+"""What a compiler keeps: no constraint is compiled twice, nor refused twice, within bounds."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from guided.constraint import ConstraintCompiler, ConstraintLimits
+from guided.constraint.machine import machine_of as build
+from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
+from guided.spec import Choice, JsonSchema, Regex, Structure
+from tests.kit.walks import BYTES
+
+_BUILT_BY = "guided.constraint.compiler.machine_of"
+REFUSED: dict[str, tuple[Structure, type[GuidedError]]] = {
+    "too large": (Regex("(a|b)*a(a|b){20}"), LimitExceededError),
+    "not right": (JsonSchema('{"type": "strong"}'), InvalidConstraintError),
+    "beyond its work": (JsonSchema('{"enum": [[1], [2], [3]]}'), LimitExceededError),
+}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Structure]:
+    """The constraints that machines are built for."""
+    found: list[Structure] = []
+
+    def machine_of(constraint: Structure, *rest: Any) -> Any:
+        found.append(constraint)
+        return build(constraint, *rest)
+
+    monkeypatch.setattr(_BUILT_BY, machine_of)
+    return found
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_was_refused_is_refused_again_at_once(name: str, made: list[Structure]) -> None:
+    constraint, kind = REFUSED[name]
+    limits = ConstraintLimits(compile_work=20) if name == "beyond its work" else ConstraintLimits()
+    compiler = ConstraintCompiler(BYTES, limits)
+    errors = []
+    for _ in range(3):
+        with pytest.raises(kind) as caught:
+            compiler.start(constraint)
+        errors.append(caught.value)
+    assert made == [constraint]
+    first, *again = errors
+    for error in again:
+        assert error is not first  # it would gather the traces of all who were told
+        assert str(error) == str(first)
+        assert {**vars(error)} == {**vars(first)}
+
+
+def test_refusals_are_kept_within_bounds() -> None:
+    compiler = ConstraintCompiler(BYTES)
+    for number in range(300):
+        with pytest.raises(InvalidConstraintError):
+            compiler.start(JsonSchema(json.dumps({"type": f"{number}" + "x" * 20_000})))
+    refused = compiler._kept._refused
+    assert 0 < refused.currsize <= refused.maxsize
+
+
+def test_threads_that_ask_for_the_same_constraint_wait_for_one(
+    made: list[Structure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(constraint: Structure, *rest: Any) -> Any:
+        made.append(constraint)
+        time.sleep(0.2)
+        return build(constraint, *rest)
+
+    monkeypatch.setattr(_BUILT_BY, slowly)
+    compiler = ConstraintCompiler(BYTES)
+    barrier = threading.Barrier(6)
+
+    def ask(number: int) -> object:
+        barrier.wait()
+        return compiler.compile(Choice(("one", "two")) if number % 3 else Choice(("other",)))
+
+    with ThreadPoolExecutor(6) as pool:
+        found = [*pool.map(ask, range(6))]
+    assert len(made) == 2
+    assert len({id(compiled) for compiled in found}) == 2
+
+
+def test_compiled_constraints_are_kept_within_a_bound_on_their_bytes(
+    made: list[Structure],
+) -> None:
+    """Of large ones few are kept, the ones used last, and one alone in any case."""
+    large = [JsonSchema(json.dumps({"pattern": f"^[a-z]{{1,{4_000 + n}}}$"})) for n in range(4)]
+    one = ConstraintCompiler(BYTES).compile(large[0]).nbytes
+    assert one > 200_000
+    compiler = ConstraintCompiler(BYTES, ConstraintLimits(max_compiled_bytes=int(2.5 * one)))
+    made.clear()
+    for constraint in (large[0], large[1], large[0], large[2], large[0], large[1]):
+        compiler.compile(constraint)
+        assert compiler._kept.nbytes <= 2.5 * one
+    assert made == [large[0], large[1], large[2], large[1]]
+    alone = ConstraintCompiler(BYTES, ConstraintLimits(max_compiled_bytes=1))
+    made.clear()
+    for constraint in (large[3], large[3]):
+        alone.compile(constraint)
+    assert made == [large[3]]
