@@ -229,9 +229,10 @@ def test_a_call_shows_a_token_that_is_known(guarded: ServerProcess) -> None:
             "pass token=... to the client, or set GUIDED_TOKEN for the commands"
         )
         with Client(guarded.address, token=token) as client:
-            for call in (client.model, client.stats, lambda: client.batch([raw("x")])):
+            for call in (client.model, client.stats, client.grammars.list):
                 with pytest.raises(UnauthenticatedError):
                     call()
+            assert [type(one) for one in client.batch([raw("x")])] == [UnauthenticatedError]
     with Client(guarded.address, token=ANN) as client:
         assert client.model().name == "echo"
         assert [a.text for a in client.batch([raw("x")]) if not isinstance(a, GuidedError)] == ["x"]
