@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
 from cachetools import LRUCache
@@ -19,19 +20,24 @@ __all__ = ["CompiledCache"]
 
 _MAX_REFUSAL_BYTES: Final = 2**20
 """Refusals kept, in bytes of their messages."""
+_MEASURED: Final = 8
+"""Constraints measured anew whenever one comes; to measure one takes as long as a hundredth of
+compiling a small schema."""
 
 
 class CompiledCache:
     """The constraints compiled last, and those refused last; safe to use from several threads.
 
-    Machines grow while they are used, so what all of them hold is added up anew whenever one comes.
-    Those that answers under way use live on beyond the bounds.
+    Machines grow while they are used, so whenever one comes a few of the others are measured anew,
+    in turn. Those that answers under way use live on beyond the bounds.
     """
 
     def __init__(self, max_count: int, max_bytes: int) -> None:
         self._max_count = max_count
         self._max_bytes = max_bytes
         self._compiled: OrderedDict[str, CompiledConstraint] = OrderedDict()
+        self._sizes: OrderedDict[str, int] = OrderedDict()
+        """Bytes of each constraint when it was measured, the one measured longest ago first."""
         self._refused: LRUCache[str, ErrorRecord] = LRUCache(_MAX_REFUSAL_BYTES, _size_of)
         self._making: dict[str, _Making] = {}
         self._lock = threading.Lock()
@@ -62,13 +68,19 @@ class CompiledCache:
         with self._lock:
             self._compiled[key] = compiled
             self._compiled.move_to_end(key)
-            sizes = {each: kept.nbytes for each, kept in self._compiled.items()}
-            held = sum(sizes.values())
+            self._measure(key)
+            for other in list(islice(self._sizes, _MEASURED)):
+                self._measure(other)
+            held = sum(self._sizes.values())
             while len(self._compiled) > self._max_count or (
                 held > self._max_bytes and len(self._compiled) > 1
             ):
                 oldest, _ = self._compiled.popitem(last=False)
-                held -= sizes[oldest]
+                held -= self._sizes.pop(oldest)
+
+    def _measure(self, key: str) -> None:
+        self._sizes[key] = self._compiled[key].nbytes
+        self._sizes.move_to_end(key)
 
     def refuse(self, key: str, error: ConstraintError | LimitExceededError) -> None:
         """Remember that a constraint cannot be enforced."""
