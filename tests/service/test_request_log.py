@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,16 @@ from guided.errors import (
     InternalServiceError,
     InvalidConstraintError,
 )
+from guided.spec import FinishReason, GenerationResult, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.request_log import RequestLog
-from guided_service.request_record import RequestRecord
+from guided_service.request_record import (
+    RequestRecord,
+    note_admitted,
+    note_answered,
+    recorded,
+)
 from guided_service.status import REQUEST_ID_TRAILER
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import eventually
@@ -225,6 +232,16 @@ def test_a_request_that_comes_again_has_a_line_without_what_it_cost(
     assert [line["repeat"] for line in found if "repeat" in line] == [True] * 3
     costly = [line for line in found if "output_tokens" in line]
     assert [line.get("repeat") for line in costly] == [None]
+
+
+def test_what_becomes_of_an_answer_after_its_first_call_has_ended_is_not_that_calls() -> None:
+    """Its connection broke, and the answer is made on for another, which has joined it."""
+    record = RequestRecord("service", "Generate", "peer", "chat")
+    with recorded(record):
+        making = copy_context()
+    making.run(note_admitted)
+    making.run(note_answered, GenerationResult("x", (), FinishReason.STOP, Usage(), seconds=1.0))
+    assert (record.admitted, record.answered, record.usage) == (None, None, None)
 
 
 def ids_in(status: status_pb2.Status) -> list[str]:
