@@ -76,7 +76,7 @@ class GuidedError(Exception):
         self.hint = hint
         """What to do about it, where that is known."""
         self.request_id: str | None = None
-        """Under which a server's log has the request, where a server raised the error."""
+        """Under which a server's log has the request that met it; ``None`` where there was none."""
 
 
 class RequestError(GuidedError):

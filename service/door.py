@@ -40,6 +40,8 @@ class Caller:
 
     client: Client
     top_priority: int
+    identity: str
+    """Who it is on any of its connections: whose answers a request that comes again may have."""
     account: Account | None = None
     """What its token has used; ``None`` for a caller without one."""
 
@@ -71,11 +73,12 @@ class Door:
         """Whose call it is."""
         shown = shown_token()
         if shown is None:
-            return Caller(Client(_identity(context)), self._top_priority)
+            return _stranger(context, self._top_priority)
         name, token = shown
         top = self._top_priority if token.top_priority is None else token.top_priority
         account = self._accounts.of(name, token)
-        return Caller(Client(f"token {name}", token.weight), top, account)
+        identity = f"token {name}"
+        return Caller(Client(identity, token.weight), top, identity, account)
 
     @asynccontextmanager
     async def admitted(
@@ -113,9 +116,22 @@ def _with_priority(request: GenerationRequest, priority: int) -> GenerationReque
     return request if request.priority == priority else replace(request, priority=priority)
 
 
-def _identity(context: Context) -> str:
+def _stranger(context: Context, top_priority: int) -> Caller:
     """Who calls without a token: the subject of its certificate, or its connection."""
     names = context.peer_identities()
     if names:
-        return "certificate " + ", ".join(sorted(name.decode(errors="replace") for name in names))
-    return f"connection {context.peer()}"
+        known = ", ".join(sorted(name.decode(errors="replace") for name in names))
+        identity = f"certificate {known}"
+        return Caller(Client(identity), top_priority, identity)
+    peer = context.peer()
+    return Caller(Client(f"connection {peer}"), top_priority, f"{_machine(peer)} {_shown(context)}")
+
+
+def _machine(peer: str) -> str:
+    """``ipv4:10.0.0.1:5555`` -> ``ipv4:10.0.0.1``: a new connection has another port."""
+    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
+
+
+def _shown(context: Context) -> list[str | bytes]:
+    """What a call says of its caller to whoever stands before this server, and may know it."""
+    return [value for key, value in context.invocation_metadata() or () if key == "authorization"]

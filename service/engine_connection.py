@@ -44,6 +44,7 @@ from guided_service.messages import (
     read_pulse,
     write,
 )
+from guided_service.request_ids import engine_id_of
 from guided_service.request_record import current_request_id
 
 __all__ = ["CutOffError", "EngineConnection", "Outbox", "Patience"]
@@ -56,8 +57,8 @@ _LAST_WORDS_SECONDS = 0.1
 
 
 def _new_id() -> str:
-    """The id of a request in the engine: that of its record, if it has one."""
-    return current_request_id() or uuid4().hex
+    """The id of a request in the engine, with the name of its record in it, if it has one."""
+    return engine_id_of(current_request_id() or uuid4().hex)
 
 
 class CutOffError(ServiceUnavailableError):

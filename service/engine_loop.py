@@ -42,6 +42,7 @@ from guided_service.messages import (
     write,
 )
 from guided_service.prompt_thread import Prepared, PromptThread
+from guided_service.request_ids import name_in
 
 __all__ = [
     "FinishedRequest",
@@ -248,7 +249,7 @@ def _take_waiting(
             _send(socket, _message(request_id, error))
         except Exception as error:
             # A request that is not admitted has touched no other one, so it fails alone.
-            with bound_contextvars(request_id=request_id):
+            with bound_contextvars(request_id=name_in(request_id)):
                 incident = incident_of(error)
             _send(socket, _message(request_id, incident))
 

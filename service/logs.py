@@ -33,7 +33,7 @@ def configure_logs(choice: LogChoice) -> None:
     is_json = choice.form == "json" or (choice.form == "auto" and not is_terminal)
     level = logging.getLevelNamesMapping()[choice.level.upper()]
     before: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
+        structlog.contextvars.merge_contextvars,  # the request that a line is about
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

@@ -51,6 +51,7 @@ def log_request(record: RequestRecord) -> None:
         "request_id": record.request_id,
         "call_id": record.call_id,
         "index": record.index,
+        "repeat": record.is_repeat or None,
         "trace_id": record.trace_id,
         "method": record.method,
         "peer": record.peer,

@@ -3,8 +3,9 @@
 Whoever learns something notes it for the request that the running task is about, so nothing has to
 be handed through. A task without a record notes nothing::
 
-    recorded ─ note_admitted ─ note_answered ─ end
-                             └ note_failure ──┘
+    recorded ─ note_name ─ note_admitted ─ note_answered ─ end
+                         │               └ note_failure ──┤
+                         └ note_repeat ───────────────────┘
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from guided.errors import GuidedError, IncompleteAnswerError
 from guided.spec import GenerationResult, Timing, Usage
@@ -31,6 +32,8 @@ __all__ = [
     "note_answered",
     "note_client",
     "note_failure",
+    "note_name",
+    "note_repeat",
     "recorded",
 ]
 
@@ -74,6 +77,9 @@ class RequestRecord:
     """Name of the caller, where one is known."""
     trace_id: str | None = None
     request_id: str = field(default_factory=lambda: uuid4().hex)
+    """The name that the caller gave it, once that is known and if there is one."""
+    is_repeat: bool = False
+    """Whether its answer is that of an earlier call, whose record has what it cost."""
     began: Moment = field(default_factory=Moment)
     admitted: float | None = None
     """When it had a place; this and what follows are seconds of the monotonic clock."""
@@ -135,9 +141,22 @@ def recorded(record: RequestRecord) -> Iterator[RequestRecord]:
         _current.reset(token)
 
 
+def note_name(name: str) -> None:
+    """The request has a name, by which all that is logged from now on tells it."""
+    if (record := _current.get()) is not None:
+        record.request_id = name
+        bind_contextvars(request_id=name)
+
+
+def note_repeat() -> None:
+    """The request has the answer of an earlier call."""
+    if (record := _current.get()) is not None:
+        record.is_repeat = True
+
+
 def note_admitted() -> None:
     """The request has a place."""
-    if (record := _current.get()) is not None:
+    if (record := _open_record()) is not None:
         record.admitted = time.monotonic()
 
 
@@ -149,7 +168,7 @@ def note_client(name: str) -> None:
 
 def note_answered(result: GenerationResult) -> None:
     """The request has its answer."""
-    if (record := _current.get()) is not None:
+    if (record := _open_record()) is not None:
         record.answered = time.monotonic()
         record.usage, record.timing = result.usage, result.timing
         record.engine_seconds = result.seconds
@@ -164,3 +183,9 @@ def note_failure(error: GuidedError, status: str) -> None:
         if isinstance(error, IncompleteAnswerError):
             record.usage = error.usage
             record.finish_reasons = (error.finish_reason.value,)
+
+
+def _open_record() -> RequestRecord | None:
+    """The record of the running task; none once it has ended, as others may wait for its answer."""
+    record = _current.get()
+    return None if record is None or record.ended is not None else record

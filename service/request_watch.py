@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -13,8 +14,9 @@ from typing_extensions import override
 
 from guided.telemetry import constraint_kind, operation_of
 from guided.v1 import generation_pb2 as pb
+from guided_service.request_ids import is_name, name_of
 from guided_service.request_log import RequestLog
-from guided_service.request_record import OK, RequestRecord, recorded
+from guided_service.request_record import OK, RequestRecord, note_name, recorded
 from guided_service.status import REQUEST_ID_TRAILER, Context
 
 if TYPE_CHECKING:
@@ -25,7 +27,20 @@ __all__ = ["WatchesRequests", "note_message", "watched_item"]
 _UNREAD = "unreadable"
 """The operation of a call whose message has not been read, and perhaps never is."""
 
-_call: ContextVar[tuple[WatchesRequests, RequestRecord] | None] = ContextVar("call", default=None)
+_call: ContextVar[_Call | None] = ContextVar("call", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The call that a task is about."""
+
+    watch: WatchesRequests
+    record: RequestRecord
+    context: Context
+
+    def tell_id(self) -> None:
+        """Have the trailing metadata name the call, however it ends."""
+        self.context.set_trailing_metadata(((REQUEST_ID_TRAILER, self.record.request_id),))
 
 
 class WatchesRequests(grpc.aio.ServerInterceptor):
@@ -61,9 +76,10 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
         record = RequestRecord(
             service=self._service, method=method, peer=context.peer(), operation=_UNREAD
         )
+        call = _Call(self, record, context)
         # Known before anything can go wrong; an error's own metadata has it as well.
-        context.set_trailing_metadata(((REQUEST_ID_TRAILER, record.request_id),))
-        token = _call.set((self, record))
+        call.tell_id()
+        token = _call.set(call)
         try:
             with self.watching(record, None, _carrier(context)):
                 try:
@@ -96,6 +112,8 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
     def note_message(self, record: RequestRecord, message: object) -> None:
         """Note what is asked for, now that it has been read."""
         request = _request_in(message)
+        if request is not None and is_name(request.request_id):
+            note_name(request.request_id)
         record.operation = "batch" if request is None else operation_of(request)
         record.constraint = None if request is None else constraint_kind(request)
         if self._tracer is not None:
@@ -105,8 +123,8 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
 def note_message(message: object) -> None:
     """Note the message of the call that the running task is about."""
     if (call := _call.get()) is not None:  # else nobody watches
-        watch, record = call
-        watch.note_message(record, message)
+        call.watch.note_message(call.record, message)
+        call.tell_id()
 
 
 @contextmanager
@@ -116,7 +134,7 @@ def watched_item(index: int, request: pb.GenerateRequest) -> Iterator[None]:
     if call is None:  # nobody watches
         yield
         return
-    watch, whole = call
+    whole = call.record
     record = RequestRecord(
         service=whole.service,
         method=whole.method,
@@ -126,8 +144,9 @@ def watched_item(index: int, request: pb.GenerateRequest) -> Iterator[None]:
         call_id=whole.request_id,
         index=index,
         client=whole.client,
+        request_id=name_of(request.request_id),
     )
-    with watch.watching(record, request):
+    with call.watch.watching(record, request):
         yield
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
@@ -30,7 +31,9 @@ from guided_service.door import Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.grammar_servicer import Inspector
 from guided_service.intake import Readers
+from guided_service.repeats import Repeats, digest_of, key_of
 from guided_service.reports import report_beside
+from guided_service.request_ids import check_request_id
 from guided_service.request_record import note_admitted, note_answered, note_client
 from guided_service.request_watch import watched_item
 from guided_service.status import Context, abort, shown, status_of
@@ -73,6 +76,7 @@ class GenerationServicer(GenerationServiceServicer):
         self._maker = maker
         self._config = config
         self._readers = readers
+        self._repeats = Repeats()
         self.door = Door(config)
         """Whose requests these are, and who is next."""
         self.admission = self.door.admission
@@ -171,6 +175,20 @@ class GenerationServicer(GenerationServiceServicer):
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
         caller = self._caller(context)
+        make = partial(self._make, caller, message, context, size, received)
+        if not message.request_id:
+            return await make()
+        digest = await self._readers.do(partial(digest_of, message), size)
+        return await self._repeats.answer(key_of(message, caller), digest, make)
+
+    async def _make(
+        self,
+        caller: Caller,
+        message: pb.GenerateRequest,
+        context: Context,
+        size: int,
+        received: float,
+    ) -> pb.GenerateResponse:
         request = await self._asked(message, context, size)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
@@ -201,6 +219,7 @@ class GenerationServicer(GenerationServiceServicer):
 
         ``within`` is the message that it is a part of, where that is another.
         """
+        check_request_id(message.request_id)
         remaining, seconds = context.time_remaining(), None
         if remaining is not None:
             # A deadline that has almost passed is for the engine to refuse.

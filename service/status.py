@@ -14,7 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
-from guided.client.status import DETAILS_TRAILER, DOMAIN
+from guided.client.status import DETAILS_TRAILER, DOMAIN, PUSHBACK_TRAILER
 from guided.error_record import BY_DRAFTER, ErrorRecord, rebuild_error, record_error
 from guided.errors import (
     AnswerValidationError,
@@ -91,10 +91,6 @@ _MAY_PASS_NUMBERS = frozenset(code.value[0] for code in _MAY_PASS)
 REQUEST_ID_TRAILER = "guided-request-id"
 """Trailing metadata with the id under which the server's log has the call."""
 
-_PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
-"""Trailing metadata in which the transport's own retries look for the pause to make; a negative
-one forbids them (gRPC A6)."""
-
 _LONGEST_MESSAGE = 600
 _LONGEST_FIELD = 300
 _LONGEST_DRAFTERS = 1000
@@ -147,7 +143,7 @@ def trailers_of(status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...
     """The trailing metadata that carries a status with its details."""
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_TRAILER, status.SerializeToString())]
     if status.code in _MAY_PASS_NUMBERS:
-        trailers.append((_PUSHBACK_TRAILER, str(_pushback_millis(status))))
+        trailers.append((PUSHBACK_TRAILER, str(_pushback_millis(status))))
     if (request_id := current_request_id()) is not None:
         trailers.append((REQUEST_ID_TRAILER, request_id))
     return tuple(trailers)

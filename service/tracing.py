@@ -95,6 +95,9 @@ class RequestTracer:
             span.set_attribute("error.type", record.error or record.status)
             span.set_attribute("rpc.response.status_code", record.status)
             span.set_status(trace.StatusCode.ERROR)
+        if record.is_repeat:  # its parts are those of another call
+            span.set_attribute("guided.is_repeat", True)
+            return
         if record.constraint is None:  # of a batch each request has parts of its own
             return
         within = trace.set_span_in_context(span)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from guided.cli.batch import batch
 from guided.cli.bench import bench
 from guided.cli.check import check
 from guided.cli.common import examples_of, shown_with, telling_of_compilation
@@ -39,7 +40,7 @@ def main() -> None:
     """Run the command line; a ``GuidedError`` ends it with its message and status 1."""
     app = typer.Typer(name="guided", no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback(epilog=examples_of(_options))(_options)
-    for function in (check, generate, bench, top, _prepare):
+    for function in (check, generate, batch, bench, top, _prepare):
         _command(app, function, function.__name__.lstrip("_"))
     app.add_typer(grammars)
     app.add_typer(tokens)

@@ -54,13 +54,15 @@ class Answer(Generic[T]):
     Fewer than ``n`` where beams found no more."""
     verification: Verification = Verification.COUPLED
     """What decided which guessed tokens stayed."""
+    request_id: str = ""
+    """Name of the request in the server's log."""
     report: SchemaReport | None = None
     """How far it was held to its schema; only where asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completed(Generic[T]):
-    """The outcome of one request of a batch."""
+    """The outcome of one request of a batch; whatever happens, each has one."""
 
     index: int
     """Position of the request in the batch, from 0."""

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+import grpc.aio
+from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import ClientBase
+from guided.client.channel import DEFAULT_TERMS, STATE_RETRIES, ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.grammars import AsyncGrammars
-from guided.client.incoming import AsyncStream, Batch, checked_requests, in_order
+from guided.client.incoming import AsyncStream
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
-from guided.client.security import Link, TlsChoice
-from guided.client.status import raising_guided_errors
+from guided.client.retry import Attempts, Terms
+from guided.client.security import Endpoint, TlsChoice
 from guided.client.tracing import async_interceptors
+from guided.client.window import Asked, Ending, Window, in_order, message_of
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.v1.grammar_pb2_grpc import GrammarServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
-from guided.wire_request import encode_request
 
 __all__ = ["AsyncClient"]
 
 T = TypeVar("T", default=Any)
+R = TypeVar("R")
 
 
 class AsyncClient(ClientBase):
@@ -45,16 +51,18 @@ class AsyncClient(ClientBase):
         self,
         address: str,
         *,
-        timeout: float = 600.0,
+        timeout: float = DEFAULT_TERMS.timeout,
+        retries: float = DEFAULT_TERMS.retries,
+        concurrency: int = DEFAULT_TERMS.concurrency,
         tls: TlsChoice = False,
         token: str | None = None,
         insecure: bool = False,
     ) -> None:
         """Connect on first use; what is passed is as for ``Client``."""
-        super().__init__(timeout)
-        link = Link.of(address, tls, token, insecure=insecure)
-        self._channel = link.open_async(async_interceptors())
-        shown = link.authorized(self._channel)
+        super().__init__(Terms(timeout, retries, concurrency))
+        endpoint = Endpoint.of(address, tls, token, insecure=insecure)
+        self._channel = endpoint.open_async(async_interceptors())
+        shown = endpoint.authorized(self._channel)
         self._service = GenerationServiceStub(shown)
         self._model_service = ModelServiceStub(shown)
         self._grammar_service = GrammarServiceStub(shown)
@@ -72,12 +80,11 @@ class AsyncClient(ClientBase):
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
-        self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = encode_request(request.specification)
-        with raising_guided_errors():
-            response = await self._service.Generate(message, timeout=self._seconds(timeout))
-        return request.read(decode_answer(response))
+        attempts = self._attempts(timeout, request)
+        message = message_of(request, attempts)
+        response = await self._answered(self._service.Generate, message, attempts)
+        return request.read(decode_answer(response, attempts.request_id))
 
     def stream(
         self,
@@ -94,19 +101,22 @@ class AsyncClient(ClientBase):
         ...     async for text in story:
         ...         print(text, end="", flush=True)
         """
-        self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = generation_pb2.GenerateStreamRequest(
-            request=encode_request(request.specification)
-        )
+        attempts = self._attempts(timeout, request)
+        message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
         return AsyncStream(
-            request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
+            request,
+            attempts,
+            lambda seconds: self._service.GenerateStream(message, timeout=seconds),
         )
 
     async def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
-        """Make many answers side by side; each outcome stands where its request stood."""
+        """Make any number of answers side by side; each outcome stands where its request stood.
+
+        What is lost is an error in its own place, as in ``Client.batch``.
+        """
         return in_order(
             [completed async for completed in self.as_completed(requests, timeout=timeout)]
         )
@@ -114,49 +124,95 @@ class AsyncClient(ClientBase):
     async def as_completed(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> AsyncGenerator[Completed[T], None]:
-        """Make many answers side by side, handing out each outcome once it is there.
+        """Make any number of answers side by side, handing out each outcome once it is there.
 
-        Closing the iterator cancels what is still running.
+        Requests are read as there is room for them. Closing the iterator cancels what is still
+        running.
         """
-        self._check_open()
-        checked = checked_requests(requests)
-        batch = Batch(checked)
-        message = generation_pb2.GenerateBatchRequest(
-            requests=[encode_request(request.specification) for request in checked]
-        )
-        with raising_guided_errors():
-            call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
-            try:
-                async for response in call:
-                    yield batch.read(response)
-            finally:
+        window = Window(requests, self._terms.concurrency, partial(self._attempts, timeout))
+        ended: asyncio.Queue[tuple[Asked[T], asyncio.Task[Ending]]] = asyncio.Queue()
+        running: dict[int, asyncio.Task[Ending]] = {}
+        try:
+            while True:
+                self._check_open()
+                for asked in window.due():
+                    running[asked.index] = self._begin(asked, ended)
+                if not window.is_open:
+                    return
+                try:
+                    async with asyncio.timeout(window.seconds_to_wait()):
+                        asked, call = await ended.get()
+                except TimeoutError:
+                    continue
+                del running[asked.index]
+                self._check_open()  # else it would look as if the caller had cancelled it
+                if (completed := window.settle(asked, call.result())) is not None:
+                    yield completed
+        finally:
+            for call in running.values():
                 call.cancel()
-        batch.check_complete()
+            await asyncio.gather(*running.values(), return_exceptions=True)
+
+    def _begin(
+        self, asked: Asked[T], ended: asyncio.Queue[tuple[Asked[T], asyncio.Task[Ending]]]
+    ) -> asyncio.Task[Ending]:
+        """Send one request of a batch; the call is put into the queue once it has ended."""
+
+        async def call() -> Ending:
+            seconds = asked.attempts.seconds_left
+            try:
+                ending: Ending = await self._service.Generate(asked.message, timeout=seconds)
+            except grpc.RpcError as error:
+                return error
+            return ending
+
+        task = asyncio.create_task(call())
+        task.add_done_callback(lambda call: ended.put_nowait((asked, call)))
+        return task
+
+    async def _ask(
+        self,
+        call: Callable[..., Awaitable[R]],
+        message: Message,
+        timeout: float | None,
+        most_retries: float = math.inf,
+    ) -> R:
+        """What the server answers to a call for something else than an answer of the model."""
+        attempts = self._attempts(timeout, most_retries=most_retries)
+        return await self._answered(call, message, attempts)
+
+    async def _answered(
+        self, call: Callable[..., Awaitable[R]], message: Message, attempts: Attempts
+    ) -> R:
+        """What the server answers to a call, made again as long as that is safe."""
+        while True:
+            self._check_open()
+            try:
+                response = await call(message, timeout=attempts.seconds_left)
+            except grpc.RpcError as error:
+                await asyncio.sleep(attempts.pause(error))
+            else:
+                attempts.succeed()
+                return response
 
     @property
     def grammars(self) -> AsyncGrammars:
         """Constraints without answers: checked, read texts by, and kept for requests to come."""
-        return AsyncGrammars(self._grammar_service, self._open_seconds)
+        return AsyncGrammars(self._grammar_service, self._ask)
 
     async def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""
-        self._check_open()
-        request = model_pb2.GetModelRequest()
-        with raising_guided_errors():
-            response = await self._model_service.GetModel(request, timeout=self._seconds(timeout))
-        return decode_model(response.model)
+        call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
+        return decode_model((await self._ask(call, request, timeout, STATE_RETRIES)).model)
 
     async def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
-        self._check_open()
-        request = model_pb2.GetStatsRequest()
-        with raising_guided_errors():
-            response = await self._model_service.GetStats(request, timeout=self._seconds(timeout))
-        return decode_stats(response.stats)
+        call, request = self._model_service.GetStats, model_pb2.GetStatsRequest()
+        return decode_stats((await self._ask(call, request, timeout, STATE_RETRIES)).stats)
 
     async def close(self) -> None:
         """Give the connection back; calls that still run are cancelled."""
-        self._is_closed = True
+        self._connection.is_closed = True
         await self._channel.close()
 
     async def __aenter__(self) -> Self:

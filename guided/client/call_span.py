@@ -20,8 +20,7 @@ class CallSpan:
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
-        self._usages: list[pb.Usage] = []
-        self._reasons: list[str] = []
+        self._answer: pb.GenerateResponse | None = None
         self._lock = threading.Lock()
         self._is_open = True
 
@@ -45,19 +44,12 @@ class CallSpan:
         return _Details(details, (*(details.metadata or ()), *carrier.items()))
 
     def read(self, message: object) -> None:
-        """Take note of a message with an answer in it."""
+        """Take note of a message, which may be the answer or have it in it."""
         match message:
             case pb.GenerateResponse():
-                answer = message
+                self._answer = message
             case pb.GenerateStreamResponse() if message.WhichOneof("event") == "answer":
-                answer = message.answer
-            case pb.GenerateBatchResponse() if message.WhichOneof("outcome") == "response":
-                answer = message.response
-            case _:
-                return
-        self._usages.append(answer.usage)
-        name = pb.FinishReason.Name(answer.finish_reason)
-        self._reasons.append(name.removeprefix("FINISH_REASON_").lower())
+                self._answer = message.answer
 
     def end(self, code: grpc.StatusCode = grpc.StatusCode.OK) -> None:
         """End the span; only the first end counts."""
@@ -65,17 +57,20 @@ class CallSpan:
             is_first, self._is_open = self._is_open, False
         if not is_first:
             return
-        if self._usages:
-            usage = pb.Usage()
-            for each in self._usages:
-                for field, value in each.ListFields():
-                    if not field.is_repeated:
-                        setattr(usage, field.name, getattr(usage, field.name) + value)
-            self._span.set_attributes(answer_attributes(usage, self._reasons))
+        if self._answer is not None:
+            name = pb.FinishReason.Name(self._answer.finish_reason)
+            reason = name.removeprefix("FINISH_REASON_").lower()
+            self._span.set_attributes(answer_attributes(self._answer.usage, [reason]))
         if code is not grpc.StatusCode.OK:
             self._span.set_attribute("error.type", code.name)
             self._span.set_status(trace.StatusCode.ERROR)
         self._span.end()
+
+    def end_of(self, call: Any) -> None:
+        """End the span of a call with one answer, which has ended."""
+        if call.code() is grpc.StatusCode.OK:
+            self.read(call.result())
+        self.end(call.code())
 
     def end_with(self, error: BaseException) -> None:
         """End the span of a call that failed."""
@@ -91,9 +86,6 @@ def _told(request: object) -> tuple[str, dict[str, Any]] | None:
             return operation_of(request), request_attributes(request)
         case pb.GenerateStreamRequest():
             return operation_of(request.request), request_attributes(request.request)
-        case pb.GenerateBatchRequest():
-            named = {"gen_ai.operation.name": "batch", "gen_ai.provider.name": "guided"}
-            return "batch", {**named, "guided.batch.size": len(request.requests)}
         case _:
             return None
 

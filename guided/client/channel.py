@@ -1,50 +1,42 @@
-"""Connections to a server: their options, and how long calls may take."""
+"""What both clients share: where a server is, options of the channel, and terms of calls."""
 
 from __future__ import annotations
 
-import json
-from numbers import Real
+import copy
+import math
+from typing import Any, Self
+from uuid import uuid4
 
+from guided.client.request import Request
+from guided.client.retry import Attempts, Connection, Terms
 from guided.errors import RequestError
 
 __all__ = [
     "CHANNEL_OPTIONS",
+    "DEFAULT_TERMS",
+    "STATE_RETRIES",
     "ClientBase",
     "checked_address",
-    "checked_seconds",
 ]
 
-_RETRY_POLICY = {
-    # The first attempt and two more. A server that knows better when to come again says so in
-    # its trailing metadata, and the transport obeys.
-    "maxAttempts": 3,
-    "initialBackoff": "0.2s",
-    "maxBackoff": "2s",
-    "backoffMultiplier": 2,
-    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
-}
-
-_SERVICE_CONFIG = {
-    "methodConfig": [
-        {
-            "name": [
-                {"service": "guided.v1.GenerationService"},
-                {"service": "guided.v1.GrammarService"},
-                {"service": "guided.v1.ModelService"},
-            ],
-            "retryPolicy": _RETRY_POLICY,
-        }
-    ]
-}
-
 CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
-    ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+    # Whether a call is made again is decided by ``guided.client.retry``; a connection that was lost
+    # is tried again as soon as that asks for it.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
     # The server bounds what it is sent, with an error that names the limit; the client trusts
     # what it asked for.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
 """Options of both the blocking and the asyncio channel."""
+
+DEFAULT_TERMS = Terms(timeout=600.0, retries=math.inf, concurrency=128)
+"""Twice as many requests of a batch as a server runs at once by default, so that it always has one
+to begin."""
+
+STATE_RETRIES = 2
+"""Of a call that asks what a server is doing now: that it is starting is an answer to that."""
 
 _RESOLVERS = ("dns", "unix")
 """Schemes of addresses that the transport itself reads."""
@@ -66,30 +58,43 @@ def checked_address(address: str) -> str:
     return address
 
 
-def checked_seconds(timeout: float) -> float:
-    """The time allowed for a call; raises ``RequestError`` unless it is a number."""
-    if not isinstance(timeout, Real) or isinstance(timeout, bool):
-        raise RequestError(
-            f"timeout {timeout!r} is not a number", field="timeout", hint="pass seconds"
-        )
-    return timeout
-
-
 class ClientBase:
-    """What both clients are: a time allowed for calls, and whether they are closed."""
+    """What both clients are: terms, and what is known of the server, which may be shared."""
 
-    def __init__(self, timeout: float) -> None:
-        self._timeout = checked_seconds(timeout)
-        self._is_closed = False
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._connection = Connection()
 
-    def _seconds(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else checked_seconds(timeout)
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        retries: float | None = None,
+        concurrency: int | None = None,
+    ) -> Self:
+        """A client of the same connection with other terms; ``None`` leaves one as it is.
 
-    def _open_seconds(self, timeout: float | None) -> float:
-        """The time for a call, or RequestError where none can be made."""
+        >>> quick = client.with_options(timeout=5, retries=0)
+
+        Closing either of them closes the connection of both.
+        """
+        other = copy.copy(self)
+        other._terms = self._terms.changed(timeout, retries, concurrency)
+        return other
+
+    def _attempts(
+        self,
+        timeout: float | None,
+        request: Request[Any] | None = None,
+        *,
+        most_retries: float = math.inf,
+    ) -> Attempts:
+        """The attempts at a call, named as its request or, where that has no name, by a new one."""
         self._check_open()
-        return self._seconds(timeout)
+        terms = self._terms.changed(timeout, min(self._terms.retries, most_retries))
+        name = "" if request is None else request.request_id or uuid4().hex
+        return Attempts(terms, self._connection, name)
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self._connection.is_closed:
             raise RequestError("the client is closed", hint="make another")

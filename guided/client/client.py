@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import math
+import time
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+import grpc
+from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import ClientBase
+from guided.client.channel import DEFAULT_TERMS, STATE_RETRIES, ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.grammars import Grammars
-from guided.client.incoming import Batch, Stream, checked_requests, in_order
+from guided.client.incoming import Stream
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
-from guided.client.security import Link, TlsChoice
-from guided.client.status import raising_guided_errors
+from guided.client.retry import Attempts, Terms
+from guided.client.security import Endpoint, TlsChoice
 from guided.client.tracing import traced
+from guided.client.window import Asked, Window, in_order, message_of
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.v1.grammar_pb2_grpc import GrammarServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
-from guided.wire_request import encode_request
 
 __all__ = ["Client"]
 
 T = TypeVar("T", default=Any)
+R = TypeVar("R")
 
 
 class Client(ClientBase):
@@ -38,29 +45,36 @@ class Client(ClientBase):
     >>> with Client("localhost:50051") as client:
     ...     person = client.generate("Invent a person.", Person).value
 
-    A call that the server could not take on (it is starting, or full), or whose connection failed,
-    is tried up to twice more. One that the engine had begun to run when the engine ended, or when
-    the server stopped, is not, and its error says so; nor is a single request of a batch.
+    A call that the server could not take on (it is starting, or full) is made again, with growing
+    pauses and no sooner than the server says, as long as its time lasts; so is each request of a
+    batch. One whose connection broke is made twice more under the same ``request_id``. One that the
+    engine had begun to run when the engine ended, or when the server stopped, is not made again,
+    and its error says so.
     """
 
     def __init__(
         self,
         address: str,
         *,
-        timeout: float = 600.0,
+        timeout: float = DEFAULT_TERMS.timeout,
+        retries: float = DEFAULT_TERMS.retries,
+        concurrency: int = DEFAULT_TERMS.concurrency,
         tls: TlsChoice = False,
         token: str | None = None,
         insecure: bool = False,
     ) -> None:
-        """Connect on first use; ``timeout`` bounds each call, in seconds.
+        """Connect on first use.
 
-        ``tls`` encrypts, and ``token`` says who calls; beyond this machine the token goes
-        unencrypted only where ``insecure`` says so.
+        ``timeout`` bounds each call, in seconds, and each request of a batch from when it is sent.
+        ``retries`` is how often a call that was not taken on is made again, within this time. Of a
+        batch at most ``concurrency`` requests are in flight together. ``tls`` encrypts, and
+        ``token`` says who calls; beyond this machine the token goes unencrypted only where
+        ``insecure`` says so.
         """
-        super().__init__(timeout)
-        link = Link.of(address, tls, token, insecure=insecure)
-        self._channel = traced(link.open())
-        shown = link.authorized(self._channel)
+        super().__init__(Terms(timeout, retries, concurrency))
+        endpoint = Endpoint.of(address, tls, token, insecure=insecure)
+        self._channel = traced(endpoint.open())
+        shown = endpoint.authorized(self._channel)
         self._service = GenerationServiceStub(shown)
         self._model_service = ModelServiceStub(shown)
         self._grammar_service = GrammarServiceStub(shown)
@@ -78,12 +92,11 @@ class Client(ClientBase):
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
-        self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = encode_request(request.specification)
-        with raising_guided_errors():
-            response = self._service.Generate(message, timeout=self._seconds(timeout))
-        return request.read(decode_answer(response))
+        attempts = self._attempts(timeout, request)
+        message = message_of(request, attempts)
+        response = self._answered(self._service.Generate, message, attempts)
+        return request.read(decode_answer(response, attempts.request_id))
 
     def stream(
         self,
@@ -100,67 +113,104 @@ class Client(ClientBase):
         ...     for text in story:
         ...         print(text, end="", flush=True)
         """
-        self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = generation_pb2.GenerateStreamRequest(
-            request=encode_request(request.specification)
-        )
+        attempts = self._attempts(timeout, request)
+        message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
         return Stream(
-            request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
+            request,
+            attempts,
+            lambda seconds: self._service.GenerateStream(message, timeout=seconds),
         )
 
     def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
-        """Make many answers side by side; each outcome stands where its request stood."""
+        """Make any number of answers side by side; each outcome stands where its request stood.
+
+        Whatever becomes of the server, finished answers stay: what is lost is an error in its own
+        place. ``timeout`` bounds each request from when it is sent.
+        """
         return in_order(self.as_completed(requests, timeout=timeout))
 
     def as_completed(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> Generator[Completed[T], None, None]:
-        """Make many answers side by side, handing out each outcome once it is there.
+        """Make any number of answers side by side, handing out each outcome once it is there.
 
-        Closing the iterator cancels what is still running.
+        Requests are read as there is room for them, so an iterator may go on without end. Closing
+        what is returned cancels what is still running.
         """
-        self._check_open()
-        checked = checked_requests(requests)
-        batch = Batch(checked)
-        message = generation_pb2.GenerateBatchRequest(
-            requests=[encode_request(request.specification) for request in checked]
-        )
-        with raising_guided_errors():
-            call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
-            try:
-                for response in call:
-                    yield batch.read(response)
-            finally:
+        window = Window(requests, self._terms.concurrency, partial(self._attempts, timeout))
+        ended: SimpleQueue[tuple[Asked[T], Any]] = SimpleQueue()
+        running: dict[int, Any] = {}
+        try:
+            while True:
+                self._check_open()
+                for asked in window.due():
+                    running[asked.index] = self._begin(asked, ended)
+                if not window.is_open:
+                    return
+                try:
+                    asked, call = ended.get(timeout=window.seconds_to_wait())
+                except Empty:
+                    continue
+                del running[asked.index]
+                self._check_open()
+                # A call that failed is its own error.
+                ending = call.result() if call.code() is grpc.StatusCode.OK else call
+                if (completed := window.settle(asked, ending)) is not None:
+                    yield completed
+        finally:
+            for call in running.values():
                 call.cancel()
-        batch.check_complete()
+
+    def _begin(self, asked: Asked[T], ended: SimpleQueue[tuple[Asked[T], Any]]) -> Any:
+        """Send one request of a batch; the call is put into the queue once it has ended."""
+        call = self._service.Generate.future(asked.message, timeout=asked.attempts.seconds_left)
+        call.add_done_callback(lambda call: ended.put((asked, call)))
+        return call
+
+    def _ask(
+        self,
+        call: Callable[..., R],
+        message: Message,
+        timeout: float | None,
+        most_retries: float = math.inf,
+    ) -> R:
+        """What the server answers to a call for something else than an answer of the model."""
+        attempts = self._attempts(timeout, most_retries=most_retries)
+        return self._answered(call, message, attempts)
+
+    def _answered(self, call: Callable[..., R], message: Message, attempts: Attempts) -> R:
+        """What the server answers to a call, made again as long as that is safe."""
+        while True:
+            self._check_open()
+            try:
+                response = call(message, timeout=attempts.seconds_left)
+            except grpc.RpcError as error:
+                time.sleep(attempts.pause(error))
+            else:
+                attempts.succeed()
+                return response
 
     @property
     def grammars(self) -> Grammars:
         """Constraints without answers: checked, read texts by, and kept for requests to come."""
-        return Grammars(self._grammar_service, self._open_seconds)
+        return Grammars(self._grammar_service, self._ask)
 
     def model(self, *, timeout: float | None = None) -> ModelInfo:
         """The model that the server has loaded."""
-        self._check_open()
-        request = model_pb2.GetModelRequest()
-        with raising_guided_errors():
-            response = self._model_service.GetModel(request, timeout=self._seconds(timeout))
-        return decode_model(response.model)
+        call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
+        return decode_model(self._ask(call, request, timeout, STATE_RETRIES).model)
 
     def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
-        self._check_open()
-        request = model_pb2.GetStatsRequest()
-        with raising_guided_errors():
-            response = self._model_service.GetStats(request, timeout=self._seconds(timeout))
-        return decode_stats(response.stats)
+        call, request = self._model_service.GetStats, model_pb2.GetStatsRequest()
+        return decode_stats(self._ask(call, request, timeout, STATE_RETRIES).stats)
 
     def close(self) -> None:
         """Give the connection back; calls that still run are cancelled."""
-        self._is_closed = True
+        self._connection.is_closed = True
         self._channel.close()
 
     def __enter__(self) -> Self:

@@ -24,8 +24,8 @@ from guided.wire_grammar import decode_report
 __all__ = ["decode_answer", "decode_model", "decode_stats"]
 
 
-def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
-    """The answer as text, before a response model reads it."""
+def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer[str]:
+    """The answer as text to the request of this name, before a response model reads it."""
     return Answer(
         value=response.text,
         text=response.text,
@@ -36,6 +36,7 @@ def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
         timing=_decode_timing(response.timing),
         candidates=tuple(map(_decode_candidate, response.candidates)),
         verification=_verification(response.verification),
+        request_id=request_id,
         report=decode_report(response.report) if response.HasField("report") else None,
     )
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 
+from google.protobuf.message import Message
 from typing_extensions import TypeForm
 
 from guided.client.options import Schema
 from guided.client.prompt import RawPrompt
 from guided.client.request import NO_MODEL, Request
-from guided.client.status import raising_guided_errors
 from guided.errors import RequestError
 from guided.spec import GrammarInfo, JsonOptions, SchemaReport, Stored, Structure, TextReport
 from guided.v1 import generation_pb2 as pb
@@ -31,8 +31,21 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncGrammars", "ConstraintOptions", "Grammars"]
 
-Seconds: TypeAlias = Callable[[float | None], float]
-"""The time for a call that asks for it or leaves it to the client; raises once that is closed."""
+R = TypeVar("R")
+
+
+class _Ask(Protocol):
+    """Has the server answer a call within a time, ``None`` for the client's own."""
+
+    def __call__(self, call: Callable[..., R], message: Message, timeout: float | None) -> R: ...
+
+
+class _AsyncAsk(Protocol):
+    """The same, to be awaited."""
+
+    async def __call__(
+        self, call: Callable[..., Awaitable[R]], message: Message, timeout: float | None
+    ) -> R: ...
 
 
 class ConstraintOptions(TypedDict, total=False):
@@ -114,17 +127,16 @@ class Grammars:
     >>> client.generate("Card payments fail.", Ticket, grammar=kept.constraint)
     """
 
-    def __init__(self, service: GrammarServiceStub, seconds: Seconds) -> None:
+    def __init__(self, service: GrammarServiceStub, ask: _Ask) -> None:
         self._service = service
-        self._seconds = seconds
+        self._ask = ask
 
     def check(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> SchemaReport:
         """Say how far answers would be held to a constraint, or raise why it cannot be enforced."""
         asked = _Question(response_model, options)
-        with raising_guided_errors():
-            told = self._service.Check(asked.check(), timeout=self._seconds(asked.timeout))
+        told = self._ask(self._service.Check, asked.check(), asked.timeout)
         return asked.report(told.report)
 
     def compile(
@@ -132,8 +144,7 @@ class Grammars:
     ) -> GrammarInfo:
         """The same, and have the server keep it for requests that name it (``Stored``)."""
         asked = _Question(response_model, options)
-        with raising_guided_errors():
-            told = self._service.Compile(asked.compile(), timeout=self._seconds(asked.timeout))
+        told = self._ask(self._service.Compile, asked.compile(), asked.timeout)
         return asked.info(told)
 
     def validate(
@@ -144,41 +155,35 @@ class Grammars:
     ) -> TextReport:
         """Say whether a text, or the beginning of one, fits, and where it leaves the constraint."""
         asked = _Question(response_model, options)
-        seconds = self._seconds(asked.timeout)
-        with raising_guided_errors():
-            told = self._service.ValidateText(asked.validate(text), timeout=seconds)
+        told = self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
         return decode_text_report(told)
 
     def list(
         self, *, cache_salt: str = "", timeout: float | None = None
     ) -> builtins.list[GrammarInfo]:
         """The constraints that are kept for a salt, those not used for longest first."""
-        with raising_guided_errors():
-            return _infos(self._service.List(_list(cache_salt), timeout=self._seconds(timeout)))
+        return _infos(self._ask(self._service.List, _list(cache_salt), timeout))
 
     def delete(
         self, constraint: str | Stored, *, cache_salt: str = "", timeout: float | None = None
     ) -> None:
         """Have the server forget a constraint, or raise UnknownConstraintError."""
-        message = _delete(constraint, cache_salt)
-        with raising_guided_errors():
-            self._service.Delete(message, timeout=self._seconds(timeout))
+        self._ask(self._service.Delete, _delete(constraint, cache_salt), timeout)
 
 
 class AsyncGrammars:
     """Constraints without answers, as ``Grammars``, for the event loop of its client."""
 
-    def __init__(self, service: GrammarServiceAsyncStub, seconds: Seconds) -> None:
+    def __init__(self, service: GrammarServiceAsyncStub, ask: _AsyncAsk) -> None:
         self._service = service
-        self._seconds = seconds
+        self._ask = ask
 
     async def check(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> SchemaReport:
         """Say how far answers would be held to a constraint, or raise why it cannot be enforced."""
         asked = _Question(response_model, options)
-        with raising_guided_errors():
-            told = await self._service.Check(asked.check(), timeout=self._seconds(asked.timeout))
+        told = await self._ask(self._service.Check, asked.check(), asked.timeout)
         return asked.report(told.report)
 
     async def compile(
@@ -186,9 +191,7 @@ class AsyncGrammars:
     ) -> GrammarInfo:
         """The same, and have the server keep it for requests that name it (``Stored``)."""
         asked = _Question(response_model, options)
-        seconds = self._seconds(asked.timeout)
-        with raising_guided_errors():
-            told = await self._service.Compile(asked.compile(), timeout=seconds)
+        told = await self._ask(self._service.Compile, asked.compile(), asked.timeout)
         return asked.info(told)
 
     async def validate(
@@ -199,23 +202,17 @@ class AsyncGrammars:
     ) -> TextReport:
         """Say whether a text, or the beginning of one, fits, and where it leaves the constraint."""
         asked = _Question(response_model, options)
-        seconds = self._seconds(asked.timeout)
-        with raising_guided_errors():
-            told = await self._service.ValidateText(asked.validate(text), timeout=seconds)
+        told = await self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
         return decode_text_report(told)
 
     async def list(
         self, *, cache_salt: str = "", timeout: float | None = None
     ) -> builtins.list[GrammarInfo]:
         """The constraints that are kept for a salt, those not used for longest first."""
-        seconds = self._seconds(timeout)
-        with raising_guided_errors():
-            return _infos(await self._service.List(_list(cache_salt), timeout=seconds))
+        return _infos(await self._ask(self._service.List, _list(cache_salt), timeout))
 
     async def delete(
         self, constraint: str | Stored, *, cache_salt: str = "", timeout: float | None = None
     ) -> None:
         """Have the server forget a constraint, or raise UnknownConstraintError."""
-        message = _delete(constraint, cache_salt)
-        with raising_guided_errors():
-            await self._service.Delete(message, timeout=self._seconds(timeout))
+        await self._ask(self._service.Delete, _delete(constraint, cache_salt), timeout)

@@ -1,22 +1,26 @@
-"""Answers as they come in: text as it grows, and the outcomes of a batch.
+"""Answers that are read as they grow.
 
-``Incoming`` and ``Batch`` read messages and wait for nothing, so both clients share them.
+``Incoming`` reads messages and waits for nothing, so both clients share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
-from guided.client.answer import Answer, Completed
+import grpc
+
+from guided.client.answer import Answer
 from guided.client.decode import decode_answer
 from guided.client.request import Request
-from guided.client.status import error_of_status, raising_guided_errors
-from guided.errors import GuidedError, InternalServiceError, RequestError
+from guided.client.retry import Attempts
+from guided.errors import InternalServiceError, RequestCancelledError, RequestError
 from guided.v1 import generation_pb2 as pb
 
-__all__ = ["AsyncStream", "Batch", "Stream", "checked_requests", "in_order"]
+__all__ = ["AsyncStream", "Stream"]
 
 T = TypeVar("T")
 
@@ -34,18 +38,38 @@ class _AsyncCall(Protocol):
 class Incoming(Generic[T]):
     """The messages of one stream, and the answer once the last of them is there."""
 
-    def __init__(self, request: Request[T]) -> None:
+    def __init__(self, request: Request[T], attempts: Attempts) -> None:
         self._request = request
+        self._attempts = attempts
         self._plain: Answer[str] | None = None
+        self._has_begun = False
+        self.is_closed = False
 
     def read(self, message: pb.GenerateStreamResponse) -> str | None:
         """The text of a message, or ``None`` for the last one."""
+        self._attempts.succeed()
+        self._has_begun = True
         if self._plain is not None:
             raise InternalServiceError("the server went on behind the answer")
         if message.WhichOneof("event") == "delta":
             return message.delta
-        self._plain = decode_answer(message.answer)
+        self._plain = decode_answer(message.answer, self._attempts.request_id)
         return None
+
+    def pause(self, error: grpc.RpcError) -> float:
+        """Seconds before the stream is begun again, or raise what its error stands for.
+
+        One that has begun ends with it: what was read cannot be taken back.
+        """
+        if self._has_begun:
+            raise self._attempts.final(error) from error
+        return self._attempts.pause(error)
+
+    def seconds_left(self) -> float:
+        """What remains of the time allowed, or ``RequestCancelledError`` for a closed stream."""
+        if self.is_closed:
+            raise RequestCancelledError("the stream was closed")
+        return self._attempts.seconds_left
 
     def check_complete(self) -> None:
         """Raise unless the answer came."""
@@ -65,9 +89,12 @@ class Stream(Generic[T]):
     Leaving its ``with`` block before the end cancels the request.
     """
 
-    def __init__(self, request: Request[T], call: _Call) -> None:
-        self._call = call
-        self._incoming = Incoming(request)
+    def __init__(
+        self, request: Request[T], attempts: Attempts, start: Callable[[float], _Call]
+    ) -> None:
+        self._incoming = Incoming(request, attempts)
+        self._start = start
+        self._call = start(attempts.seconds_left)
 
     @property
     def answer(self) -> Answer[T]:
@@ -79,16 +106,22 @@ class Stream(Generic[T]):
 
     def close(self) -> None:
         """Cancel the request, unless its answer is complete."""
+        self._incoming.is_closed = True
         self._call.cancel()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> str:
-        with raising_guided_errors():
-            for message in self._call:
-                if (text := self._incoming.read(message)) is not None:
-                    return text
+        while True:
+            try:
+                for message in self._call:
+                    if (text := self._incoming.read(message)) is not None:
+                        return text
+                break
+            except grpc.RpcError as error:
+                time.sleep(self._incoming.pause(error))
+                self._call = self._start(self._incoming.seconds_left())
         self._incoming.check_complete()
         raise StopIteration
 
@@ -110,9 +143,12 @@ class AsyncStream(Generic[T]):
     Leaving its ``async with`` block before the end cancels the request.
     """
 
-    def __init__(self, request: Request[T], call: _AsyncCall) -> None:
-        self._call = call
-        self._incoming = Incoming(request)
+    def __init__(
+        self, request: Request[T], attempts: Attempts, start: Callable[[float], _AsyncCall]
+    ) -> None:
+        self._incoming = Incoming(request, attempts)
+        self._start = start
+        self._call = start(attempts.seconds_left)
 
     @property
     def answer(self) -> Answer[T]:
@@ -121,16 +157,22 @@ class AsyncStream(Generic[T]):
 
     async def close(self) -> None:
         """Cancel the request, unless its answer is complete."""
+        self._incoming.is_closed = True
         self._call.cancel()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> str:
-        with raising_guided_errors():
-            async for message in self._call:
-                if (text := self._incoming.read(message)) is not None:
-                    return text
+        while True:
+            try:
+                async for message in self._call:
+                    if (text := self._incoming.read(message)) is not None:
+                        return text
+                break
+            except grpc.RpcError as error:
+                await asyncio.sleep(self._incoming.pause(error))
+                self._call = self._start(self._incoming.seconds_left())
         self._incoming.check_complete()
         raise StopAsyncIteration
 
@@ -144,65 +186,3 @@ class AsyncStream(Generic[T]):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
-
-
-class Batch(Generic[T]):
-    """The requests of one call, and which of them have an outcome."""
-
-    def __init__(self, requests: Sequence[Request[T]]) -> None:
-        self._requests = requests
-        self._open = set(range(len(requests)))
-
-    def read(self, response: pb.GenerateBatchResponse) -> Completed[T]:
-        """Take in one outcome."""
-        index = response.index
-        if index not in self._open:
-            raise InternalServiceError(
-                f"the server sent an outcome for request {index}, which awaits none"
-            )
-        self._open.remove(index)
-        return Completed(index, self._outcome(self._requests[index], response))
-
-    def check_complete(self) -> None:
-        """Raise unless every request has its outcome."""
-        if self._open:
-            raise InternalServiceError(
-                f"the server ended the batch without outcomes for requests {sorted(self._open)}"
-            )
-
-    def _outcome(
-        self, request: Request[T], response: pb.GenerateBatchResponse
-    ) -> Answer[T] | GuidedError:
-        if response.WhichOneof("outcome") == "error":
-            return error_of_status(response.error)
-        try:
-            return request.read(decode_answer(response.response))
-        except GuidedError as error:
-            return error
-
-
-def checked_requests(requests: Iterable[Request[T]]) -> tuple[Request[T], ...]:
-    """The requests of a call as a tuple; raises ``RequestError`` unless all are requests."""
-    hint = "pass a list of guided.Request"
-    if not isinstance(requests, Iterable):
-        raise RequestError(
-            f"{requests!r} is not a collection of requests", field="requests", hint=hint
-        )
-    checked = tuple(requests)
-    for index, request in enumerate(checked):
-        if not isinstance(request, Request):
-            raise RequestError(
-                f"item {index} is not a guided.Request but {request!r}",
-                field="requests",
-                hint=hint,
-            )
-    return checked
-
-
-def in_order(completed: Iterable[Completed[T]]) -> list[Answer[T] | GuidedError]:
-    """Outcomes in the order of their requests."""
-    return [one.outcome for one in sorted(completed, key=_index)]
-
-
-def _index(completed: Completed[Any]) -> int:
-    return completed.index

@@ -6,7 +6,7 @@ import time
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from guided.client.security import Link, TlsChoice
+from guided.client.security import Endpoint, TlsChoice
 from guided.client.status import raising_guided_errors
 from guided.errors import ServiceError, ServiceUnavailableError
 
@@ -22,7 +22,7 @@ def wait_until_serving(address: str, timeout: float, *, tls: TlsChoice = False) 
     Raises ``ServiceUnavailableError`` when ``timeout`` seconds have passed without it.
     """
     deadline = time.monotonic() + timeout
-    with Link.of(address, tls).open() as channel:
+    with Endpoint.of(address, tls).open() as channel:
         health = health_pb2_grpc.HealthStub(channel)
         while (state := _state(health)) != "SERVING":
             if time.monotonic() >= deadline:

@@ -138,10 +138,12 @@ class Request(Generic[T]):
                     timing=plain.timing,
                     candidates=candidates,
                     verification=plain.verification,
+                    request_id=plain.request_id,
                     report=None if plain.report is None else self.with_validators(plain.report),
                 )
         refused = candidates[0].error
         assert refused is not None, "a candidate without a value and without an error"
+        refused.request_id = plain.request_id or None
         raise refused
 
     def with_validators(self, report: SchemaReport) -> SchemaReport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,7 +15,7 @@ from guided.bearer import bearer_of, checked_token
 from guided.client.channel import CHANNEL_OPTIONS, checked_address
 from guided.errors import RequestError
 
-__all__ = ["Link", "Tls", "TlsChoice"]
+__all__ = ["Endpoint", "Tls", "TlsChoice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ TlsChoice: TypeAlias = bool | Tls
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Endpoint:
     """How a server is reached; ``open`` and ``open_async`` do it."""
 
     address: str
@@ -61,7 +61,7 @@ class Link:
         token: str | None = None,
         *,
         insecure: bool = False,
-    ) -> Link:
+    ) -> Endpoint:
         """The link that a user of the client describes, checked.
 
         A token goes unencrypted over the network only where ``insecure`` says so.
@@ -113,17 +113,32 @@ class _Authorized:
         self._channel = channel
         self._header = ("authorization", bearer_of(token))
 
-    def unary_unary(self, *arguments: Any, **options: Any) -> Callable[..., Any]:
+    def unary_unary(self, *arguments: Any, **options: Any) -> _Showing:
         return self._showing(self._channel.unary_unary(*arguments, **options))
 
-    def unary_stream(self, *arguments: Any, **options: Any) -> Callable[..., Any]:
+    def unary_stream(self, *arguments: Any, **options: Any) -> _Showing:
         return self._showing(self._channel.unary_stream(*arguments, **options))
 
-    def _showing(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, metadata: Any = None, **options: Any) -> Any:
-            return method(*arguments, metadata=(*(metadata or ()), self._header), **options)
+    def _showing(self, method: Any) -> _Showing:
+        return _Showing(method, self._header)
 
-        return call
+
+class _Showing:
+    """A method whose calls have one more entry of metadata."""
+
+    def __init__(self, method: Any, header: tuple[str, str]) -> None:
+        self._method = method
+        self._header = header
+
+    def __call__(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
+        return self._method(*arguments, metadata=self._with(metadata), **options)
+
+    def future(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
+        """The call, begun; only methods of the blocking client have it."""
+        return self._method.future(*arguments, metadata=self._with(metadata), **options)
+
+    def _with(self, metadata: Any) -> tuple[Any, ...]:
+        return (*(metadata or ()), self._header)
 
 
 def _credentials(tls: TlsChoice) -> grpc.ChannelCredentials | None:

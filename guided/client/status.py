@@ -1,9 +1,11 @@
-"""From a status of the transport to an error of the library."""
+"""From a status of the transport to an error of the library, and whether it may pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -21,13 +23,36 @@ from guided.errors import (
     UnauthenticatedError,
 )
 
-__all__ = ["DETAILS_TRAILER", "DOMAIN", "ERRORS", "error_of_status", "raising_guided_errors"]
+__all__ = [
+    "DETAILS_TRAILER",
+    "DOMAIN",
+    "ERRORS",
+    "PUSHBACK_TRAILER",
+    "Chance",
+    "Failure",
+    "error_of_status",
+    "failure_of",
+    "raising_guided_errors",
+]
 
 DOMAIN = "guided"
 """Domain of the ErrorInfo of every error that the server itself raised."""
 
 DETAILS_TRAILER = "grpc-status-details-bin"
 """Trailing metadata under which a google.rpc.Status travels."""
+
+PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
+"""Trailing metadata in which a server says how long to wait before the call is made again; a
+negative number forbids that (gRPC A6)."""
+
+_MAY_PASS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+_UNREACHED = "failed to connect"
+"""How the transport begins where it never had a connection. Were it to say so in other words, such
+a call would count as broken, which is asked again less often."""
+
+_RECONNECTION_SECONDS = 0.1
+"""How soon a connection is tried again at the earliest."""
 
 ERRORS: Mapping[grpc.StatusCode, type[RequestError | ServiceError]] = {
     grpc.StatusCode.CANCELLED: RequestCancelledError,
@@ -59,6 +84,46 @@ _HINTS: Mapping[grpc.StatusCode, str] = {
 _CODES: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
 
+class Chance(Enum):
+    """What a failed call has of being answered if it is made again."""
+
+    NONE = auto()
+    """It may have been run, or would fail again."""
+    REFUSED = auto()
+    """The server did not take it on, and says when to come again."""
+    UNREACHED = auto()
+    """It was never sent, as there is no connection."""
+    BROKEN = auto()
+    """Nobody knows: the connection broke, or somebody between here and the server gave up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How one attempt at a call ended."""
+
+    error: GuidedError
+    chance: Chance
+    seconds: float = 0.0
+    """What has to pass before the next attempt."""
+    is_told: bool = False
+    """Whether it is the server that says so, and not the transport."""
+
+
+def failure_of(error: grpc.RpcError) -> Failure:
+    """The error of the library that an error of the transport is, and whether it may pass."""
+    call = _call_of(error)
+    trailers = dict(call.trailing_metadata() or ())
+    failed, pushback = error_of_status(_status_of(call)), _seconds_of(trailers)
+    is_told = pushback is not None or DETAILS_TRAILER in trailers
+    if call.code() not in _MAY_PASS or (pushback is not None and pushback < 0):
+        return Failure(failed, Chance.NONE, is_told=is_told)
+    if pushback is not None:
+        return Failure(failed, Chance.REFUSED, pushback, is_told)
+    is_sent = not (call.details() or "").startswith(_UNREACHED)
+    chance = Chance.BROKEN if is_sent else Chance.UNREACHED
+    return Failure(failed, chance, _RECONNECTION_SECONDS, is_told)
+
+
 def error_of_status(status: status_pb2.Status) -> GuidedError:
     """The error that the server raised, or the one that its status code stands for."""
     error = _told_error(status)
@@ -85,7 +150,7 @@ def raising_guided_errors() -> Iterator[None]:
     try:
         yield
     except grpc.RpcError as error:
-        raise error_of_status(_status_of(error)) from error
+        raise error_of_status(_status_of(_call_of(error))) from error
 
 
 def _error_of_info(info: error_details_pb2.ErrorInfo, message: str) -> GuidedError:
@@ -96,9 +161,13 @@ def _error_of_info(info: error_details_pb2.ErrorInfo, message: str) -> GuidedErr
         return InternalServiceError(f"the server sent a malformed error ({error}): {message}")
 
 
-def _status_of(error: grpc.RpcError) -> status_pb2.Status:
+def _call_of(error: grpc.RpcError) -> grpc.Call | grpc.aio.AioRpcError:
     # Every error that a call raises is a call as well, in both flavours of the library.
     assert isinstance(error, grpc.Call | grpc.aio.AioRpcError), f"{error!r} is not a call"
+    return error
+
+
+def _status_of(error: grpc.Call | grpc.aio.AioRpcError) -> status_pb2.Status:
     plain = status_pb2.Status(code=error.code().value[0], message=error.details() or "")
     for key, value in error.trailing_metadata() or ():
         if key == DETAILS_TRAILER:
@@ -108,3 +177,13 @@ def _status_of(error: grpc.RpcError) -> status_pb2.Status:
                 # A damaged detail must not hide the status that came with it.
                 return plain
     return plain
+
+
+def _seconds_of(trailers: Mapping[str, str | bytes]) -> float | None:
+    """What the server says of coming again; below zero that it must not be."""
+    if PUSHBACK_TRAILER not in trailers:
+        return None
+    try:
+        return int(trailers[PUSHBACK_TRAILER]) / 1000
+    except ValueError:
+        return -1.0  # as gRPC A6 says of what is no number

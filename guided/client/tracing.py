@@ -50,14 +50,12 @@ class _Interceptor(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInter
     def intercept_unary_unary(
         self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
     ) -> Any:
-        """A call with one answer, which is there when it returns."""
+        """A call with one answer, for which a batch does not wait here."""
         span = _begin(client_call_details.method, request)
         if span is None:
             return continuation(client_call_details, request)
         call = continuation(span.carried_by(client_call_details), request)
-        if call.code() is grpc.StatusCode.OK:
-            span.read(call.result())
-        span.end(call.code())
+        call.add_done_callback(span.end_of)
         return call
 
     def intercept_unary_stream(

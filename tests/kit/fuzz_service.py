@@ -103,7 +103,7 @@ async def _try(
     address: str, calls: Iterator[Call], count: int, seconds: float, outcome: Outcome
 ) -> None:
     left = iter(range(count))
-    async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS[1:]) as channel:
+    async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
 
         async def caller() -> None:
             for _ in left:

@@ -152,7 +152,8 @@ def test_a_server_without_descriptors_outlasts_its_engine(tmp_path: Path) -> Non
         with limited(server.process.pid, resource.RLIMIT_NOFILE, 3):
             os.kill(server.engine_process_id(), signal.SIGKILL)
             eventually(lambda: "engine not started" in server.log.read_text(), 15)
-            assert isinstance(told_of_call(client, "hello"), ServiceUnavailableError)
+            once = client.with_options(retries=0)
+            assert isinstance(told_of_call(once, "hello"), ServiceUnavailableError)
         serves(server)
 
 

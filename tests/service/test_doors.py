@@ -229,9 +229,10 @@ def test_a_call_shows_a_token_that_is_known(guarded: ServerProcess) -> None:
             "pass token=... to the client, or set GUIDED_TOKEN for the commands"
         )
         with Client(guarded.address, token=token) as client:
-            for call in (client.model, client.stats, lambda: client.batch([raw("x")])):
+            for call in (client.model, client.stats, client.grammars.list):
                 with pytest.raises(UnauthenticatedError):
                     call()
+            assert [type(one) for one in client.batch([raw("x")])] == [UnauthenticatedError]
     with Client(guarded.address, token=ANN) as client:
         assert client.model().name == "echo"
         assert [a.text for a in client.batch([raw("x")]) if not isinstance(a, GuidedError)] == ["x"]
@@ -333,12 +334,12 @@ def _is_stranger(server: ServerProcess) -> bool:
     [(-3, -100, -3), (-3, -2, -2), (-3, 7, 7), (5, 0, 5), (-100, -99, -99)],
 )
 def test_a_priority_counts_as_far_as_its_caller_may_go(top: int, asked: int, counts: int) -> None:
-    caller = Caller(QueueClient("x"), top_priority=top)
+    caller = Caller(QueueClient("x"), top, identity="x")
     assert asyncio.run(priorities(caller, asked, 1)) == [counts]
 
 
 def test_in_the_engine_the_first_of_another_passes_those_that_only_wait() -> None:
-    caller = Caller(QueueClient("x"), top_priority=-3)
+    caller = Caller(QueueClient("x"), -3, identity="x")
     assert asyncio.run(priorities(caller, -100, 20)) == [-3] * 16 + [-2] * 4
     assert asyncio.run(priorities(caller, 100, 20)) == [100] * 20
 
@@ -378,7 +379,10 @@ def test_the_log_says_whose_token_a_request_showed(tmp_path: Path) -> None:
     with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
         with Client(server.address, token=ANN) as client:
             client.generate(RawPrompt("x"), max_tokens=1)
-            client.batch([raw("y")])
+        with grpc.insecure_channel(server.address) as channel:
+            asked = pb.GenerateBatchRequest(requests=[pb.GenerateRequest(text="y", max_tokens=1)])
+            shown = (("authorization", f"Bearer {ANN}"),)
+            list(GenerationServiceStub(channel).GenerateBatch(asked, timeout=30, metadata=shown))
         with pytest.raises(UnauthenticatedError):
             ask(server, "z", token=STRANGER)
 

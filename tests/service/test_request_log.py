@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,24 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 from structlog.testing import capture_logs
 
-from guided.client import Client, RawPrompt, Request, wait_until_serving
+from guided.client import Client, RawPrompt, wait_until_serving
 from guided.errors import (
     DeadlineExceededError,
     GuidedError,
     IncompleteAnswerError,
     InternalServiceError,
     InvalidConstraintError,
-    LimitExceededError,
 )
+from guided.spec import FinishReason, GenerationResult, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.request_log import RequestLog
-from guided_service.request_record import RequestRecord
+from guided_service.request_record import (
+    RequestRecord,
+    note_admitted,
+    note_answered,
+    recorded,
+)
 from guided_service.status import REQUEST_ID_TRAILER
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import eventually
@@ -124,14 +130,17 @@ def test_a_fault_is_logged_with_the_id_of_its_request(logged: ServerProcess) -> 
 
 
 def test_each_request_of_a_batch_has_a_line_and_an_id_of_its_own(logged: ServerProcess) -> None:
-    asked = [Request(RawPrompt(text), max_tokens=1) for text in ("one", "refuse", "three")]
-    with Client(logged.address) as client:
-        _, refused, _ = client.batch(asked)
-    assert isinstance(refused, InvalidConstraintError)
+    asked = [pb.GenerateRequest(text=text, max_tokens=1) for text in ("one", "refuse", "three")]
+    asked[2].request_id = "mine"
+    with grpc.insecure_channel(logged.address) as channel:
+        batch = GenerationServiceStub(channel).GenerateBatch
+        outcomes = list(batch(pb.GenerateBatchRequest(requests=asked), timeout=30))
+    (refused,) = [one.error for one in outcomes if one.index == 1]
     found = {line["index"]: line for line in requests(logged, 3)}
     (whole,) = requests(logged, 1, "batch")
     assert [found[index]["status"] for index in range(3)] == ["OK", "INVALID_ARGUMENT", "OK"]
-    assert refused.request_id == found[1]["request_id"]
+    assert ids_in(refused) == [found[1]["request_id"]]
+    assert found[2]["request_id"] == "mine"
     assert len({line["request_id"] for line in (*found.values(), whole)}) == 4
     assert {line["call_id"] for line in found.values()} == {whole["request_id"]}
     assert (whole["status"], whole["method"]) == ("OK", "GenerateBatch")
@@ -172,9 +181,72 @@ def test_the_trailing_metadata_of_every_call_has_its_id(logged: ServerProcess) -
     assert ids == [line["request_id"] for line in found]
     assert [line["status"] for line in found] == ["OK", "OK", *["INVALID_ARGUMENT"] * 2]
     trailers: dict[str, Any] = dict(error.trailing_metadata())
-    status = status_pb2.Status.FromString(trailers["grpc-status-details-bin"])
+    assert ids_in(status_pb2.Status.FromString(trailers["grpc-status-details-bin"])) == [ids[2]]
+
+
+def test_a_request_has_the_name_that_its_caller_gave_it(logged: ServerProcess) -> None:
+    asked = pb.GenerateRequest(text="hi", max_tokens=1, request_id="job-7")
+    with grpc.insecure_channel(logged.address) as channel:
+        stub = GenerationServiceStub(channel)
+        _, call = stub.Generate.with_call(asked, timeout=30)
+        assert dict(call.trailing_metadata())[REQUEST_ID_TRAILER] == "job-7"
+        with Client(logged.address) as client, pytest.raises(InternalServiceError) as caught:
+            client.generate(RawPrompt("bug in submit"), request_id="job-8")
+        unreadable: Any = channel.unary_unary("/guided.v1.GenerationService/Generate")
+        with pytest.raises(grpc.RpcError):
+            unreadable(b"\xff", timeout=30)
+    first, second, nameless = requests(logged, 3)
+    assert (first["request_id"], second["request_id"]) == ("job-7", "job-8")
+    assert caught.value.request_id == "job-8"
+    assert len(nameless["request_id"]) == 32
+    # In the engine's process, too.
+    (fault,) = [line for line in lines(logged) if "exception" in line]
+    assert fault["request_id"] == "job-8"
+
+
+def test_a_request_that_comes_again_has_a_line_without_what_it_cost(
+    logged: ServerProcess,
+) -> None:
+    asked = pb.GenerateRequest(text="slow", max_tokens=1500, request_id="job-7")
+    other = pb.GenerateRequest(text="other", max_tokens=1, request_id="job-7")
+    with grpc.insecure_channel(logged.address) as channel, Client(logged.address) as client:
+        stub = GenerationServiceStub(channel)
+        first = stub.Generate.future(asked, timeout=30)
+        eventually(lambda: client.stats().running == 1)
+        broken = stub.Generate.future(asked, timeout=30)
+        joining = stub.Generate.future(asked, timeout=30)
+        time.sleep(0.3)  # both have joined it
+        broken.cancel()
+        assert first.result().text == joining.result().text == "slow"
+        assert stub.Generate(asked, timeout=30).text == "slow"
+        with pytest.raises(grpc.RpcError):
+            stub.Generate(other, timeout=30)
+    found = requests(logged, 5)
+    assert {line["request_id"] for line in found} == {"job-7"}
+    told = sorted((line["status"], line.get("repeat", False)) for line in found)
+    assert told == [
+        ("CANCELLED", True),
+        ("INVALID_ARGUMENT", False),
+        *[("OK", False), ("OK", True), ("OK", True)],
+    ]
+    assert [line["repeat"] for line in found if "repeat" in line] == [True] * 3
+    costly = [line for line in found if "output_tokens" in line]
+    assert [line.get("repeat") for line in costly] == [None]
+
+
+def test_what_becomes_of_an_answer_after_its_first_call_has_ended_is_not_that_calls() -> None:
+    """Its connection broke, and the answer is made on for another, which has joined it."""
+    record = RequestRecord("service", "Generate", "peer", "chat")
+    with recorded(record):
+        making = copy_context()
+    making.run(note_admitted)
+    making.run(note_answered, GenerationResult("x", (), FinishReason.STOP, Usage(), seconds=1.0))
+    assert (record.admitted, record.answered, record.usage) == (None, None, None)
+
+
+def ids_in(status: status_pb2.Status) -> list[str]:
     named = error_details_pb2.RequestInfo()
-    assert [named.request_id for detail in status.details if detail.Unpack(named)] == [ids[2]]
+    return [named.request_id for detail in status.details if detail.Unpack(named)]
 
 
 def test_who_waits_and_who_is_turned_away_are_logged_as_such(tmp_path: Path) -> None:
@@ -190,8 +262,11 @@ def test_who_waits_and_who_is_turned_away_are_logged_as_such(tmp_path: Path) -> 
     ):
         with client.stream(RawPrompt("slow"), max_tokens=400) as first:
             next(first)
-            with pytest.raises(LimitExceededError):
-                client.batch([Request(RawPrompt("x"), max_tokens=1)] * 2)
+            asked = pb.GenerateBatchRequest(requests=[pb.GenerateRequest(text="x")] * 2)
+            with grpc.insecure_channel(server.address) as channel:
+                batch = GenerationServiceStub(channel).GenerateBatch(asked, timeout=30)
+                with pytest.raises(grpc.RpcError, match="above the limit of 1"):
+                    list(batch)
             second = client.generate(RawPrompt("waits"), max_tokens=1)
         assert second.text == "waits"
         (refused,) = requests(server, 1, "batch")

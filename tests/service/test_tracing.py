@@ -47,12 +47,15 @@ SECRET = "the-secret-of-the-prompt"
 
 ASK = """
 import asyncio, json, sys
-from opentelemetry import trace
+import grpc
+from opentelemetry import propagate, trace
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from guided.client import AsyncClient, Client, RawPrompt, Request
 from guided.errors import GuidedError
+from guided.v1 import generation_pb2 as pb
+from guided.v1.generation_pb2_grpc import GenerationServiceStub
 
 address, secret = sys.argv[1:]
 provider = TracerProvider()
@@ -80,10 +83,23 @@ with Client(address) as client:
     with named("given up"), client.stream(RawPrompt("a long text"), max_tokens=99999) as stream:
         next(stream)
     with named("many"):
-        client.batch([Request(RawPrompt(text), max_tokens=1) for text in ("a", "refuse", "c")])
+        client.batch([Request(RawPrompt(text), max_tokens=300) for text in ("slow", "refuse")])
+
+with grpc.insecure_channel(address) as channel, named("whole batch"):
+    carrier = {}
+    propagate.inject(carrier)
+    asked = [pb.GenerateRequest(text=text, max_tokens=1) for text in ("a", "refuse", "c")]
+    asked.append(asked[0])
+    for each, name in zip(asked, ("1", "2", "3", "1")):
+        each.request_id = name
+    batch = GenerationServiceStub(channel).GenerateBatch
+    list(batch(pb.GenerateBatchRequest(requests=asked), metadata=(*carrier.items(),)))
 
 async def ask():
     async with AsyncClient(address) as client:
+        with named("async many"):
+            asked = [Request(RawPrompt(text), max_tokens=300) for text in ("slow", "refuse")]
+            await client.batch(asked)
         with named("async generate"):
             await client.generate(secret, max_tokens=1)
         with named("async stream"):
@@ -222,19 +238,36 @@ def test_a_stream_that_is_given_up_ends_its_spans(received: Receiver, name: str)
     assert {attributes_of(span)["error.type"] for span in both.values()} == {"CANCELLED"}
 
 
-def test_each_request_of_a_batch_has_a_span_inside_of_the_call(received: Receiver) -> None:
-    spans = received.trace("many")
-    both = kinds(spans)
-    told = attributes_of(both["client"])
-    assert (told["guided.batch.size"], told["gen_ai.usage.output_tokens"]) == (3, 14)
-    assert both["server"].name == "batch echo"
-    items = [span for span in spans if span.parent_span_id == both["server"].span_id]
+@pytest.mark.parametrize("name", ["many", "async many"])
+def test_the_requests_of_a_batch_are_calls_side_by_side(received: Receiver, name: str) -> None:
+    spans = received.trace(name)
+    calls = [span for span in spans if span.kind == Span.SPAN_KIND_CLIENT]
+    (root,) = [span for span in spans if span.name == name]
+    assert [span.parent_span_id for span in calls] == [root.span_id] * 2
+    calls.sort(key=lambda span: span.status.code)
+    slow, refused = calls
+    assert attributes_of(slow)["gen_ai.usage.output_tokens"] == 7
+    assert refused.status.code == Status.STATUS_CODE_ERROR
+    assert refused.start_time_unix_nano < slow.end_time_unix_nano
+    assert [inside(call, spans).keys() for call in calls] == [{"text_completion echo"}] * 2
+
+
+def test_each_request_of_a_whole_batch_has_a_span_inside_of_the_call(received: Receiver) -> None:
+    spans = received.trace("whole batch")
+    (whole,) = [span for span in spans if span.kind == Span.SPAN_KIND_SERVER]
+    assert whole.name == "batch echo"
+    items = [span for span in spans if span.parent_span_id == whole.span_id]
     assert {span.name for span in items} == {"text_completion echo"}
     found = {attributes_of(span)["guided.batch.index"]: span for span in items}
-    assert sorted(found) == [0, 1, 2]
+    assert sorted(found) == [0, 1, 2, 3]
+    ids = [attributes_of(found[index])["gen_ai.response.id"] for index in range(4)]
+    assert ids == ["1", "2", "3", "1"]
     assert inside(found[0], spans).keys() == {"queue", "engine"}
     assert found[1].status.code == Status.STATUS_CODE_ERROR
     assert inside(found[1], spans).keys() == {"queue"}
+    # The same request again, whose answer was made once.
+    assert attributes_of(found[3])["guided.is_repeat"]
+    assert inside(found[3], spans) == {}
 
 
 def test_nothing_of_a_prompt_or_an_answer_is_sent(received: Receiver) -> None:

@@ -117,6 +117,7 @@ except guided.MissingExtraError as error:
         (("prepare",), ("compiler", "server"), "compiler"),
         (("grammars", "check"), ("compiler", "server"), "compiler"),
         (("generate", "--prompt", "Hi"), ("client",), "client"),
+        (("batch", "schema.json", "answers.jsonl"), ("client",), "client"),
         (("top", "--once"), ("client",), "client"),
         (("inspect", "model"), ("compiler", "server"), "server"),
         (("inspect", "model"), ("server",), "server"),

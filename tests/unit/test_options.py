@@ -17,8 +17,8 @@ from guided.spec.option import options_of
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request, encode_request
 
-_CLIENT_ONLY = {"grammar", "json_options", "documents"}
-"""Of these the client makes the constraint."""
+_CLIENT_ONLY = {"grammar", "json_options", "documents", "request_id"}
+"""Of the first three the client makes the constraint; the last is a name, and asks for nothing."""
 _WORDS = {"rank", "on_incomplete", "verification"}
 """Members of enumerations that may be given as the words they are."""
 _BESIDE = {"prompt", "constraint", "sampling"}
@@ -113,7 +113,7 @@ def test_no_message_has_a_field_that_is_no_option() -> None:
         (JsonOptions, pb.JsonOptions),
         (GenerationRequest, pb.GenerateRequest),
     ):
-        names = {*message.DESCRIPTOR.fields_by_name} - {"text", "messages"} - _BESIDE
+        names = {*message.DESCRIPTOR.fields_by_name} - {"text", "messages", "request_id"} - _BESIDE
         assert names == {*options_of(kind)}
 
 

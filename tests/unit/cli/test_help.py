@@ -28,6 +28,7 @@ def _run(*arguments: str, **environment: str) -> str:
     "command",
     [
         (),
+        ("batch",),
         ("bench",),
         ("check",),
         ("generate",),

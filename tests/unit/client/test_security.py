@@ -9,7 +9,7 @@ import pytest
 
 from guided.bearer import new_token
 from guided.client import Client, Tls
-from guided.client.security import Link
+from guided.client.security import Endpoint
 from guided.errors import RequestError
 
 TOKEN = new_token()
@@ -23,9 +23,9 @@ def test_a_token_does_not_leave_the_machine_unencrypted(address: str) -> None:
         f"the token would travel to {address} unencrypted; pass tls=True or "
         "guided.Tls(ca=...), or insecure=True where something else encrypts it"
     )
-    assert Link.of(address, token=TOKEN, insecure=True).token == TOKEN
-    assert Link.of(address, True, TOKEN).credentials is not None
-    assert Link.of(address).credentials is None
+    assert Endpoint.of(address, token=TOKEN, insecure=True).token == TOKEN
+    assert Endpoint.of(address, True, TOKEN).credentials is not None
+    assert Endpoint.of(address).credentials is None
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_token_does_not_leave_the_machine_unencrypted(address: str) -> None:
     ["localhost:50051", "127.0.0.1:1", "[::1]:1", "unix:/tmp/socket", "dns:///127.8.0.1:1"],
 )
 def test_on_this_machine_it_may(address: str) -> None:
-    assert Link.of(address, token=TOKEN).token == TOKEN
+    assert Endpoint.of(address, token=TOKEN).token == TOKEN
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,21 @@ def test_a_token_joins_the_metadata_of_each_call() -> None:
         def unary_unary(self, name: str) -> Any:
             return lambda message, **options: (name, message, options)
 
-    shown = Link.of("localhost:1", token=TOKEN).authorized(Channel())
+    shown = Endpoint.of("localhost:1", token=TOKEN).authorized(Channel())
     header = ("authorization", f"Bearer {TOKEN}")
     assert shown.unary_unary("m")(1, timeout=2) == ("m", 1, {"timeout": 2, "metadata": (header,)})
     assert shown.unary_unary("m")(1, metadata=[("a", "b")])[2] == {"metadata": (("a", "b"), header)}
+
+
+def test_a_token_joins_the_metadata_of_a_call_that_is_begun() -> None:
+    class Method:
+        def future(self, message: int, **options: Any) -> Any:
+            return message, options
+
+    class Channel:
+        def unary_unary(self, _: str) -> Method:
+            return Method()
+
+    shown = Endpoint.of("localhost:1", token=TOKEN).authorized(Channel())
+    header = ("authorization", f"Bearer {TOKEN}")
+    assert shown.unary_unary("m").future(1, timeout=2) == (1, {"timeout": 2, "metadata": (header,)})

@@ -1,0 +1,147 @@
+"""The command ``guided batch``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from guided.cli.batch_requests import BatchLine, Key, digests_of, read_lines
+from guided.cli.batch_results import Results, opened_results
+from guided.cli.common import shown_with
+from guided.cli.connection_flags import connection_flags, read_connection_flags
+from guided.cli.flags import with_flags
+from guided.errors import GuidedError, RequestError
+
+if TYPE_CHECKING:
+    from guided.client import Client, Request
+
+__all__ = ["batch"]
+
+
+@shown_with(
+    "guided batch tickets.jsonl answers.jsonl",
+    """echo '{"prompt": "A colour?", "choice": ["red", "blue"]}' > colours.jsonl""",
+    "guided batch colours.jsonl answers.jsonl --timeout 60",
+)
+@with_flags(*connection_flags())
+def batch(
+    requests: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN.jsonl", help="File with a request a line.", exists=True, dir_okay=False
+        ),
+    ],
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="OUT.jsonl", help="File for a result a line.", dir_okay=False),
+    ],
+    address: Annotated[
+        str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
+    ] = "localhost:50051",
+    timeout: Annotated[
+        float, typer.Option(help="Seconds for each request from when it is sent.")
+    ] = 600.0,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Requests in flight together, at most.")
+    ] = 128,
+    **flags: Any,
+) -> None:
+    """Ask a server for the answers to a file of requests, and go on where an earlier run ended.
+
+    A request is a JSON object with prompt, messages or raw_prompt; schema, regex, choice or grammar
+    ({"lark": TEXT} or {"ebnf": TEXT}); an id, if you like; and any option of the client, such as
+    max_tokens. All lines are checked before anything is sent. Results come in the order in which
+    they are finished, each with the line and the id of its request. The exit status is 1 if
+    requests failed; run the command again to ask for these.
+    """
+    from guided.client import Client
+
+    digests = digests_of(requests)
+    with (
+        opened_results(results) as opened,
+        Client(
+            address, timeout=timeout, concurrency=concurrency, **read_connection_flags(flags)
+        ) as client,
+    ):
+        _check_same(digests, opened, requests, results)
+        failed = _ask(client, requests, opened, total=len(digests))
+    _tell(total=len(digests), before=len(opened.answered), failed=failed)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _check_same(digests: dict[Key, str], opened: Results, requests: Path, results: Path) -> None:
+    """Raise ``RequestError`` where an answer that is there is one to another request."""
+    for key, digest in opened.answered.items():
+        if digests.get(key) != digest:
+            name = f"line {key}" if isinstance(key, int) else repr(key)
+            raise RequestError(
+                f"{results} has an answer to {name}, which {requests} does not ask as it did",
+                hint="choose another file for results",
+            )
+
+
+def _ask(client: Client, requests: Path, opened: Results, total: int) -> int:
+    """Write a result for each request that has no answer; returns how many of them are errors."""
+    failed = 0
+    asked: dict[int, BatchLine] = {}
+    with (
+        closing(client.as_completed(_unanswered(requests, opened, asked))) as completed,
+        _bar() as bar,
+    ):
+        shown = bar.add_task("", total=total, completed=len(opened.answered), failed="")
+        for one in completed:
+            opened.write(asked.pop(one.index), one.outcome)
+            failed += isinstance(one.outcome, GuidedError)
+            bar.update(shown, advance=1, failed=f"[red]{failed} failed" if failed else "")
+    return failed
+
+
+def _unanswered(
+    requests: Path, opened: Results, asked: dict[int, BatchLine]
+) -> Iterator[Request[Any]]:
+    """The requests that have no answer yet; each is noted by its place among them."""
+    index = 0
+    for line in read_lines(requests):
+        if line.key not in opened.answered:
+            asked[index] = line
+            index += 1
+            yield line.request
+
+
+def _bar() -> Progress:
+    """Shown in a terminal only."""
+    console = Console(stderr=True)
+    return Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[failed]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _tell(*, total: int, before: int, failed: int) -> None:
+    parts = [f"{total - failed} of {total} requests have answers"]
+    if before:
+        parts.append(f"{before} had them before")
+    if failed:
+        parts.append(f"{failed} failed; run it again to ask for them")
+    Console(stderr=True, soft_wrap=True).print(", ".join(parts), style="dim", highlight=False)

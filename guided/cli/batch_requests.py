@@ -1,0 +1,204 @@
+"""The requests of ``guided batch``: a JSON object a line, with the fields of a client's Request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from guided.errors import GuidedError, RequestError
+from guided.spec import Beams, Choice, Ebnf, JsonOptions, Lark, Regex, Structure
+
+if TYPE_CHECKING:
+    from guided.client import Request
+
+__all__ = ["BatchLine", "Key", "digests_of", "read_lines"]
+
+Key: TypeAlias = int | str
+"""What a result is found by: the ``id`` of its request, or the number of its line."""
+
+_PROMPTS: Final = ("prompt", "messages", "raw_prompt")
+_GRAMMARS: Final[Mapping[str, type[Lark] | type[Ebnf]]] = {"lark": Lark, "ebnf": Ebnf}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """One request of the file."""
+
+    number: int
+    """Of its line, from 1."""
+    id: str | None
+    """What its writer calls it."""
+    digest: str
+    """What tells its text from others; spaces between tokens do not count."""
+    request: Request[Any]
+
+    @property
+    def key(self) -> Key:
+        """What its result is found by."""
+        return self.number if self.id is None else self.id
+
+
+def digests_of(file: Path) -> dict[Key, str]:
+    """The digest of each request, by its key; raises ``RequestError`` for whatever is wrong."""
+    digests: dict[Key, str] = {}
+    numbers: dict[Key, int] = {}
+    for line in read_lines(file):
+        if line.key in digests:
+            raise RequestError(
+                f"lines {numbers[line.key]} and {line.number} of {file} have the id {line.id!r}",
+                field="id",
+            )
+        digests[line.key], numbers[line.key] = line.digest, line.number
+    return digests
+
+
+def read_lines(file: Path) -> Iterator[BatchLine]:
+    """The requests in their order; blank lines are none. Errors name the line and the field."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for number, text in enumerate(lines, start=1):
+                if text.strip():
+                    with _at(file, number):
+                        line = _read_line(number, text)
+                    yield line
+    except UnicodeDecodeError as error:
+        raise RequestError(f"{file} is not UTF-8: {error.reason}") from error
+    except OSError as error:
+        raise RequestError(f"{file} cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def _at(file: Path, number: int) -> Iterator[None]:
+    """Say in errors in which line they are, and in which field where that is known."""
+    try:
+        yield
+    except RequestError as error:
+        field = "" if error.field is None else f", {error.field}"
+        raise RequestError(
+            f"line {number} of {file}{field}: {error.message}", field=error.field, hint=error.hint
+        ) from error
+
+
+def _read_line(number: int, text: str) -> BatchLine:
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"this is not JSON that can be read: {error}") from error
+    if not isinstance(given, dict):
+        raise RequestError("this is no object", hint='write {"prompt": ...}')
+    digest = hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
+    name = given.pop("id", None)
+    if name is not None and (not isinstance(name, str) or not name):
+        raise RequestError(f"{name!r} is no name", field="id", hint="write a string")
+    return BatchLine(number, name, digest, _request(given))
+
+
+def _request(given: dict[str, Any]) -> Request[Any]:
+    # Loaded here, so that the other commands need no client.
+    from guided.client import Request
+
+    _check_known(given)
+    prompt, schema = _prompt(given), given.pop("schema", None)
+    options = {name: _read_option(name, value) for name, value in given.items()}
+    if (grammar := _grammar(options)) is not None:
+        options["grammar"] = grammar
+    # Text and objects are schemas in Python, too; true and false are not.
+    return Request(
+        prompt, schema=json.dumps(schema) if isinstance(schema, bool) else schema, **options
+    )
+
+
+def _check_known(given: Mapping[str, Any]) -> None:
+    from guided.client.options import OPTIONS
+
+    known = {*_PROMPTS, "id", "schema", "regex", "choice", *OPTIONS}
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, 1) or sorted(known)
+            raise RequestError(
+                "there is no such field", field=name, hint=f"there is {', '.join(close)}"
+            )
+
+
+def _prompt(given: dict[str, Any]) -> Any:
+    from guided.client import RawPrompt
+
+    named = [name for name in _PROMPTS if name in given]
+    if len(named) != 1:
+        raise RequestError(
+            f"{' and '.join(named)} are given" if named else "nothing is asked",
+            field="prompt",
+            hint=f"write one of {', '.join(_PROMPTS)}",
+        )
+    (name,) = named
+    value = given.pop(name)
+    if name == "messages":
+        if not isinstance(value, list):
+            raise RequestError(f"{value!r} is no list of messages", field=name)
+        return value
+    if not isinstance(value, str):
+        raise RequestError(f"{value!r} is no string", field=name)
+    return RawPrompt(value) if name == "raw_prompt" else value
+
+
+def _read_option(name: str, value: Any) -> Any:
+    """The value of an option as Python has it; the rest is judged by the request itself."""
+    if name not in _READERS:
+        return value
+    try:
+        return _READERS[name](value)
+    except GuidedError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        raise RequestError(f"{value!r} cannot be read: {error}", field=name) from error
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("it is no string")
+    return value
+
+
+def _read_choice(given: Any) -> Choice:
+    if not isinstance(given, list):
+        raise TypeError("it is no list of strings")
+    return Choice([_string(text) for text in given])
+
+
+def _read_grammar(given: Any) -> Lark | Ebnf:
+    kinds = [name for name in _GRAMMARS if isinstance(given, dict) and name in given]
+    if len(kinds) != 1:
+        raise RequestError(
+            f"{given!r} is no grammar",
+            field="grammar",
+            hint='write {"lark": TEXT} or {"ebnf": TEXT}, and start or root where it is another',
+        )
+    others: dict[str, Any] = {
+        name: _string(value) for name, value in given.items() if name != kinds[0]
+    }
+    return _GRAMMARS[kinds[0]](_string(given[kinds[0]]), **others)
+
+
+def _grammar(options: dict[str, Any]) -> Structure | None:
+    """The one constraint among the options besides a schema; it is taken out of them."""
+    kinds = [options.pop(name) for name in ("grammar", "regex", "choice") if name in options]
+    if len(kinds) > 1:
+        raise RequestError("grammar, regex and choice exclude each other", field="grammar")
+    return kinds[0] if kinds else None
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "beams": lambda given: None if given is None else Beams(**given),
+    "choice": _read_choice,
+    "grammar": _read_grammar,
+    "json_options": lambda given: JsonOptions(**given),
+    "logit_bias": lambda given: {int(token): bias for token, bias in given.items()},
+    "regex": lambda given: Regex(_string(given)),
+}
+"""Of the fields whose values JSON spells in another way than Python, how they are read."""

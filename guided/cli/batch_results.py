@@ -1,0 +1,164 @@
+"""The results of ``guided batch``: one JSON object a line, written as they come.
+
+::
+
+    {"line": 3, "id": "ada", "digest": "…", "answer": {"text": …, "value": …, "usage": …, …}}
+    {"line": 4, "digest": "…", "error": {"code": …, "message": …, "request_id": …}}
+
+A file that is there already is gone on with: answers stay, errors and a last line that was not
+written to its end are left out and asked again, so there is never more than one line a request.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from guided.cli.batch_requests import BatchLine, Key
+from guided.errors import GuidedError, RequestError
+
+if TYPE_CHECKING:
+    from guided.client import Answer
+
+__all__ = ["Results", "opened_results"]
+
+_ATTRIBUTES: Final = ("field", "pointer", "position", "hint", "text", "finish_reason", "request_id")
+"""What errors say besides their message, where they do."""
+
+
+class Results:
+    """An open file of results."""
+
+    def __init__(self, file: IO[bytes], answered: Mapping[Key, str]) -> None:
+        self._file = file
+        self.answered = answered
+        """Digests of the requests whose answers were there before, by their keys."""
+
+    def write(self, line: BatchLine, outcome: Answer[Any] | GuidedError) -> None:
+        """Add a result; it is in the file when this returns."""
+        record: dict[str, Any] = {"line": line.number}
+        if line.id is not None:
+            record["id"] = line.id
+        record["digest"] = line.digest
+        if isinstance(outcome, GuidedError):
+            record["error"] = _error_record(outcome)
+        else:
+            record["answer"] = _answer_record(outcome, has_value=line.request.schema is not None)
+        text = json.dumps(record, ensure_ascii=False, default=_text_of)
+        # What a model wrote may be half of a surrogate pair.
+        self._file.write(text.encode(errors="backslashreplace") + b"\n")
+        self._file.flush()
+
+
+@contextmanager
+def opened_results(file: Path) -> Iterator[Results]:
+    """Open a file of results, of an earlier run or a new one, for this run alone.
+
+    Raises ``RequestError`` where another run has it, or where it holds something else.
+    """
+    try:
+        with file.open("a+b") as handle:
+            _lock(file, handle)
+            answered, is_clean = _read_answered(file, handle)
+            if is_clean:
+                yield Results(handle, answered)
+                return
+            with _answers_alone(file, handle) as rewritten:
+                yield Results(rewritten, answered)
+    except OSError as error:
+        raise RequestError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _lock(file: Path, handle: IO[bytes]) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RequestError(f"another run is writing {file}", hint="wait for its end") from error
+
+
+def _read_answered(file: Path, handle: IO[bytes]) -> tuple[dict[Key, str], bool]:
+    """Digests by keys, and whether the file holds whole answers and nothing else."""
+    answered: dict[Key, str] = {}
+    is_clean = True
+    handle.seek(0)
+    for number, text in enumerate(handle, start=1):
+        record = _read_record(file, number, text)
+        if record is None or "answer" not in record:
+            is_clean = False
+        else:
+            answered[record.get("id", record["line"])] = record["digest"]
+    return answered, is_clean
+
+
+def _read_record(file: Path, number: int, text: bytes) -> dict[str, Any] | None:
+    """One line, or ``None`` for a last one that was not written to its end."""
+    if not text.endswith(b"\n"):
+        return None
+    try:
+        record = json.loads(text)
+        is_result = {"line", "digest"} <= record.keys()
+    except (ValueError, AttributeError):
+        is_result = False
+    if not is_result:
+        raise RequestError(
+            f"line {number} of {file} is no result of guided batch",
+            hint="choose another file for results",
+        )
+    found: dict[str, Any] = record
+    return found
+
+
+@contextmanager
+def _answers_alone(file: Path, handle: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The file with nothing but its answers, which takes the place of the old one at once."""
+    target = file.resolve()  # a link to it stays one
+    with NamedTemporaryFile(
+        dir=target.parent, prefix=f".{target.name}.", delete=False
+    ) as rewritten:
+        try:
+            _lock(file, rewritten)
+            handle.seek(0)
+            for number, text in enumerate(handle, start=1):
+                record = _read_record(file, number, text)
+                if record is not None and "answer" in record:
+                    rewritten.write(text)
+            rewritten.flush()
+            shutil.copymode(target, rewritten.name)
+            Path(rewritten.name).replace(target)
+        except BaseException:
+            Path(rewritten.name).unlink(missing_ok=True)
+            raise
+        yield rewritten
+
+
+def _answer_record(answer: Answer[Any], *, has_value: bool) -> dict[str, Any]:
+    """What there is of an answer."""
+    record = asdict(answer)
+    if not has_value:
+        del record["value"]
+    if not record["logprobs"]:
+        del record["logprobs"]
+    if len(record["candidates"]) < 2:
+        del record["candidates"]
+    return record
+
+
+def _error_record(error: GuidedError) -> dict[str, Any]:
+    said = {name: getattr(error, name, None) for name in _ATTRIBUTES}
+    return {"code": error.code, "message": str(error)} | {
+        name: value for name, value in said.items() if value is not None
+    }
+
+
+def _text_of(value: object) -> str:
+    """The bytes of a token as text, which may be part of a character."""
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    raise TypeError(f"{value!r} has no JSON")

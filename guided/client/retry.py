@@ -1,0 +1,172 @@
+"""Whether, when and how often a call is asked again.
+
+====================================  ==========================================================
+what kept it from being answered      it is asked again
+====================================  ==========================================================
+the server had no place for it,       as long as its time lasts, when the server says
+or was starting
+there was no connection               while a server that restarts may come back
+the connection broke                  twice, under the same request id, by which the server knows it
+anything else                         never: it may have been run, or would fail again
+====================================  ==========================================================
+
+gRPC's own retries stop at five attempts, and a batch must know of a pause without sleeping through
+it; so they are off, and whoever makes a call asks ``Attempts`` after each failure.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Self
+
+import grpc
+
+from guided.client.status import Chance, Failure, failure_of
+from guided.errors import GuidedError, RequestError
+
+__all__ = ["Attempts", "Connection", "Terms"]
+
+_FIRST_BACKOFF = 0.2
+_LONGEST_BACKOFF = 5.0
+"""Seconds; each pause is drawn from nothing to the back-off, on top of what the server asks for, so
+that callers who were turned away together do not come back together."""
+
+_LONGEST_RECONNECTION = 1.0
+"""Seconds; the longest back-off while there is no server that could be asked too often."""
+
+_BROKEN_RETRIES = 2
+"""A request may have begun to run when its connection broke, and may be what ended the server."""
+
+_RESTART_SECONDS = 30.0
+"""How long a server that has answered before may be away."""
+
+_START_SECONDS = 1.0
+"""The same of one that has never answered: its address may be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long and how often a client asks, and for how much at once."""
+
+    timeout: float
+    """Seconds for each call, with all its attempts."""
+    retries: float
+    """Attempts after the first; infinite for as many as fit into the time."""
+    concurrency: int
+    """Requests of a batch that are in flight together, at most."""
+
+    def __post_init__(self) -> None:
+        for name, what in (("timeout", "seconds"), ("retries", "how often"), ("concurrency", "")):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or math.isnan(value):
+                raise RequestError(
+                    f"{name} {value!r} is not a number", field=name, hint=f"pass {what or 'one'}"
+                )
+        if self.retries < 0:
+            raise RequestError(f"retries {self.retries!r} is below 0", field="retries")
+        if not isinstance(self.concurrency, int) or self.concurrency < 1:
+            raise RequestError(
+                f"concurrency {self.concurrency!r} is no whole number from 1 up",
+                field="concurrency",
+            )
+
+    def changed(
+        self,
+        timeout: float | None = None,
+        retries: float | None = None,
+        concurrency: int | None = None,
+    ) -> Self:
+        """The same terms but for what is given."""
+        return replace(
+            self,
+            timeout=self.timeout if timeout is None else timeout,
+            retries=self.retries if retries is None else retries,
+            concurrency=self.concurrency if concurrency is None else concurrency,
+        )
+
+
+@dataclass(slots=True)
+class Connection:
+    """What is known of the server at the other end; clients of one connection share it."""
+
+    is_closed: bool = False
+    has_answered: bool = False
+    lost_at: float | None = None
+    """When it was first found to be away, since it was heard of last; by the monotonic clock."""
+
+    def hear(self) -> None:
+        """Note that the server said something."""
+        self.has_answered, self.lost_at = True, None
+
+    def may_come_back(self) -> bool:
+        """Whether a server that cannot be reached now is worth another attempt."""
+        now = time.monotonic()
+        if self.lost_at is None:
+            self.lost_at = now
+        return now - self.lost_at < (_RESTART_SECONDS if self.has_answered else _START_SECONDS)
+
+
+class Attempts:
+    """The attempts to have one call answered."""
+
+    def __init__(self, terms: Terms, connection: Connection, request_id: str = "") -> None:
+        """``request_id`` names the request, if the call is one for an answer."""
+        self.request_id = request_id
+        self._connection = connection
+        self._deadline = time.monotonic() + terms.timeout
+        self._retries_left = terms.retries
+        self._broken_left = _BROKEN_RETRIES
+        self._backoff = _FIRST_BACKOFF
+
+    @property
+    def seconds_left(self) -> float:
+        """What remains of the time allowed for the call."""
+        return max(self._deadline - time.monotonic(), 0.0)
+
+    def succeed(self) -> None:
+        """Note that the server answered."""
+        self._connection.hear()
+
+    def pause(self, error: grpc.RpcError) -> float:
+        """Seconds to wait before the call is asked again, or raise what its error stands for."""
+        failure = failure_of(error)
+        if failure.is_told:
+            self._connection.hear()
+        left = self.seconds_left
+        if failure.seconds >= left or not self._may_repeat(failure):
+            raise self.named(failure.error) from error
+        self._retries_left -= 1
+        longest = _LONGEST_BACKOFF if failure.chance is Chance.REFUSED else _LONGEST_RECONNECTION
+        drawn = random.uniform(0, min(self._backoff, longest))  # noqa: S311 - no secret
+        pause = failure.seconds + drawn
+        self._backoff = min(2 * self._backoff, _LONGEST_BACKOFF)
+        # Towards its end the time is halved, so that no place that falls free then is missed.
+        return min(pause, (failure.seconds + left) / 2)
+
+    def final(self, error: grpc.RpcError) -> GuidedError:
+        """What an error stands for where the call cannot be asked again."""
+        return self.named(failure_of(error).error)
+
+    def named(self, error: GuidedError) -> GuidedError:
+        """The error with the name of the request that met it."""
+        # A server that could not read the request has given it a name of its own.
+        error.request_id = error.request_id or self.request_id or None
+        return error
+
+    def _may_repeat(self, failure: Failure) -> bool:
+        if self._retries_left < 1:
+            return False
+        match failure.chance:
+            case Chance.REFUSED:
+                return True
+            case Chance.UNREACHED:
+                return self._connection.may_come_back()
+            case Chance.BROKEN:
+                self._broken_left -= 1
+                return self._broken_left >= 0
+            case Chance.NONE:
+                return False

@@ -1,0 +1,169 @@
+"""The requests of a batch on their way: as many at once as the server takes.
+
+::
+
+    requests ──▶ unread ──▶ in flight ──▶ Completed
+                   ▲  (lazily)  │ turned away
+                   └── paused ◀─┘
+
+``Window`` sends nothing and waits for nothing, so both clients share it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import grpc
+
+from guided.client.answer import Answer, Completed
+from guided.client.decode import decode_answer
+from guided.client.request import Request
+from guided.client.retry import Attempts
+from guided.errors import GuidedError, RequestError
+from guided.v1 import generation_pb2 as pb
+from guided.wire_request import encode_request
+
+__all__ = ["Asked", "Ending", "Window", "in_order", "message_of"]
+
+T = TypeVar("T")
+
+Ending: TypeAlias = pb.GenerateResponse | grpc.RpcError
+"""How an attempt at one request ended."""
+
+_HINT = "pass a list of guided.Request"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """One request of a batch, and the attempts at it."""
+
+    index: int
+    request: Request[T]
+    message: pb.GenerateRequest
+    attempts: Attempts
+
+    def outcome(self, response: pb.GenerateResponse) -> Answer[T] | GuidedError:
+        """What the server's answer is to the caller."""
+        self.attempts.succeed()
+        try:
+            return self.request.read(decode_answer(response, self.attempts.request_id))
+        except GuidedError as error:
+            return self.attempts.named(error)
+
+
+class Window(Generic[T]):
+    """Which requests of a batch are sent next, and what becomes of those that come back.
+
+    The window narrows to what is in flight when the server says that this is all it takes, and
+    widens by one request each time that as many as it holds were answered.
+    """
+
+    def __init__(
+        self,
+        requests: Iterable[Request[T]],
+        concurrency: int,
+        attempts: Callable[[Request[Any]], Attempts],
+    ) -> None:
+        """Whatever is no request raises ``RequestError``: at once in a collection, else in turn."""
+        self._unread = _numbered(requests)
+        self._attempts = attempts
+        self._most = concurrency
+        self._room = float(concurrency)
+        self._in_flight = 0
+        self._paused: list[tuple[float, int, Asked[T]]] = []
+        """Those that were turned away, first who is due first."""
+        self._is_read = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are requests without an outcome."""
+        return not (self._is_read and not self._in_flight and not self._paused)
+
+    def due(self) -> Iterator[Asked[T]]:
+        """Requests to be sent now; they count as being in flight."""
+        while self._in_flight < int(self._room):
+            asked = self._next()
+            if asked is None:
+                return
+            self._in_flight += 1
+            yield asked
+
+    def seconds_to_wait(self) -> float | None:
+        """How long to wait for one in flight before others are due; ``None``: until it is there."""
+        if not self._paused or self._in_flight >= int(self._room):
+            return None
+        return max(self._paused[0][0] - time.monotonic(), 0.0)
+
+    def settle(self, asked: Asked[T], ending: Ending) -> Completed[T] | None:
+        """Take in how an attempt ended; ``None`` where there will be another."""
+        self._in_flight -= 1
+        if not isinstance(ending, grpc.RpcError):
+            self._room = min(self._most, self._room + 1 / self._room)
+            return Completed(asked.index, asked.outcome(ending))
+        if _is_overload(ending):
+            self._room = float(max(1, self._in_flight))
+        try:
+            pause = asked.attempts.pause(ending)
+        except GuidedError as error:
+            return Completed(asked.index, error)
+        heapq.heappush(self._paused, (time.monotonic() + pause, asked.index, asked))
+        return None
+
+    def _next(self) -> Asked[T] | None:
+        if self._paused and self._paused[0][0] <= time.monotonic():
+            return heapq.heappop(self._paused)[2]
+        # Who was turned away keeps its place, or all that there is would be read for nothing.
+        if self._is_read or self._in_flight + len(self._paused) >= self._most:
+            return None
+        if (following := next(self._unread, None)) is None:
+            self._is_read = True
+            return None
+        index, request = following
+        attempts = self._attempts(request)
+        return Asked(index, request, message_of(request, attempts), attempts)
+
+
+def message_of(request: Request[Any], attempts: Attempts) -> pb.GenerateRequest:
+    """The message of a request, under the name by which the server knows it again."""
+    message = encode_request(request.specification)
+    message.request_id = attempts.request_id
+    return message
+
+
+def in_order(completed: Iterable[Completed[T]]) -> list[Answer[T] | GuidedError]:
+    """Outcomes in the order of their requests."""
+    return [one.outcome for one in sorted(completed, key=_index)]
+
+
+def _index(completed: Completed[Any]) -> int:
+    return completed.index
+
+
+def _numbered(requests: Iterable[Request[T]]) -> Iterator[tuple[int, Request[T]]]:
+    if not isinstance(requests, Iterable):
+        raise RequestError(
+            f"{requests!r} is not a collection of requests", field="requests", hint=_HINT
+        )
+    if isinstance(requests, Collection):
+        for index, request in enumerate(requests):
+            _check(index, request)
+    return ((index, _check(index, request)) for index, request in zip(count(), requests))
+
+
+def _check(index: int, request: Request[T]) -> Request[T]:
+    if not isinstance(request, Request):
+        raise RequestError(
+            f"item {index} is not a guided.Request but {request!r}", field="requests", hint=_HINT
+        )
+    return request
+
+
+def _is_overload(error: grpc.RpcError) -> bool:
+    return isinstance(error, grpc.Call | grpc.aio.AioRpcError) and (
+        error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    )
