@@ -26,6 +26,7 @@ from guided_service.authentication import shown_token
 from guided_service.config import ServerConfig
 from guided_service.quotas import Account, Accounts, Charge
 from guided_service.status import Context
+from guided_service.token_book import Token
 
 __all__ = ["Admitted", "Caller", "Door"]
 
@@ -70,9 +71,14 @@ class Door:
     def caller(self, context: Context) -> Caller:
         """Whose call it is."""
         shown = shown_token()
-        if shown is None:
-            return Caller(Client(_identity(context)), self._top_priority)
-        name, token = shown
+        return self.stranger(_identity(context)) if shown is None else self.holder(*shown)
+
+    def stranger(self, identity: str) -> Caller:
+        """Who calls without a token, told from others by this text."""
+        return Caller(Client(identity), self._top_priority)
+
+    def holder(self, name: str, token: Token) -> Caller:
+        """Who shows the token of this name."""
         top = self._top_priority if token.top_priority is None else token.top_priority
         account = self._accounts.of(name, token)
         return Caller(Client(f"token {name}", token.weight), top, account)
