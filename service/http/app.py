@@ -16,6 +16,7 @@ from guided_service.http.call import Answers, Face, Response, check_model, fail
 from guided_service.http.chat_request import read_chat
 from guided_service.http.completions import read_completion
 from guided_service.http.errors import JsonObject, RefusedCallError
+from guided_service.http.response_request import read_response
 
 __all__ = ["IsServing", "application"]
 
@@ -36,6 +37,7 @@ def application(face: Face, is_serving: IsServing) -> ASGIApp:
     posts: dict[str, ASGIApp] = {
         "/v1/chat/completions": Answers(face, "chat.completions", "chatcmpl-", read_chat),
         "/v1/completions": Answers(face, "completions", "cmpl-", read_completion),
+        "/v1/responses": Answers(face, "responses", "resp_", read_response),
     }
     routes = [
         *(Route(path, _OneMethod(("GET", "HEAD"), app, face)) for path, app in gets.items()),

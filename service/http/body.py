@@ -99,15 +99,15 @@ def read_json(body: bytes, most_values: int) -> dict[str, Any]:
 
 
 def check_values(body: bytes, most: int) -> None:
-    """Raise LimitExceededError for a body of more values than ``most``, before any is made.
+    """Raise LimitExceededError for a body of more than ``most`` values, before any is made.
 
-    Each value but the first stands behind a bracket, a colon or a comma.
+    Lists and objects count, and so do members and all elements of a list but the first.
     """
-    if len(body) <= most or _signs(body) < most:
+    if len(body) <= most or _signs(body) <= most:
         return
-    if _signs(_OF_A_TEXT.sub(b'""', body)) >= most:
+    if _signs(_OF_A_TEXT.sub(b'""', body)) > most:
         raise LimitExceededError(
-            f"the body of the call has more than {most} values, names of members counted",
+            f"the body of the call has more than {most} values",
             limit=most,
             hint="send less in one call, or raise the server's max_message_fields",
         )

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from guided.spec import CandidateResult, GenerationResult, Usage
+from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
 from guided_service.http.asked import Shown
 from guided_service.http.call_reader import Argument, CallBegun, CallReader, Content, Piece
 from guided_service.http.errors import JsonObject
 from guided_service.http.events import DONE, event
-from guided_service.http.finish import finish_of
+from guided_service.http.finish import Finish, finish_of
 from guided_service.http.logprobs import chat_logprobs
 
 __all__ = ["ChatForm", "ChatStyle", "usage_of"]
@@ -31,6 +31,21 @@ class ChatStyle:
     is_json: bool
     tells_usage: bool
     tells_logprobs: bool
+
+    def reader(self) -> CallReader | None:
+        """What takes an answer apart, where it may call functions."""
+        return CallReader(beside_json=self.is_json) if self.calls_tools else None
+
+    def finish(self, reason: FinishReason, reader: CallReader | None) -> Finish:
+        """Why an answer ended, all of which its reader has read."""
+        calls = 0 if reader is None else reader.num_calls
+        is_cut = bool(calls) and reason.is_cut_short and not self.is_named
+        return finish_of(
+            reason,
+            is_structured=self.is_structured or self.is_named,
+            num_calls=calls,
+            is_cut_call=is_cut or (reader is not None and reader.is_in_call),
+        )
 
 
 class ChatForm:
@@ -96,7 +111,7 @@ class _Choice:
     def __init__(self, style: ChatStyle, index: int) -> None:
         self._style = style
         self._index = index
-        self._reader = CallReader(beside_json=style.is_json) if style.calls_tools else None
+        self._reader = style.reader()
         self._is_begun = False
 
     def whole(self, one: One) -> JsonObject:
@@ -164,18 +179,10 @@ class _Choice:
         return {"role": "assistant", "content": None if "tool_calls" in delta else "", **delta}
 
     def _end(self, one: One) -> JsonObject:
-        calls = 0 if self._reader is None else self._reader.num_calls
         reason, style = one.finish_reason, self._style
-        is_cut = calls and reason.is_cut_short and not style.is_named
-        finish = finish_of(
-            reason,
-            is_structured=style.is_structured or style.is_named,
-            num_calls=calls,
-            is_cut_call=bool(is_cut) or (self._reader is not None and self._reader.is_in_call),
-        )
         return {
             "logprobs": chat_logprobs(one.logprobs) if style.tells_logprobs else None,
-            "finish_reason": finish,
+            "finish_reason": style.finish(reason, self._reader),
             "guided": {"finish_reason": reason.value},
         }
 

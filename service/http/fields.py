@@ -118,8 +118,9 @@ def fields_of(kind: type[BaseModel]) -> frozenset[str]:
     return frozenset(kind.model_fields)
 
 
-def _depth(fault: ErrorDetails) -> int:
-    return len(fault["loc"])
+def _depth(fault: ErrorDetails) -> tuple[int, bool]:
+    """How far was read; what is there and wrong tells more than what is missing."""
+    return len(fault["loc"]), fault["type"] != "missing"
 
 
 def _refused(fault: ErrorDetails, body: Body, hints: Mapping[str, str]) -> RequestError:

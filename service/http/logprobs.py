@@ -12,7 +12,7 @@ from typing import Final
 from guided.spec import Alternative, TokenLogprobs
 from guided_service.http.errors import JsonObject
 
-__all__ = ["chat_logprobs", "completion_logprobs"]
+__all__ = ["chat_logprobs", "completion_logprobs", "told_tokens"]
 
 _LEAST: Final = -9999.0
 """What is told of a probability of 0, whose logarithm JSON cannot carry."""
@@ -20,10 +20,14 @@ _LEAST: Final = -9999.0
 
 def chat_logprobs(tokens: Iterable[TokenLogprobs]) -> JsonObject:
     """The ``logprobs`` of a message."""
-    content = [
+    return {"content": told_tokens(tokens), "refusal": None}
+
+
+def told_tokens(tokens: Iterable[TokenLogprobs]) -> list[JsonObject]:
+    """Each token with its logarithm and those beside it."""
+    return [
         {**_told(token), "top_logprobs": [_told(other) for other in token.top]} for token in tokens
     ]
-    return {"content": content, "refusal": None}
 
 
 def completion_logprobs(tokens: tuple[TokenLogprobs, ...]) -> JsonObject:

@@ -20,7 +20,17 @@ from guided.spec import Message
 from guided_service.http.fields import Given
 from guided_service.http.tools import END, header_of
 
-__all__ = ["Turn", "conversation"]
+__all__ = [
+    "AssistantTurn",
+    "CallMade",
+    "Called",
+    "SystemTurn",
+    "TextPart",
+    "ToolTurn",
+    "Turn",
+    "UserTurn",
+    "conversation",
+]
 
 
 class TextPart(Given):
@@ -50,7 +60,9 @@ class UserTurn(Given):
     name: str | None = None
 
 
-class _Called(Given):
+class Called(Given):
+    """What was called."""
+
     name: str
     arguments: str
     """JSON, as the call was given."""
@@ -61,7 +73,7 @@ class CallMade(Given):
 
     id: str
     type: Literal["function"] = "function"
-    function: _Called
+    function: Called
 
 
 class AssistantTurn(Given):

@@ -28,6 +28,9 @@ __all__ = [
     "END",
     "MOST_TOOLS",
     "TRIGGER",
+    "Function",
+    "Named",
+    "NamedChoice",
     "Tool",
     "ToolChoice",
     "chosen",
@@ -80,7 +83,9 @@ class Tool(Given):
     function: Function
 
 
-class _Named(Given):
+class Named(Given):
+    """A function by its name."""
+
     name: str
 
 
@@ -88,7 +93,7 @@ class NamedChoice(Given):
     """The one function that has to be called."""
 
     type: Literal["function"]
-    function: _Named
+    function: Named
 
 
 ToolChoice: TypeAlias = Literal["none", "auto", "required"] | NamedChoice
