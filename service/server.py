@@ -135,9 +135,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     finally:
         stop.cancel()
         engine.cancel()
-        await server.stop(0)
-        if web is not None:
-            await web.stop(0)
+        await _stop(server, web, 0)
         await supervisor.stop()
         await asyncio.wait({engine})
         readers.close()
@@ -157,19 +155,21 @@ async def _drain(
     admission = servicer.admission
     _log.info("draining", requests=admission.in_flight, queued=admission.waiting, seconds=seconds)
     admission.close()
-    if web is not None:
-        web.close()
     # A little longer than requests have, so that those cut off can still be told so.
-    stopped = asyncio.create_task(server.stop(seconds + _FLUSH_SECONDS))
+    stopped = asyncio.create_task(_stop(server, web, seconds + _FLUSH_SECONDS))
     idle = asyncio.create_task(admission.wait_until_empty())
     await asyncio.wait({stopped, idle}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     idle.cancel()
     supervisor.cut_off(seconds)
     # What still keeps the server are its last answers on their way and callers who watch its
     # health, and those never leave by themselves.
-    flushing = [] if web is None else [web.stop(_FLUSH_SECONDS)]
-    await asyncio.gather(server.stop(_FLUSH_SECONDS), *flushing)
+    await _stop(server, web, _FLUSH_SECONDS)
     await stopped
+
+
+async def _stop(server: grpc.aio.Server, web: WebServer | None, seconds: float) -> None:
+    """Take no more calls, and end those that run on after so many seconds."""
+    await asyncio.gather(server.stop(seconds), *([] if web is None else [web.stop(seconds)]))
 
 
 def _wired(
