@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 from uuid import uuid4
 
 from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
@@ -14,9 +15,9 @@ from guided_service.http.events import DONE, event
 from guided_service.http.finish import Finish, finish_of
 from guided_service.http.logprobs import chat_logprobs
 
-__all__ = ["ChatForm", "ChatStyle", "usage_of"]
+__all__ = ["ChatForm", "ChatStyle", "One", "answers_of", "usage_of"]
 
-One = GenerationResult | CandidateResult
+One: TypeAlias = GenerationResult | CandidateResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class ChatForm:
     def whole(self, result: GenerationResult) -> JsonObject:
         """The body of an answer."""
         choices = [
-            _Choice(self._style, index).whole(one) for index, one in enumerate(_answers(result))
+            _Choice(self._style, index).whole(one) for index, one in enumerate(answers_of(result))
         ]
         return {
             **self._head("chat.completion"),
@@ -74,9 +75,12 @@ class ChatForm:
 
     def ended(self, result: GenerationResult) -> bytes:
         """The last chunks: all of several answers, else what is left of the only one."""
-        told = [self._growing, *(_Choice(self._style, i) for i in range(1, len(_answers(result))))]
+        told = [
+            self._growing,
+            *(_Choice(self._style, i) for i in range(1, len(answers_of(result)))),
+        ]
         events: list[bytes] = []
-        for choice, one in zip(told, _answers(result), strict=True):
+        for choice, one in zip(told, answers_of(result), strict=True):
             if result.candidates:
                 events.append(self._chunks(choice.grown(one.text)))
             events.append(self._chunks(choice.ended(one)))
@@ -195,7 +199,8 @@ def _call(name: str, arguments: str) -> JsonObject:
     }
 
 
-def _answers(result: GenerationResult) -> tuple[One, ...]:
+def answers_of(result: GenerationResult) -> tuple[One, ...]:
+    """All answers that a request is given."""
     return result.candidates or (result,)
 
 

@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MOST_TOP_LOGPROBS, CandidateResult, GenerationRequest, GenerationResult
+from guided.spec import MOST_TOP_LOGPROBS, GenerationRequest, GenerationResult
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
-from guided_service.http.chat_answer import usage_of
+from guided_service.http.chat_answer import One, answers_of, usage_of
 from guided_service.http.chat_request import StreamOptions
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
@@ -93,8 +93,7 @@ class CompletionForm:
     def whole(self, result: GenerationResult) -> JsonObject:
         """The body of an answer."""
         choices = [
-            self._choice(index, one.text, one)
-            for index, one in enumerate(result.candidates or (result,))
+            self._choice(index, one.text, one) for index, one in enumerate(answers_of(result))
         ]
         return {**self._head(), "choices": choices, "usage": usage_of(result.usage)}
 
@@ -106,7 +105,7 @@ class CompletionForm:
         """The last chunks: all of several answers, else what is left of the only one."""
         last = [
             self._chunk(self._choice(index, one.text if result.candidates else "", one))
-            for index, one in enumerate(result.candidates or (result,))
+            for index, one in enumerate(answers_of(result))
         ]
         if self._style.tells_usage:
             last.append(event({**self._head(), "choices": [], "usage": usage_of(result.usage)}))
@@ -122,9 +121,7 @@ class CompletionForm:
             head["usage"] = None
         return event({**head, "choices": [choice]})
 
-    def _choice(
-        self, index: int, text: str, ended: GenerationResult | CandidateResult | None
-    ) -> JsonObject:
+    def _choice(self, index: int, text: str, ended: One | None) -> JsonObject:
         choice: JsonObject = {"index": index, "text": text, "logprobs": None, "finish_reason": None}
         if ended is None:
             return choice

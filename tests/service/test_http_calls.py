@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +82,17 @@ def test_a_call_has_an_id_and_a_line_in_the_log(echo: HttpServer) -> None:
     answered = echo.chat(max_tokens=1)
     refused = echo.chat(best_off=1)
     for response, told in ((answered, "status=OK"), (refused, "status=INVALID_ARGUMENT")):
-        request_id = response.headers["x-request-id"]
-        log = echo.process.log
-        eventually(lambda request_id=request_id, log=log: request_id in log.read_text())
+        request_id, log = response.headers["x-request-id"], echo.process.log
+        eventually(partial(_is_logged, log, request_id))
         line = next(line for line in log.read_text().splitlines() if request_id in line)
         assert "method=chat.completions" in line
         assert told in line
         assert "hello" not in line
     assert answered.json()["id"] == "chatcmpl-" + answered.headers["x-request-id"]
+
+
+def _is_logged(log: Path, text: str) -> bool:
+    return text in log.read_text()
 
 
 # What goes wrong, as a table
@@ -390,8 +394,12 @@ def test_who_leaves_is_cancelled_in_the_engine(tmp_path: Path) -> None:
                     json=completion("wait", 10**6, stream=stream),
                     timeout=0.5,
                 )
-            eventually(lambda expected=expected: cancelled_requests(client) == expected)
+            eventually(partial(_has_cancelled, client, expected))
         eventually(lambda: server.process.log.read_text().count("status=CANCELLED") == 2)
+
+
+def _has_cancelled(client: Client, requests: int) -> bool:
+    return cancelled_requests(client) == requests
 
 
 def test_an_engine_that_ends_takes_its_requests_along_and_they_are_not_sent_again(

@@ -220,7 +220,7 @@ def test_calls_are_parsed_whole_and_from_a_stream(
     }
     for seed in range(3):
         answer = client.chat.completions.parse(**options, seed=seed)
-        (call,) = answer.choices[0].message.tool_calls or ()
+        (call,) = answer.choices[0].message.tool_calls or []
         assert isinstance(call.function.parsed_arguments, Weather | Stop)
         assert answer.choices[0].finish_reason == "tool_calls"
         if choice != "required":
@@ -229,7 +229,7 @@ def test_calls_are_parsed_whole_and_from_a_stream(
             for _ in stream:
                 pass
             final = stream.get_final_completion()
-        (streamed,) = final.choices[0].message.tool_calls or ()
+        (streamed,) = final.choices[0].message.tool_calls or []
         assert streamed.function.parsed_arguments == call.function.parsed_arguments
         assert final.choices[0].finish_reason == "tool_calls"
         assert not final.choices[0].message.content
