@@ -476,12 +476,13 @@ def test_a_drain_cuts_off_what_takes_longer(tmp_path: Path) -> None:
 
 
 def test_many_streams_lose_nothing_and_are_fair_beside_grpc(tmp_path: Path) -> None:
-    with serving_http(ECHO_SERVER, tmp_path / "log") as server:
+    settings = {"tokens": str(tokens_file(tmp_path))}
+    with serving_http(ECHO_SERVER, tmp_path / "log", settings) as server:
         order = asyncio.run(_crowd(server))
     assert sorted(order) == sorted(["http"] * 64 + ["grpc"] * 16)
-    # The one who asked for little is not behind the one who asked for much.
-    assert order.index("grpc") < 40
-    assert len(order) - 1 - order[::-1].index("grpc") < 70
+    # Half of the places are left for another, so who asked for little is not behind who asked for
+    # much: 32 of the latter may have had a place already, and a few more pass on the way.
+    assert "grpc" not in order[64:]
 
 
 async def _crowd(server: HttpServer) -> list[str]:
@@ -506,10 +507,16 @@ async def _crowd(server: HttpServer) -> list[str]:
 
     limits = httpx2.Limits(max_connections=64)
     async with (
-        httpx2.AsyncClient(base_url=server.url, timeout=60, limits=limits) as web,
-        AsyncClient(server.process.address) as grpc,
+        httpx2.AsyncClient(
+            base_url=server.url,
+            timeout=60,
+            limits=limits,
+            headers={"authorization": bearer_of(ANN)},
+        ) as web,
+        AsyncClient(server.process.address, token=BOB) as grpc,
         asyncio.TaskGroup() as all_at_once,
     ):
+        await grpc.model()  # connected before the others come
         for number in range(64):
             all_at_once.create_task(stream(web, number))
         for number in range(16):
