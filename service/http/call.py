@@ -233,7 +233,11 @@ async def recorded_call(
     """A call with its line in the log, and an answer where the block raises an error."""
     client = scope["client"] or ("unknown", 0)
     record = RequestRecord(
-        service=SERVICE, method=method, peer=f"http:{client[0]}:{client[1]}", operation=UNREAD
+        service=SERVICE,
+        method=method,
+        peer=f"http:{client[0]}:{client[1]}",
+        operation=UNREAD,
+        route=scope["path"],
     )
     response = Response(scope, send, record.request_id, face.config.stall_seconds)
     carrier = dict(Headers(scope=scope).items())

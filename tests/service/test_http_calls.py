@@ -9,13 +9,18 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx2
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
+    add_TraceServiceServicer_to_server,
+)
 
 from guided.bearer import bearer_of
 from guided.client import AsyncClient, Client, RawPrompt, Tls
@@ -26,6 +31,7 @@ from tests.service.http_server import HttpServer, chat, serving_http
 from tests.service.server_process import ECHO_SERVER
 from tests.service.test_doors import ANN, BOB, STRANGER, Authority, tokens_file
 from tests.service.test_supervision import cancelled_requests, eventually
+from tests.service.test_tracing import Receiver, attributes_of
 
 COMPLETIONS = "/v1/completions"
 
@@ -513,12 +519,44 @@ async def _crowd(server: HttpServer) -> list[str]:
             limits=limits,
             headers={"authorization": bearer_of(ANN)},
         ) as web,
-        AsyncClient(server.process.address, token=BOB) as grpc,
+        AsyncClient(server.process.address, token=BOB) as ours,
         asyncio.TaskGroup() as all_at_once,
     ):
-        await grpc.model()  # connected before the others come
+        await ours.model()  # connected before the others come
         for number in range(64):
             all_at_once.create_task(stream(web, number))
         for number in range(16):
-            all_at_once.create_task(call(grpc, number))
+            all_at_once.create_task(call(ours, number))
     return order
+
+
+# What is told of a call to a trace
+
+
+def test_a_call_is_part_of_the_trace_of_its_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver, collector = Receiver(), grpc.server(ThreadPoolExecutor(2))
+    add_TraceServiceServicer_to_server(receiver, collector)  # type: ignore[no-untyped-call]
+    port = collector.add_insecure_port("127.0.0.1:0")
+    collector.start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+    trace_id, span_id = "ab" * 16, "cd" * 8
+    shown = {"traceparent": f"00-{trace_id}-{span_id}-01"}
+    with serving_http(ECHO_SERVER, tmp_path / "log") as server:
+        server.post("/v1/chat/completions", chat(max_tokens=1), headers=shown)
+        server.post(COMPLETIONS, completion("refuse"), headers=shown)
+        server.process.ask_to_stop()
+        assert server.process.wait(30) == 0
+    collector.stop(None)
+    calls = {
+        span.name: attributes_of(span)
+        for span in receiver.spans
+        if span.parent_span_id.hex() == span_id and span.trace_id.hex() == trace_id
+    }
+    assert calls.keys() == {"chat echo", "text_completion echo"}
+    answered, refused = calls["chat echo"], calls["text_completion echo"]
+    assert answered["http.route"] == "/v1/chat/completions"
+    assert answered["gen_ai.usage.output_tokens"] == 7
+    assert refused["error.type"] == "INVALID_CONSTRAINT"
+    assert not any(name.startswith("rpc.") for told in calls.values() for name in told)
