@@ -148,13 +148,14 @@ def _argued(call: CallMade) -> str:
     """The arguments of a call on one line, as calls are written here."""
     try:
         # Another parser than the body's: what a client got is what it sends back.
-        return json.dumps(
-            json.loads(call.function.arguments), ensure_ascii=False, separators=(",", ":")
-        )
+        read = json.loads(call.function.arguments)
+        written = json.dumps(read, ensure_ascii=False, separators=(",", ":"))
+        written.encode()  # raises for half a surrogate pair, which no text holds
     except (ValueError, RecursionError) as error:
         raise RequestError(
             f"the arguments of the call {call.id[:80]!r} are not JSON", field="messages"
         ) from error
+    return written
 
 
 def _check_answers(turns: list[Turn]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -19,6 +22,7 @@ from guided_service.http.asked import Asked, Shown
 from guided_service.http.body import check_values, read_json
 from guided_service.http.chat_request import ChatRequest, read_chat
 from guided_service.http.completions import CompletionRequest, read_completion
+from guided_service.http.errors import refusal_of
 from guided_service.http.fields import GenerationFields
 from guided_service.http.response_request import ResponseRequest, read_response
 
@@ -328,7 +332,18 @@ def test_the_page_tells_of_every_field() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'"x"', b'{"a": NaN}', b"\xff", b'{"a": "\xff"}', b"[" * 100_000]
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'"x"',
+        b'{"a": NaN}',
+        b"\xff",
+        b'{"a": "\xff"}',
+        b'{"a": "\\ud800"}',
+        b"[" * 10**5,
+    ],
 )
 def test_a_body_that_is_no_object_of_json_is_an_error(body: bytes) -> None:
     with pytest.raises(RequestError, match="the body of the call"):
@@ -352,3 +367,47 @@ def test_a_schema_that_nests_without_end_is_an_error() -> None:
         schema = {"properties": {"a": schema}}
     with pytest.raises(InvalidConstraintError, match="nests too deeply"):
         asked("chat", guided_json=schema)
+
+
+# Whatever comes
+
+ODD: list[Any] = [
+    *(None, True, 0, -1, 10**30, 1.5, -1e308, "", "x", "语", [], {}, [[]], [None]),
+    *([1, "a"], {"": ""}, {"type": "x"}, {"type": ["object"]}, {"$ref": "#"}, {"$ref": 1}),
+    *({"properties": []}, {"properties": {"a": 1}}, {"oneOf": [1]}, {"required": [1]}),
+]
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_odd_values_are_taken_or_refused_and_never_a_fault(face: str) -> None:
+    _, _, base, _ = FACES[face]
+    bodies = [{**base, **fields} for fields in EXAMPLES[face].values()]
+    bodies += [{**base, **fields} for name, fields, _ in REFUSED if name == face]
+    rng = random.Random(8)
+    outcomes = Counter[bool]()
+    for body in bodies:
+        for _ in range(20):
+            changed = copy.deepcopy(body)
+            _change(changed, rng)
+            try:
+                asked(face, **changed)
+                outcomes[True] += 1
+            except RequestError as error:
+                refusal_of(error, 0.5)
+                outcomes[False] += 1
+    assert min(outcomes[True], outcomes[False]) > 100
+
+
+def _change(body: Any, rng: random.Random) -> None:
+    """Put an odd value somewhere into a body."""
+    places: list[tuple[Any, Any]] = []
+    waiting = [body]
+    while waiting:
+        at = waiting.pop()
+        inner = at.items() if isinstance(at, dict) else enumerate(at)
+        for key, value in [*inner]:
+            places.append((at, key))
+            if isinstance(value, dict | list):
+                waiting.append(value)
+    at, key = rng.choice(places)
+    at[key] = copy.deepcopy(rng.choice(ODD))

@@ -200,9 +200,10 @@ def test_responses_say_the_same_of_a_conversation() -> None:
 
 
 def test_arguments_that_are_no_json_are_an_error() -> None:
-    bad = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{"}}
-    with pytest.raises(RequestError, match="the arguments of the call '1' are not JSON"):
-        messages({"role": "assistant", "content": None, "tool_calls": [bad]})
+    for arguments in ("{", '"\\ud800"'):
+        bad = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        with pytest.raises(RequestError, match="the arguments of the call '1' are not JSON"):
+            messages({"role": "assistant", "content": None, "tool_calls": [bad]})
 
 
 # Calls in a text
