@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 SERVED := $(VENV)/.served
 STAMP := $(VENV)/.installed
 NATIVE := $(VENV)/.native
+CLIENTS := $(VENV)/clients
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long test-formats test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
+.PHONY: demo demo-grammars test test-long test-formats test-clients test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -37,6 +38,16 @@ test-long: $(NATIVE)
 # Our heads against those of another library, where speculators is installed.
 test-formats: $(NATIVE)
 	$(BIN)/python -m pytest -W default tests/unit/drafters/test_heads_in_speculators.py
+
+# Clients of OpenAI's API by others (instructor, LangChain, pydantic-ai, LiteLLM), unchanged, in an
+# environment of their own.
+test-clients: $(NATIVE) $(CLIENTS)/.installed
+	GUIDED_CLIENTS=$(CURDIR)/$(CLIENTS)/bin/python $(BIN)/python -m pytest tests/clients
+
+$(CLIENTS)/.installed: tests/clients/requirements.txt
+	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --progress-bar on -r tests/clients/requirements.txt
+	touch $(CLIENTS)/.installed
 
 # The fuzzers, each for so many seconds; SUBJECTS="schemas python" for some of them, SEED=... to repeat.
 # What is found is printed with its seed, made small, and written as a test below build/findings.

@@ -34,6 +34,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "transformers",
         "zmq",
     ),
+    "http": ("starlette", "uvicorn"),
     "bench": ("matplotlib",),
     "tune": ("datasets", "trl"),
     "telemetry": ("opentelemetry",),

@@ -45,6 +45,7 @@ def _setting_flags() -> Iterator[Parameter]:
     "guided serve --model Qwen/Qwen3-0.6B --dtype int8 --kv-memory 2GiB",
     "guided serve --config server.toml --port 50052",
     "guided serve --model Qwen/Qwen3-4B --draft-model Qwen/Qwen3-0.6B",
+    "guided serve --http-port 8000",
     "GUIDED_MODEL=model.gguf guided serve --metrics-port 9464",
     "guided serve --host :: --tls-cert server.pem --tls-key server.key --tokens tokens.toml",
 )
@@ -61,7 +62,7 @@ def serve(
     ] = None,
     **settings: Any,
 ) -> None:
-    """Serve a model over gRPC until it is told to stop.
+    """Serve a model over gRPC, and OpenAI's API where --http-port is given, until told to stop.
 
     Each setting may be given as an option, in the environment as GUIDED_ and its name in
     capitals, or in the file of --config; the first of these that says something counts.

@@ -86,6 +86,10 @@ class ServerConfig(BaseSettings):
     """Address to listen on; 127.0.0.1. Any but this machine's own take a certificate."""
     port: Annotated[int, _NETWORK] = Field(default=50051, ge=0, le=65535)
     """Port to listen on; 50051. 0 takes a free one."""
+    http_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
+    """Port for OpenAI's API over HTTP; else none. 0 takes a free one."""
+    http_host: Annotated[str, _NETWORK] = "127.0.0.1"
+    """Address to serve it on; 127.0.0.1. Any but this machine's own take a certificate."""
     metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
     """Port for Prometheus metrics; else none. 0 takes a free one."""
     metrics_host: Annotated[str, _NETWORK] = "127.0.0.1"

@@ -26,6 +26,7 @@ from guided_service.authentication import shown_token
 from guided_service.config import ServerConfig
 from guided_service.quotas import Account, Accounts, Charge
 from guided_service.status import Context
+from guided_service.token_book import Token
 
 __all__ = ["Admitted", "Caller", "Door"]
 
@@ -72,13 +73,27 @@ class Door:
     def caller(self, context: Context) -> Caller:
         """Whose call it is."""
         shown = shown_token()
-        if shown is None:
-            return _stranger(context, self._top_priority)
-        name, token = shown
+        return self._stranger_of(context) if shown is None else self.holder(*shown)
+
+    def stranger(self, connection: str, identity: str | None = None) -> Caller:
+        """Who calls without a token: whom it shares places with, and who it is elsewhere."""
+        return Caller(Client(connection), self._top_priority, identity or connection)
+
+    def holder(self, name: str, token: Token) -> Caller:
+        """Who shows the token of this name."""
         top = self._top_priority if token.top_priority is None else token.top_priority
         account = self._accounts.of(name, token)
         identity = f"token {name}"
         return Caller(Client(identity, token.weight), top, identity, account)
+
+    def _stranger_of(self, context: Context) -> Caller:
+        """Who calls without a token: the subject of its certificate, or its connection."""
+        names = context.peer_identities()
+        if names:
+            known = ", ".join(sorted(name.decode(errors="replace") for name in names))
+            return self.stranger(f"certificate {known}")
+        peer = context.peer()
+        return self.stranger(f"connection {peer}", f"{_machine(peer)} {_shown(context)}")
 
     @asynccontextmanager
     async def admitted(
@@ -114,17 +129,6 @@ class Door:
 
 def _with_priority(request: GenerationRequest, priority: int) -> GenerationRequest:
     return request if request.priority == priority else replace(request, priority=priority)
-
-
-def _stranger(context: Context, top_priority: int) -> Caller:
-    """Who calls without a token: the subject of its certificate, or its connection."""
-    names = context.peer_identities()
-    if names:
-        known = ", ".join(sorted(name.decode(errors="replace") for name in names))
-        identity = f"certificate {known}"
-        return Caller(Client(identity), top_priority, identity)
-    peer = context.peer()
-    return Caller(Client(f"connection {peer}"), top_priority, f"{_machine(peer)} {_shown(context)}")
 
 
 def _machine(peer: str) -> str:

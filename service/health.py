@@ -66,6 +66,10 @@ class HealthServicer(HealthService):
             if not self._watchers[peer]:
                 del self._watchers[peer]
 
+    def is_serving(self) -> bool:
+        """Whether the server as a whole is said to take requests."""
+        return bool(self._states.get("") == _States.SERVING)
+
     async def set(self, states: dict[str, Any]) -> None:
         """Change what is said of these services, unless the server is stopping."""
         if not self._is_final:

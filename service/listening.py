@@ -16,7 +16,15 @@ from guided_service.certificates import Certificates, files_of
 from guided_service.config import ServerConfig
 from guided_service.descriptors import raise_descriptor_limit
 
-__all__ = ["bind", "check_exposure", "in_url", "is_loopback", "tells_methods", "transport_options"]
+__all__ = [
+    "bind",
+    "check_exposure",
+    "in_url",
+    "is_loopback",
+    "most_connections",
+    "tells_methods",
+    "transport_options",
+]
 
 _PENDING = 2**16
 """Calls that the transport has read and nobody has taken yet, over all connections. By itself it
@@ -33,7 +41,7 @@ def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
         # Well above the limit, so that a message too large meets the error that says so.
         ("grpc.max_receive_message_length", 2 * config.max_message_bytes + 2**20),
         ("grpc.max_send_message_length", -1),
-        ("grpc.max_allowed_incoming_connections", _most_connections(config)),
+        ("grpc.max_allowed_incoming_connections", most_connections(config, 2)),
         ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
         ("grpc.max_concurrent_streams", config.max_streams_per_connection),
         # After its age a connection takes no more calls; those under way have as long again.
@@ -55,7 +63,7 @@ def bind(server: grpc.aio.Server, config: ServerConfig) -> int:
 
     Raises ``ServiceError`` with what is in the way.
     """
-    check_exposure(config)
+    check_exposure(config, config.host, config.port)
     address = f"{in_url(config.host)}:{config.port}"
     hint = "choose another host or port; port 0 takes a free one"
     if refusal := _refusal(config.host, config.port):
@@ -71,11 +79,11 @@ def bind(server: grpc.aio.Server, config: ServerConfig) -> int:
         raise ServiceError(f"cannot listen on {address}: {reason}", hint=hint) from error
 
 
-def check_exposure(config: ServerConfig) -> None:
+def check_exposure(config: ServerConfig, host: str, port: int) -> None:
     """Raise ``ServiceError`` where others could read traffic on its way, and nobody said so."""
-    if config.tls_cert is None and not config.insecure and not is_loopback(config.host):
+    if config.tls_cert is None and not config.insecure and not is_loopback(host):
         raise ServiceError(
-            f"cannot listen on {in_url(config.host)}:{config.port}: whoever is on the way could "
+            f"cannot listen on {in_url(host)}:{port}: whoever is on the way could "
             "read and change what is sent, as it would not be encrypted",
             hint="give --tls-cert and --tls-key, or --insecure where something else protects it",
         )
@@ -101,9 +109,9 @@ def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _most_connections(config: ServerConfig) -> int:
-    """Connections that leave descriptors for everything else."""
-    return max(1, min(config.max_connections, raise_descriptor_limit() // 2))
+def most_connections(config: ServerConfig, divisor: int) -> int:
+    """Connections that take no more than a part of the descriptors."""
+    return max(1, min(config.max_connections, raise_descriptor_limit() // divisor))
 
 
 def _refusal(host: str, port: int) -> str | None:

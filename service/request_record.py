@@ -75,6 +75,8 @@ class RequestRecord:
     """Of a request in a batch, its place there."""
     client: str | None = None
     """Name of the caller, where one is known."""
+    route: str | None = None
+    """The path of a call over HTTP; ``None`` for one over gRPC."""
     trace_id: str | None = None
     request_id: str = field(default_factory=lambda: uuid4().hex)
     """The name that the caller gave it, once that is known and if there is one."""

@@ -22,9 +22,9 @@ from guided_service.status import REQUEST_ID_TRAILER, Context
 if TYPE_CHECKING:
     from guided_service.tracing import RequestTracer
 
-__all__ = ["WatchesRequests", "note_message", "watched_item"]
+__all__ = ["UNREAD", "WatchesRequests", "note_message", "watched_item"]
 
-_UNREAD = "unreadable"
+UNREAD = "unreadable"
 """The operation of a call whose message has not been read, and perhaps never is."""
 
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
@@ -74,7 +74,7 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
     @contextmanager
     def _watching_call(self, method: str, context: Context) -> Iterator[None]:
         record = RequestRecord(
-            service=self._service, method=method, peer=context.peer(), operation=_UNREAD
+            service=self._service, method=method, peer=context.peer(), operation=UNREAD
         )
         call = _Call(self, record, context)
         # Known before anything can go wrong; an error's own metadata has it as well.

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import grpc.aio
 import structlog
@@ -16,6 +17,7 @@ from grpc_health.v1.health import SERVICE_NAME as HEALTH_NAME
 from grpc_reflection.v1alpha import reflection
 
 from guided.errors import GuidedError
+from guided.extras import needing
 from guided.runtime.native import is_native
 from guided.v1 import generation_pb2, grammar_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
@@ -42,6 +44,9 @@ from guided_service.request_watch import WatchesRequests
 from guided_service.servicers import GenerationServicer, ModelServicer
 from guided_service.token_book import TokenBook
 from guided_service.tracing_setup import open_tracer
+
+if TYPE_CHECKING:
+    from guided_service.http.web_server import WebServer
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 
@@ -87,15 +92,22 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     grammars = GrammarServicer(supervisor, servicer.door, servicer.stored, config)
     models = ModelServicer(supervisor, servicer.admission, config)
     request_log = RequestLog() if config.log_requests else None
+    watch = WatchesRequests(SERVICE_NAME, open_tracer(supervisor.model_name), request_log)
+    book = _token_book(config)
     # Who calls is asked before the message is read.
     interceptors = (
-        WatchesRequests(SERVICE_NAME, open_tracer(supervisor.model_name), request_log),
-        *_authentication(config),
+        watch,
+        *_authentication(book, config),
         AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
         *(Intake(service, config, readers) for service in (_GENERATION_SERVICE, _GRAMMAR_SERVICE)),
     )
     server = _wired(servicer, grammars, models, health, config, *interceptors)
     port = bind(server, config)
+    web = None
+    if config.http_port is not None:
+        with needing("--http-port", "http"):
+            from guided_service.http.opening import open_http
+        web = open_http(supervisor, servicer.door, readers, watch, book, health, config)
     if config.metrics_port is not None:
         collector = EngineCollector(supervisor, servicer.admission)
         host = config.metrics_host
@@ -107,6 +119,9 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
             "interpreted: schemas and grammars take a quarter longer", see="docs/native.md"
         )
     typer.echo(f"guided: listening on {config.host}:{port}")
+    if web is not None:
+        await web.start()
+        typer.echo(f"guided: OpenAI's API at {web.url}/v1")
     engine = asyncio.create_task(supervisor.run())
     stop = asyncio.create_task(stop_asked.wait())
     try:
@@ -116,11 +131,11 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
             # Told first, so that whoever asks before calling is not met by a closed door.
             await health.stop_serving()
             await asyncio.sleep(config.lame_duck_seconds)
-            await _drain(server, servicer, supervisor, config.drain_seconds)
+            await _drain(server, web, servicer, supervisor, config.drain_seconds)
     finally:
         stop.cancel()
         engine.cancel()
-        await server.stop(0)
+        await _stop(server, web, 0)
         await supervisor.stop()
         await asyncio.wait({engine})
         readers.close()
@@ -132,6 +147,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
 
 async def _drain(
     server: grpc.aio.Server,
+    web: WebServer | None,
     servicer: GenerationServicer,
     supervisor: EngineSupervisor,
     seconds: float,
@@ -140,15 +156,20 @@ async def _drain(
     _log.info("draining", requests=admission.in_flight, queued=admission.waiting, seconds=seconds)
     admission.close()
     # A little longer than requests have, so that those cut off can still be told so.
-    stopped = asyncio.create_task(server.stop(seconds + _FLUSH_SECONDS))
+    stopped = asyncio.create_task(_stop(server, web, seconds + _FLUSH_SECONDS))
     idle = asyncio.create_task(admission.wait_until_empty())
     await asyncio.wait({stopped, idle}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     idle.cancel()
     supervisor.cut_off(seconds)
     # What still keeps the server are its last answers on their way and callers who watch its
     # health, and those never leave by themselves.
-    await server.stop(_FLUSH_SECONDS)
+    await _stop(server, web, _FLUSH_SECONDS)
     await stopped
+
+
+async def _stop(server: grpc.aio.Server, web: WebServer | None, seconds: float) -> None:
+    """Take no more calls, and end those that run on after so many seconds."""
+    await asyncio.gather(server.stop(seconds), *([] if web is None else [web.stop(seconds)]))
 
 
 def _wired(
@@ -170,13 +191,22 @@ def _wired(
     return server
 
 
-def _authentication(config: ServerConfig) -> tuple[grpc.aio.ServerInterceptor, ...]:
+def _token_book(config: ServerConfig) -> TokenBook | None:
+    """The tokens that callers have to show, where the settings name a file of them."""
+    if config.tokens is not None:
+        return TokenBook(config.tokens)
+    hosts = [config.host, *([] if config.http_port is None else [config.http_host])]
+    if config.tls_client_ca is None and not all(map(is_loopback, hosts)):
+        _log.warning("open to everybody who reaches it", see="docs/security-settings.md")
+    return None
+
+
+def _authentication(
+    book: TokenBook | None, config: ServerConfig
+) -> tuple[grpc.aio.ServerInterceptor, ...]:
     """What turns strangers away, where tokens are given; health is told to everybody."""
-    if config.tokens is None:
-        if not is_loopback(config.host) and config.tls_client_ca is None:
-            _log.warning("open to everybody who reaches it", see="docs/security-settings.md")
+    if book is None:
         return ()
-    book = TokenBook(config.tokens)
     return (Authenticates(book, frozenset({HEALTH_NAME}), config.retry_after_seconds),)
 
 

@@ -44,10 +44,12 @@ from guided_service.engine_connection import CutOffError
 from guided_service.request_record import current_request_id, note_failure
 
 __all__ = [
+    "MAY_PASS",
     "REQUEST_ID_TRAILER",
     "STATUS_CODES",
     "Context",
     "abort",
+    "pause_of",
     "shown",
     "status_code_of",
     "status_of",
@@ -84,9 +86,10 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     GuidedError: grpc.StatusCode.INTERNAL,
 }
 
-_MAY_PASS = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+MAY_PASS = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+"""Codes of what may be over by the next try."""
 
-_MAY_PASS_NUMBERS = frozenset(code.value[0] for code in _MAY_PASS)
+_MAY_PASS_NUMBERS = frozenset(code.value[0] for code in MAY_PASS)
 
 REQUEST_ID_TRAILER = "guided-request-id"
 """Trailing metadata with the id under which the server's log has the call."""
@@ -120,9 +123,9 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
             field=error.field, description=record.message, reason=record.code
         )
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
-    if code in _MAY_PASS and not isinstance(error, CutOffError):
+    if code in MAY_PASS and not isinstance(error, CutOffError):
         delay = Duration()
-        delay.FromMilliseconds(_millis(_pause(error) or retry_after_seconds))
+        delay.FromMilliseconds(_millis(pause_of(error) or retry_after_seconds))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
     note_failure(error, code.name)
     if (request_id := current_request_id()) is not None:
@@ -134,8 +137,8 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
     )
 
 
-def _pause(error: GuidedError) -> float | None:
-    """When to come again, where the error itself knows."""
+def pause_of(error: GuidedError) -> float | None:
+    """When to come again in seconds, where the error itself knows."""
     return error.retry_after_seconds if isinstance(error, OverloadedError) else None
 
 

@@ -93,7 +93,8 @@ class RequestTracer:
             span.set_attribute("enduser.id", record.client)
         if record.status != OK:
             span.set_attribute("error.type", record.error or record.status)
-            span.set_attribute("rpc.response.status_code", record.status)
+            if record.route is None:
+                span.set_attribute("rpc.response.status_code", record.status)
             span.set_status(trace.StatusCode.ERROR)
         if record.is_repeat:  # its parts are those of another call
             span.set_attribute("guided.is_repeat", True)
@@ -159,10 +160,12 @@ def _begun(
         "gen_ai.operation.name": record.operation,
         "gen_ai.provider.name": "guided",
         "gen_ai.response.id": record.request_id,
-        "rpc.system.name": "grpc",
-        "rpc.method": f"{record.service}/{record.method}",
         "client.address": record.peer,
     }
+    if record.route is None:
+        told |= {"rpc.system.name": "grpc", "rpc.method": f"{record.service}/{record.method}"}
+    else:
+        told |= {"http.request.method": "POST", "http.route": record.route}
     if request is not None:
         told |= request_attributes(request)
     if model is not None:

@@ -152,19 +152,19 @@ def test_files_that_make_no_certificate_are_named(tmp_path: Path, authority: Aut
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1"])
 def test_nothing_listens_beyond_this_machine_unencrypted(host: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        check_exposure(ServerConfig(host=host))
+        check_exposure(ServerConfig(host=host), host, 50051)
     assert str(caught.value).endswith(
         "whoever is on the way could read and change what is sent, as it would not be encrypted; "
         "give --tls-cert and --tls-key, or --insecure where something else protects it"
     )
-    check_exposure(ServerConfig(host=host, insecure=True))
-    check_exposure(ServerConfig(host=host, tls_cert=Path("a"), tls_key=Path("b")))
+    check_exposure(ServerConfig(host=host, insecure=True), host, 50051)
+    check_exposure(ServerConfig(host=host, tls_cert=Path("a"), tls_key=Path("b")), host, 50051)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_this_machine_is_no_public_place(host: str) -> None:
     assert is_loopback(host)
-    check_exposure(ServerConfig(host=host))
+    check_exposure(ServerConfig(host=host), host, 50051)
     assert tells_methods(ServerConfig(host=host))
     assert not tells_methods(ServerConfig(host=host, reflection=False))
     assert tells_methods(ServerConfig(host="0.0.0.0", reflection=True))

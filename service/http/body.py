@@ -1,0 +1,140 @@
+"""Bodies of calls: read within bounds of size and time, counted, and only then parsed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Final
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.types import Receive
+
+from guided.errors import LimitExceededError, RequestCancelledError, RequestError
+from guided_service.admission import OverloadedError
+from guided_service.config import ServerConfig
+from guided_service.http.errors import RefusedCallError, TooLargeError
+
+__all__ = ["Bodies", "check_values", "read_json"]
+
+_OF_A_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+class Bodies:
+    """Reads the bodies of calls, which together hold no more than a bounded memory."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self._most_bytes = config.max_message_bytes
+        self._most_in_all = int(config.max_queued_bytes)
+        self._seconds = config.stall_seconds
+        self._held = 0
+
+    async def read(self, headers: Headers, receive: Receive) -> bytes:
+        """The body of a call, which has to be JSON by its header.
+
+        Raises TooLargeError, OverloadedError where bodies under way hold too much, and
+        RefusedCallError for one that does not come in time.
+        """
+        _check_kind(headers)
+        self._check_size(_told_size(headers))
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._collected(receive)
+        except TimeoutError as error:
+            raise RefusedCallError(
+                f"the body of the call did not come within {self._seconds:g} s",
+                status=408,
+                hint="send it at once",
+            ) from error
+
+    async def _collected(self, receive: Receive) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RequestCancelledError("the caller left before its call was read")
+                piece = message.get("body", b"")
+                self._hold(len(piece))
+                size += len(piece)
+                self._check_size(size)
+                pieces.append(piece)
+                if not message.get("more_body", False):
+                    return b"".join(pieces)
+        finally:
+            self._held -= size
+
+    def _hold(self, nbytes: int) -> None:
+        if self._held + nbytes > self._most_in_all:
+            raise OverloadedError(
+                f"bodies of {self._held} bytes are on their way, and {nbytes} more came, above "
+                f"the limit of {self._most_in_all}",
+                hint="try again shortly",
+            )
+        self._held += nbytes
+
+    def _check_size(self, size: int) -> None:
+        if size > self._most_bytes:
+            raise TooLargeError(
+                f"the body of the call has {size} bytes or more, above the limit of "
+                f"{self._most_bytes}",
+                limit=self._most_bytes,
+                hint="send less in one call",
+            )
+
+
+def read_json(body: bytes, most_values: int) -> dict[str, Any]:
+    """The object that a body holds; raises RequestError for anything else."""
+    check_values(body, most_values)
+    try:
+        read = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RequestError(f"the body of the call is not JSON: {error}".lower()) from error
+    except RecursionError as error:
+        raise RequestError("the body of the call nests too deeply") from error
+    if not isinstance(read, dict):
+        raise RequestError(f"the body of the call is a {type(read).__name__}, no object")
+    return read
+
+
+def check_values(body: bytes, most: int) -> None:
+    """Raise LimitExceededError for a body of more than ``most`` values, before any is made.
+
+    Lists and objects count, and so do members and all elements of a list but the first.
+    """
+    if len(body) <= most or _signs(body) <= most:
+        return
+    if _signs(_OF_A_TEXT.sub(b'""', body)) > most:
+        raise LimitExceededError(
+            f"the body of the call has more than {most} values",
+            limit=most,
+            hint="send less in one call, or raise the server's max_message_fields",
+        )
+
+
+def _signs(body: bytes) -> int:
+    return sum(map(body.count, (b",", b":", b"[", b"{")))
+
+
+def _check_kind(headers: Headers) -> None:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        # What a page of another site may send unasked is never of this kind.
+        raise RefusedCallError(
+            f"the content-type of the call is {kind[:100]!r}",
+            status=415,
+            hint="send application/json",
+        )
+    if (coding := headers.get("content-encoding", "identity").lower()) != "identity":
+        raise RefusedCallError(
+            f"the content-encoding of the call is {coding[:100]!r}",
+            status=415,
+            hint="send it as it is",
+        )
+
+
+def _told_size(headers: Headers) -> int:
+    """What the header says; one that is no number the transport refuses."""
+    told = headers.get("content-length", "0")
+    return int(told) if told.isdecimal() else 0

@@ -1,0 +1,299 @@
+"""The life of a call over HTTP, from its header to the end of its answer.
+
+::
+
+    header ──▶ token ──▶ body, in bounds ──▶ Asked ──▶ a place ──▶ the engine ──▶ answer or events
+       │ 401     │ 413, 415, 408   │ 400       │ 429, 503   │ the caller leaves: cancelled
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
+
+from guided.bearer import token_of
+from guided.errors import RequestCancelledError, UnauthenticatedError
+from guided.spec import GenerationResult
+from guided.stats import ModelInfo
+from guided_service.config import ServerConfig
+from guided_service.door import Admitted, Caller, Door
+from guided_service.http.asked import Asked, Form, Shown
+from guided_service.http.body import Bodies, read_json
+from guided_service.http.connection import cut, identity_of
+from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
+from guided_service.intake import Readers
+from guided_service.request_record import (
+    RequestRecord,
+    note_admitted,
+    note_answered,
+    note_client,
+)
+from guided_service.request_watch import UNREAD, WatchesRequests
+from guided_service.servicers import AnswerMaker, ModelSource
+from guided_service.token_book import TokenBook
+
+__all__ = ["Answers", "Engine", "Face", "Reads", "Response"]
+
+SERVICE: Final = "openai.v1"
+"""How logs and traces name this face."""
+
+Reads: TypeAlias = Callable[[dict[str, Any], ServerConfig], Asked]
+"""From the body of a call to what it asks for; raises RequestError."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Engine(AnswerMaker, ModelSource, Protocol):
+    """Where answers come from, and facts about the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What all calls over HTTP share with those over gRPC."""
+
+    engine: Engine
+    door: Door
+    readers: Readers
+    watch: WatchesRequests
+    book: TokenBook | None
+    """The tokens that callers have to show."""
+    config: ServerConfig
+    bodies: Bodies
+
+    def caller(self, scope: Scope, headers: Headers) -> Caller:
+        """Whose call it is; raises ``UnauthenticatedError`` for a stranger where tokens count."""
+        if self.book is None:
+            return self.door.stranger(identity_of(scope))
+        shown = headers.getlist("authorization")
+        token = token_of(shown[0]) if len(shown) == 1 else None
+        found = None if token is None else self.book.find(token)
+        if found is None:
+            raise UnauthenticatedError(
+                "the call shows no token that this server knows",
+                hint="pass it as api_key=... to the client, or as 'Authorization: Bearer ...'",
+            )
+        caller = self.door.holder(*found)
+        note_client(caller.client.name)
+        return caller
+
+
+@dataclass(slots=True)
+class Response:
+    """What is sent to the caller of one call."""
+
+    scope: Scope
+    send: Send
+    request_id: str
+    stall_seconds: float
+    is_begun: bool = field(default=False, init=False)
+    is_stream: bool = field(default=False, init=False)
+
+    async def whole(
+        self, body: JsonObject, status: int = 200, headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        """Send an answer at once."""
+        content = _encode(body)
+        named = (("content-type", "application/json"), ("content-length", str(len(content))))
+        await self._begin(status, (*named, *headers))
+        await self._put({"type": "http.response.body", "body": content})
+
+    async def piece(self, events: bytes) -> None:
+        """Send some events of a stream, which begins with the first of them."""
+        if not self.is_begun:
+            self.is_stream = True
+            kind = ("content-type", "text/event-stream; charset=utf-8")
+            # Proxies that collect answers would collect these.
+            await self._begin(
+                200, (kind, ("cache-control", "no-cache"), ("x-accel-buffering", "no"))
+            )
+        await self._put({"type": "http.response.body", "body": events, "more_body": True})
+
+    async def end(self) -> None:
+        """End a stream."""
+        await self._put({"type": "http.response.body", "body": b""})
+
+    async def _begin(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
+        self.is_begun = True
+        named = (*headers, ("x-request-id", self.request_id))
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named]
+        await self._put({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def _put(self, message: Message) -> None:
+        """Send a message, once the caller has read enough of those before it."""
+        try:
+            async with asyncio.timeout(self.stall_seconds):
+                await self.send(message)
+        except TimeoutError as error:
+            cut(self.scope)
+            raise RequestCancelledError(
+                f"the caller took nothing of the answer for {self.stall_seconds:g} s",
+                hint="read faster, or ask for less at once",
+            ) from error
+
+
+class Answers:
+    """The application behind one path: it answers calls that ask the model for something."""
+
+    def __init__(self, face: Face, method: str, prefix: str, read: Reads) -> None:
+        """``method`` is its name in logs, ``prefix`` that of the ids of its answers."""
+        self._face = face
+        self._method = method
+        self._prefix = prefix
+        self._read = read
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call."""
+        headers = Headers(scope=scope)
+        async with recorded_call(self._face, self._method, scope, send) as (record, response):
+            caller = self._face.caller(scope, headers)
+            self._face.engine.check_ready()
+            body = await self._face.bodies.read(headers, receive)
+            received = time.monotonic()
+            asked = await self._face.readers.do(partial(self._asked, body), len(body))
+            self._face.watch.note_message(record, asked.message)
+            await self._answer(asked, caller, receive, response, len(body), received)
+
+    def _asked(self, body: bytes) -> Asked:
+        config = self._face.config
+        return self._read(read_json(body, config.max_message_fields), config)
+
+    async def _answer(
+        self,
+        asked: Asked,
+        caller: Caller,
+        receive: Receive,
+        response: Response,
+        size: int,
+        received: float,
+    ) -> None:
+        face = self._face
+        model = face.engine.model()
+        check_model(asked.model, model, face.config)
+        face.engine.check_prompt(asked.request)
+        shown = Shown(f"{self._prefix}{response.request_id}", int(time.time()), model.name)
+        form = asked.form(shown)
+        try:
+            await while_connected(
+                receive, self._made(asked, caller, form, response, size, received)
+            )
+        except Exception as error:
+            await fail(response, error, face, asked.constraint_field, form)
+
+    async def _made(
+        self,
+        asked: Asked,
+        caller: Caller,
+        form: Form,
+        response: Response,
+        size: int,
+        received: float,
+    ) -> None:
+        """Have an answer made and sent; a stream holds its place until its last text is taken."""
+        is_growing = asked.is_streamed and not asked.request.has_candidates
+        async with self._face.door.admitted(caller, asked.request, size, received) as admitted:
+            note_admitted()
+            if is_growing:
+                result = await self._grown(admitted, form, response, received)
+            else:
+                result = await self._face.engine.generate(admitted.request, received)
+            note_answered(result)
+            admitted.charge.answered(result)
+        # Its place is free: an answer that waits to be read keeps nobody else from being served.
+        if asked.is_streamed:
+            await response.piece(form.ended(result))
+            await response.end()
+        else:
+            await response.whole(form.whole(result))
+
+    async def _grown(
+        self, admitted: Admitted, form: Form, response: Response, received: float
+    ) -> GenerationResult:
+        async with aclosing(self._face.engine.stream(admitted.request, received)) as events:
+            async for event in events:
+                if isinstance(event, GenerationResult):
+                    return event
+                if grown := form.grown(event):
+                    await response.piece(grown)
+        raise AssertionError("a stream ended without its answer")
+
+
+@asynccontextmanager
+async def recorded_call(
+    face: Face, method: str, scope: Scope, send: Send
+) -> AsyncIterator[tuple[RequestRecord, Response]]:
+    """A call with its line in the log, and an answer where the block raises an error."""
+    client = scope["client"] or ("unknown", 0)
+    record = RequestRecord(
+        service=SERVICE,
+        method=method,
+        peer=f"http:{client[0]}:{client[1]}",
+        operation=UNREAD,
+        route=scope["path"],
+    )
+    response = Response(scope, send, record.request_id, face.config.stall_seconds)
+    carrier = dict(Headers(scope=scope).items())
+    with face.watch.watching(record, None, carrier):
+        try:
+            yield record, response
+        except Exception as error:
+            await fail(response, error, face)
+
+
+async def fail(
+    response: Response,
+    error: Exception,
+    face: Face,
+    constraint_field: str | None = None,
+    form: Form | None = None,
+) -> None:
+    """End a call with an error: as its answer, or as the last event of a stream."""
+    refusal = refusal_of(error, face.config.retry_after_seconds, constraint_field)
+    try:
+        if not response.is_begun:
+            await response.whole(refusal.body, refusal.status, refusal.headers)
+        elif response.is_stream and form is not None:
+            await response.piece(form.failed(refusal.body))
+            await response.end()
+        # Else the answer is on its way, and nobody takes it.
+    except RequestCancelledError:
+        return  # nobody reads what went wrong
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    """Do some work; it is cancelled, and RequestCancelledError raised, where the caller leaves."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_left(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise RequestCancelledError("the caller left before its answer was complete")
+        working.result()
+    finally:
+        leaving.cancel()
+        working.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def check_model(asked: str, model: ModelInfo, config: ServerConfig) -> None:
+    """Raise RefusedCallError unless it is the model that the server has, by either of its names."""
+    if asked not in (model.name, config.model):
+        raise RefusedCallError(
+            f"there is no model {asked[:200]!r}",
+            status=404,
+            field="model",
+            hint=f"this server has {model.name!r}",
+        )

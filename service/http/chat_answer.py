@@ -1,0 +1,220 @@
+"""Answers of ``POST /v1/chat/completions``, whole and as chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import uuid4
+
+from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
+from guided_service.http.asked import Shown
+from guided_service.http.call_reader import Argument, CallBegun, CallReader, Content, Piece
+from guided_service.http.errors import JsonObject
+from guided_service.http.events import DONE, event
+from guided_service.http.finish import Finish, finish_of
+from guided_service.http.logprobs import chat_logprobs
+
+__all__ = ["ChatForm", "ChatStyle", "One", "answers_of", "usage_of"]
+
+One: TypeAlias = GenerationResult | CandidateResult
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStyle:
+    """What a request says of the form of its answer."""
+
+    calls_tools: bool
+    is_named: bool
+    """Whether one function has to be called: then the call is the answer."""
+    is_structured: bool
+    """Whether an answer without calls has a constraint."""
+    is_json: bool
+    tells_usage: bool
+    tells_logprobs: bool
+
+    def reader(self) -> CallReader | None:
+        """What takes an answer apart, where it may call functions."""
+        return CallReader(beside_json=self.is_json) if self.calls_tools else None
+
+    def finish(self, reason: FinishReason, reader: CallReader | None) -> Finish:
+        """Why an answer ended, all of which its reader has read."""
+        calls = 0 if reader is None else reader.num_calls
+        is_cut = bool(calls) and reason.is_cut_short and not self.is_named
+        return finish_of(
+            reason,
+            is_structured=self.is_structured or self.is_named,
+            num_calls=calls,
+            is_cut_call=is_cut or (reader is not None and reader.is_in_call),
+        )
+
+
+class ChatForm:
+    """One answer; ``n`` of them are choices of it."""
+
+    def __init__(self, style: ChatStyle, shown: Shown) -> None:
+        self._style = style
+        self._shown = shown
+        self._growing = _Choice(style, 0)
+        """The choice that is told as it grows."""
+
+    def whole(self, result: GenerationResult) -> JsonObject:
+        """The body of an answer."""
+        choices = [
+            _Choice(self._style, index).whole(one) for index, one in enumerate(answers_of(result))
+        ]
+        return {
+            **self._head("chat.completion"),
+            "choices": choices,
+            "usage": usage_of(result.usage),
+        }
+
+    def grown(self, text: str) -> bytes:
+        """The chunks of more text."""
+        return self._chunks(self._growing.grown(text))
+
+    def ended(self, result: GenerationResult) -> bytes:
+        """The last chunks: all of several answers, else what is left of the only one."""
+        told = [
+            self._growing,
+            *(_Choice(self._style, i) for i in range(1, len(answers_of(result)))),
+        ]
+        events: list[bytes] = []
+        for choice, one in zip(told, answers_of(result), strict=True):
+            if result.candidates:
+                events.append(self._chunks(choice.grown(one.text)))
+            events.append(self._chunks(choice.ended(one)))
+        if self._style.tells_usage:
+            last = {**self._head("chat.completion.chunk"), "choices": []}
+            events.append(event({**last, "usage": usage_of(result.usage)}))
+        return b"".join((*events, DONE))
+
+    def failed(self, error: JsonObject) -> bytes:
+        """What ends a stream with an error; no end is said, so no client takes it for one."""
+        return event(error)
+
+    def _chunks(self, choices: Iterable[JsonObject]) -> bytes:
+        head = self._head("chat.completion.chunk")
+        if self._style.tells_usage:
+            head["usage"] = None
+        return b"".join(event({**head, "choices": [choice]}) for choice in choices)
+
+    def _head(self, kind: str) -> JsonObject:
+        shown = self._shown
+        return {
+            "id": shown.answer_id,
+            "object": kind,
+            "created": shown.created,
+            "model": shown.model,
+        }
+
+
+class _Choice:
+    """One of the answers to a request."""
+
+    def __init__(self, style: ChatStyle, index: int) -> None:
+        self._style = style
+        self._index = index
+        self._reader = style.reader()
+        self._is_begun = False
+
+    def whole(self, one: One) -> JsonObject:
+        content: list[str] = []
+        calls: list[tuple[str, list[str]]] = []
+        for piece in (*self._read(one.text), *self._rest()):
+            match piece:
+                case Content(text):
+                    content.append(text)
+                case CallBegun(name):
+                    calls.append((name, []))
+                case Argument(text):
+                    calls[-1][1].append(text)
+        message: JsonObject = {
+            "role": "assistant",
+            "content": "".join(content) if content or not calls else None,
+            "refusal": None,
+        }
+        if calls:
+            message["tool_calls"] = [_call(name, "".join(parts)) for name, parts in calls]
+        return {"index": self._index, "message": message, **self._end(one)}
+
+    def grown(self, text: str) -> list[JsonObject]:
+        return [self._delta(piece) for piece in self._read(text)]
+
+    def ended(self, one: One) -> list[JsonObject]:
+        left = [self._delta(piece) for piece in self._rest()]
+        last: JsonObject = {"index": self._index, "delta": self._begun({}), **self._end(one)}
+        return [*left, last]
+
+    def _read(self, text: str) -> Iterable[Piece]:
+        if self._reader is None:
+            return [Content(text)] if text else []
+        return self._reader.read(text)
+
+    def _rest(self) -> Iterable[Piece]:
+        return () if self._reader is None else self._reader.end()
+
+    def _delta(self, piece: Piece) -> JsonObject:
+        match piece:
+            case Content(text):
+                delta: JsonObject = {"content": text}
+            case CallBegun(name):
+                delta = {"tool_calls": [{"index": self._last_call, **_call(name, "")}]}
+            case Argument(text):
+                told = {"index": self._last_call, "function": {"arguments": text}}
+                delta = {"tool_calls": [told]}
+        return {
+            "index": self._index,
+            "delta": self._begun(delta),
+            "logprobs": None,
+            "finish_reason": None,
+        }
+
+    @property
+    def _last_call(self) -> int:
+        assert self._reader is not None, "a call without tools"
+        return self._reader.num_calls - 1
+
+    def _begun(self, delta: JsonObject) -> JsonObject:
+        """The delta, with the role in the first one."""
+        if self._is_begun:
+            return delta
+        self._is_begun = True
+        return {"role": "assistant", "content": None if "tool_calls" in delta else "", **delta}
+
+    def _end(self, one: One) -> JsonObject:
+        reason, style = one.finish_reason, self._style
+        return {
+            "logprobs": chat_logprobs(one.logprobs) if style.tells_logprobs else None,
+            "finish_reason": style.finish(reason, self._reader),
+            "guided": {"finish_reason": reason.value},
+        }
+
+
+def _call(name: str, arguments: str) -> JsonObject:
+    return {
+        "id": f"call_{uuid4().hex[:24]}",
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
+
+
+def answers_of(result: GenerationResult) -> tuple[One, ...]:
+    """All answers that a request is given."""
+    return result.candidates or (result,)
+
+
+def usage_of(usage: Usage) -> JsonObject:
+    """What an answer cost; ``guided`` has what OpenAI does not count."""
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.prompt_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.reused_tokens},
+        "completion_tokens_details": {"reasoning_tokens": 0},
+        "guided": {
+            "forced_tokens": usage.forced_tokens,
+            "sampled_tokens": usage.sampled_tokens,
+            "model_calls": usage.model_calls,
+        },
+    }

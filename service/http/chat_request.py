@@ -1,0 +1,117 @@
+"""Requests of ``POST /v1/chat/completions``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from guided.errors import RequestError
+from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest, JsonSchema
+from guided_service.config import ServerConfig
+from guided_service.http.asked import Asked
+from guided_service.http.chat_answer import ChatForm, ChatStyle
+from guided_service.http.constraints import ConstraintFields
+from guided_service.http.fields import Body, Given, given
+from guided_service.http.messages import Turn, conversation
+from guided_service.http.tools import MOST_TOOLS, Tool, ToolChoice, chosen, told, with_calls
+
+__all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
+
+DEFAULT_BUDGET: Final = 1024
+"""Tokens of an answer whose request names no bound."""
+
+
+class StreamOptions(Given):
+    """What a stream tells besides."""
+
+    include_usage: bool = False
+    include_obfuscation: Literal[False] | None = None
+    """Nothing is added to hide the length of tokens."""
+
+
+class ChatRequest(ConstraintFields):
+    """The body of a call; see docs/openai.md."""
+
+    hints: ClassVar[Mapping[str, str]] = {
+        "functions": "use tools",
+        "function_call": "use tool_choice",
+        "reasoning_effort": "leave it out; nothing reasons apart from its answer here",
+        "logprobs": "set it to true or false, and the number as top_logprobs",
+    }
+
+    messages: Annotated[list[Turn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    stream_options: StreamOptions | None = None
+    logprobs: bool = False
+    top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    tools: list[Tool] = Field(default_factory=list, max_length=MOST_TOOLS)
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool = True
+    modalities: list[Literal["text"]] | None = None
+    """Answers are text."""
+
+    # Ours
+    show_schema: bool = False
+    """Tell the model the schema of the answer in a system message."""
+
+    def checked(self) -> ChatRequest:
+        """The request; raises RequestError where fields contradict each other."""
+        if self.top_logprobs is not None and not self.logprobs:
+            raise RequestError("top_logprobs needs logprobs", field="top_logprobs")
+        if self.stream_options is not None and not self.stream:
+            raise RequestError("stream_options needs stream", field="stream_options")
+        budgets = {self.max_tokens, self.max_completion_tokens} - {None}
+        if len(budgets) > 1:
+            raise RequestError(
+                "max_tokens and max_completion_tokens are the same bound, and differ",
+                field="max_completion_tokens",
+            )
+        if self.tool_choice not in (None, "none") and not self.tools:
+            raise RequestError("tool_choice needs tools", field="tool_choice")
+        return self
+
+
+def read_chat(body: Body, _: ServerConfig) -> Asked:
+    """What a call asks for; raises RequestError."""
+    chat = given(ChatRequest, body).checked()
+    wanted = chat.wanted()
+    structure = None if wanted is None else wanted.structure
+    field = None if wanted is None else wanted.field
+    functions = []
+    if chat.tools:
+        choice = chat.tool_choice or "auto"
+        functions = chosen(chat.tools, choice)
+        structure = with_calls(
+            functions, choice, is_parallel=chat.parallel_tool_calls, beside=wanted
+        )
+        # An error names the tag, and with it the tool.
+        field = "tools" if wanted is None else f"tools, or {field}"
+    if chat.show_schema and not isinstance(structure, JsonSchema):
+        raise RequestError("show_schema needs a schema, and no tools", field="show_schema")
+    request = GenerationRequest(
+        prompt=conversation(chat.messages, told(functions) if functions else None),
+        constraint=structure,
+        max_tokens=chat.max_completion_tokens or chat.max_tokens or DEFAULT_BUDGET,
+        top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
+        show_schema=chat.show_schema,
+        **chat.common(),
+    )
+    style = ChatStyle(
+        calls_tools=bool(functions),
+        is_named=not (chat.tool_choice is None or isinstance(chat.tool_choice, str)),
+        is_structured=wanted is not None,
+        is_json=wanted is not None and wanted.is_json,
+        tells_usage=chat.stream_options is not None and chat.stream_options.include_usage,
+        tells_logprobs=chat.logprobs,
+    )
+    return Asked.of(
+        chat.model,
+        request,
+        partial(ChatForm, style),
+        is_streamed=chat.stream,
+        constraint_field=field,
+    )

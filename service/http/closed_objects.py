@@ -1,0 +1,222 @@
+"""Objects of a schema that take no further members, where that makes no other document valid.
+
+By JSON Schema an object takes any members besides those that ``properties`` names, and a model
+that may write more of them does so without end. OpenAI demands ``additionalProperties: false`` of
+strict schemas; other clients leave it out and mean it. So objects are closed::
+
+    {"properties": {"a": {}}}  →  {"properties": {"a": {}}, "additionalProperties": false}
+
+An object stays open where it says so itself (``additionalProperties``, ``patternProperties``, …),
+where a neighbouring keyword may name members (``allOf``, ``$ref``, ``if``, …), where closing it
+would leave no document, and where fewer documents of a part may be more of the whole: under
+``not``, ``if``, ``contains``, ``oneOf`` and the like. Of ``oneOf``, branches are closed that a
+member tells apart, each by a value of its own, which is how discriminated unions are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from guided.errors import InvalidConstraintError
+
+__all__ = ["closed"]
+
+Schema: TypeAlias = dict[str, Any]
+
+_SAYS_ITSELF: Final = frozenset(
+    {
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "dependencies",
+        "dependentSchemas",
+        "$dynamicRef",
+        "else",
+        "if",
+        "minProperties",
+        "not",
+        "oneOf",
+        "patternProperties",
+        "propertyNames",
+        "$recursiveRef",
+        "$ref",
+        "then",
+        "unevaluatedProperties",
+    }
+)
+"""Keywords beside which an object is left as it is."""
+
+_KEEPS: Final = ("items", "additionalItems", "additionalProperties", "unevaluatedItems")
+"""Keywords with a schema below which closing an object leaves valid what stays valid."""
+
+_KEEPS_EACH: Final = ("properties", "patternProperties", "$defs", "definitions")
+"""Those with schemas by name. Definitions are closed unless something below refers to them."""
+
+_KEEPS_LISTED: Final = ("prefixItems", "anyOf", "items")
+"""Those with a list of schemas."""
+
+_CHOICES: Final = ("$ref", "anyOf", "oneOf")
+"""Keywords that stand for other schemas, which are closed where nothing stands beside them."""
+
+_NOTES: Final = frozenset(
+    {
+        "$comment",
+        "$defs",
+        "$id",
+        "$schema",
+        "default",
+        "definitions",
+        "deprecated",
+        "description",
+        "discriminator",
+        "examples",
+        "readOnly",
+        "title",
+        "type",
+        "writeOnly",
+    }
+)
+"""Keywords that say nothing of members."""
+
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def closed(schema: Schema) -> Schema:
+    """The schema with its objects closed; the one that is given is not changed.
+
+    Raises InvalidConstraintError for one that nests too deeply to be looked through.
+    """
+    if _has_parts_with_ids(schema):
+        return schema  # what a reference in it leads to is for the compiler to say
+    try:
+        copy: Schema = _Closing(schema).of(schema)
+    except RecursionError as error:
+        raise InvalidConstraintError("the schema nests too deeply") from error
+    return copy
+
+
+class _Closing:
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._open: set[int] = set()
+        """Identities of the schemas that stay as they are."""
+        self._keep_open(root)
+
+    def of(self, schema: Any) -> Any:
+        """A copy of a schema, closed where it may be."""
+        if not isinstance(schema, dict) or id(schema) in self._open:
+            return schema
+        copy = dict(schema)
+        for name in _KEEPS:
+            if isinstance(copy.get(name), dict):
+                copy[name] = self.of(copy[name])
+        for name in _KEEPS_EACH:
+            if isinstance(copy.get(name), dict):
+                copy[name] = {each: self.of(part) for each, part in copy[name].items()}
+        for name in (*_KEEPS_LISTED, "oneOf"):
+            if isinstance(copy.get(name), list):
+                copy[name] = [self.of(part) for part in copy[name]]
+        if _may_be_closed(schema):
+            copy["additionalProperties"] = False
+        return copy
+
+    def _keep_open(self, schema: Any) -> None:
+        """Find what must stay open in a schema, and in all that it refers to from there."""
+        if not isinstance(schema, dict):
+            return
+        apart = self._are_apart(schema.get("oneOf"))
+        for name, part in schema.items():
+            if name in _CHOICES and schema.keys() - _NOTES - {name}:
+                # What stands beside it may name members that closed ones would not take.
+                self._leave({name: part})
+            elif name == "$ref":
+                continue
+            elif name in _KEEPS_EACH and isinstance(part, dict):
+                for each in part.values():
+                    self._keep_open(each)
+            elif (name in _KEEPS_LISTED and isinstance(part, list)) or (name == "oneOf" and apart):
+                for each in part:
+                    self._keep_open(each)
+            elif name in _KEEPS:
+                self._keep_open(part)
+            else:
+                self._leave(part)
+
+    def _leave(self, part: Any) -> None:
+        """Leave all schemas in some part of a schema open, and those that they refer to."""
+        waiting = [part]
+        while waiting:
+            at = waiting.pop()
+            if isinstance(at, list):
+                waiting.extend(at)
+            elif isinstance(at, dict) and id(at) not in self._open:
+                self._open.add(id(at))
+                waiting.extend(at.values())
+                waiting.extend(self._target(at[name]) for name in _REFERENCES if name in at)
+
+    def _target(self, reference: Any) -> Any:
+        """What a reference leads to, the whole document where that is not plain to see."""
+        at: Any = self._root
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return at
+        for step in reference[1:].split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
+                at = at[int(name)]
+            elif isinstance(at, dict) and name in at:
+                at = at[name]
+            else:
+                return self._root
+        return at
+
+    def _are_apart(self, branches: Any) -> bool:
+        """Whether a member that all branches require has another value in each of them."""
+        if not isinstance(branches, list) or not branches:
+            return False
+        told = [dict(self._told(branch)) for branch in branches]
+        return any(
+            all(name in values for values in told)
+            and len({values[name] for values in told}) == len(told)
+            for name in told[0]
+        )
+
+    def _told(self, branch: Any) -> Iterator[tuple[str, str]]:
+        """Members that a branch requires to have one value, a text."""
+        if isinstance(branch, dict) and set(branch) == {"$ref"}:
+            branch = self._target(branch["$ref"])
+        if not isinstance(branch, dict) or branch.get("type") != "object":
+            return
+        members, required = branch.get("properties"), branch.get("required")
+        if not isinstance(members, dict) or not isinstance(required, list):
+            return
+        for name, member in members.items():
+            if name in required and isinstance(member, dict):
+                values = [member["const"]] if "const" in member else member.get("enum")
+                if isinstance(values, list) and len(values) == 1 and isinstance(values[0], str):
+                    yield name, values[0]
+
+
+def _may_be_closed(schema: Schema) -> bool:
+    members = schema.get("properties")
+    if not isinstance(members, dict) or _SAYS_ITSELF & schema.keys():
+        return False
+    required = schema.get("required", [])
+    # A member that is required and not named would be nowhere.
+    return isinstance(required, list) and all(
+        isinstance(name, str) and name in members for name in required
+    )
+
+
+def _has_parts_with_ids(schema: Schema) -> bool:
+    """Whether a part of it is a document of its own, or might be."""
+    waiting: list[Any] = [*schema.values()]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, list):
+            waiting.extend(at)
+        elif isinstance(at, dict):
+            if "$id" in at or ("id" in at and isinstance(at["id"], str)):
+                return True
+            waiting.extend(at.values())
+    return False

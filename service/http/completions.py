@@ -1,0 +1,142 @@
+"""``POST /v1/completions``: a plain text goes on, without a chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from guided.errors import RequestError
+from guided.spec import MOST_TOP_LOGPROBS, GenerationRequest, GenerationResult
+from guided_service.config import ServerConfig
+from guided_service.http.asked import Asked, Shown
+from guided_service.http.chat_answer import One, answers_of, usage_of
+from guided_service.http.chat_request import StreamOptions
+from guided_service.http.constraints import ConstraintFields
+from guided_service.http.errors import JsonObject
+from guided_service.http.events import DONE, event
+from guided_service.http.fields import Body, given
+from guided_service.http.finish import finish_of
+from guided_service.http.logprobs import completion_logprobs
+
+__all__ = ["CompletionForm", "CompletionRequest", "read_completion"]
+
+_BUDGET: Final = 16
+"""Tokens of a completion whose request names no bound, as OpenAI has it."""
+
+
+class CompletionRequest(ConstraintFields):
+    """The body of a call; see docs/openai.md."""
+
+    hints: ClassVar[Mapping[str, str]] = {
+        "messages": "send them to /v1/chat/completions",
+        "suffix": "leave it out; texts are only continued",
+        "max_completion_tokens": "use max_tokens",
+    }
+
+    prompt: str | Annotated[list[str], Field(min_length=1, max_length=1)]
+    """Several prompts are several calls here."""
+    max_tokens: Annotated[int, Field(ge=1)] = _BUDGET
+    best_of: Annotated[int, Field(ge=1)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    echo: Literal[False] | None = None
+    """The prompt is not told again."""
+    stream_options: StreamOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    is_structured: bool
+    tells_usage: bool
+    tells_logprobs: bool
+
+
+def read_completion(body: Body, _: ServerConfig) -> Asked:
+    """What a call asks for; raises RequestError."""
+    asked = given(CompletionRequest, body)
+    if asked.stream_options is not None and not asked.stream:
+        raise RequestError("stream_options needs stream", field="stream_options")
+    wanted = asked.wanted()
+    request = GenerationRequest(
+        prompt=asked.prompt if isinstance(asked.prompt, str) else asked.prompt[0],
+        constraint=None if wanted is None else wanted.structure,
+        max_tokens=asked.max_tokens,
+        top_logprobs=asked.logprobs,
+        # One of one draws no more than one.
+        best_of=None if asked.best_of == asked.n else asked.best_of,
+        **asked.common(),
+    )
+    style = _Style(
+        is_structured=wanted is not None,
+        tells_usage=asked.stream_options is not None and asked.stream_options.include_usage,
+        tells_logprobs=asked.logprobs is not None,
+    )
+    return Asked.of(
+        asked.model,
+        request,
+        partial(CompletionForm, style),
+        is_streamed=asked.stream,
+        constraint_field=None if wanted is None else wanted.field,
+    )
+
+
+class CompletionForm:
+    """One completion; ``n`` of them are choices of it."""
+
+    def __init__(self, style: _Style, shown: Shown) -> None:
+        self._style = style
+        self._shown = shown
+
+    def whole(self, result: GenerationResult) -> JsonObject:
+        """The body of an answer."""
+        choices = [
+            self._choice(index, one.text, one) for index, one in enumerate(answers_of(result))
+        ]
+        return {**self._head(), "choices": choices, "usage": usage_of(result.usage)}
+
+    def grown(self, text: str) -> bytes:
+        """The chunk of more text."""
+        return self._chunk(self._choice(0, text, None))
+
+    def ended(self, result: GenerationResult) -> bytes:
+        """The last chunks: all of several answers, else what is left of the only one."""
+        last = [
+            self._chunk(self._choice(index, one.text if result.candidates else "", one))
+            for index, one in enumerate(answers_of(result))
+        ]
+        if self._style.tells_usage:
+            last.append(event({**self._head(), "choices": [], "usage": usage_of(result.usage)}))
+        return b"".join((*last, DONE))
+
+    def failed(self, error: JsonObject) -> bytes:
+        """What ends a stream with an error."""
+        return event(error)
+
+    def _chunk(self, choice: JsonObject) -> bytes:
+        head = self._head()
+        if self._style.tells_usage:
+            head["usage"] = None
+        return event({**head, "choices": [choice]})
+
+    def _choice(self, index: int, text: str, ended: One | None) -> JsonObject:
+        choice: JsonObject = {"index": index, "text": text, "logprobs": None, "finish_reason": None}
+        if ended is None:
+            return choice
+        if self._style.tells_logprobs:
+            choice["logprobs"] = completion_logprobs(ended.logprobs)
+        reason = ended.finish_reason
+        choice["finish_reason"] = finish_of(reason, is_structured=self._style.is_structured)
+        choice["guided"] = {"finish_reason": reason.value}
+        return choice
+
+    def _head(self) -> JsonObject:
+        shown = self._shown
+        return {
+            "id": shown.answer_id,
+            "object": "text_completion",
+            "created": shown.created,
+            "model": shown.model,
+        }

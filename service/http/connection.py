@@ -1,0 +1,129 @@
+"""Connections over HTTP/1.1: how long each may take, and whose it is.
+
+uvicorn bounds the time between two calls. Here the time before a call's header has come is bounded
+as well, so is the age of a connection, and one whose caller reads nothing can be cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from typing import Any, Final, Protocol, cast
+
+from starlette.types import Scope
+from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["ConnectionLimits", "connection_kind", "cut", "identity_of"]
+
+_CONNECTION: Final = "guided.connection"
+"""Under which the scope of a call has its connection."""
+
+
+class ConnectionLimits(Protocol):
+    """The bounds of a connection, which are settings of the server."""
+
+    @property
+    def stall_seconds(self) -> float:
+        """Until the header of a call has come, once the connection is made or it has begun."""
+
+    @property
+    def connection_age_seconds(self) -> float:
+        """Age at which it is closed behind the call that it runs."""
+
+
+def connection_kind(limits: ConnectionLimits) -> type[H11Protocol]:
+    """The protocol of connections with these bounds, as uvicorn takes it."""
+
+    class BoundedConnection(_Connection):
+        stall_seconds = limits.stall_seconds
+        age_seconds = limits.connection_age_seconds
+
+    return BoundedConnection
+
+
+class _Connection(H11Protocol):
+    stall_seconds: float
+    age_seconds: float
+
+    _late: asyncio.TimerHandle | None = None
+    _made = 0.0
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._made = self.loop.time()
+        self.app_state = {**self.app_state, _CONNECTION: self}
+        self._await_header()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        seen = self.cycle
+        super().data_received(data)
+        if self.cycle is not seen:
+            self._stop_waiting()
+        elif self._late is None and self._is_idle():
+            # The first bytes of another header.
+            self._await_header()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    @override
+    def on_response_complete(self) -> None:
+        if self.loop.time() - self._made > self.age_seconds and not self.transport.is_closing():
+            self.transport.close()
+        super().on_response_complete()
+
+    def identity(self) -> str:
+        """The subject of the certificate that was shown, or the connection."""
+        found = cast("ssl.SSLObject | None", self.transport.get_extra_info("ssl_object"))
+        shown = None if found is None else found.getpeercert()
+        if shown:
+            return "certificate " + ", ".join(sorted(_names(shown)))
+        return f"connection {self.client}"
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _await_header(self) -> None:
+        self._late = self.loop.call_later(self.stall_seconds, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+def identity_of(scope: Scope) -> str:
+    """Who calls without a token: the subject of its certificate, or its connection."""
+    return _connection_of(scope).identity()
+
+
+def cut(scope: Scope) -> None:
+    """End a connection at once, and drop what its caller has not read."""
+    transport = _connection_of(scope).transport
+    # By itself the system would keep trying to deliver it.
+    linger = struct.pack("ii", 1, 0)
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    transport.abort()
+
+
+def _connection_of(scope: Scope) -> _Connection:
+    return cast("_Connection", scope["state"][_CONNECTION])
+
+
+def _names(certificate: Any) -> list[str]:
+    """Alternative names of the subject, or where there is none its common name."""
+    names = [value for _, value in certificate.get("subjectAltName", ())]
+    common = [
+        value
+        for pairs in certificate.get("subject", ())
+        for kind, value in pairs
+        if kind == "commonName"
+    ]
+    return names or common or ["without a name"]

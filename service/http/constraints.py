@@ -1,0 +1,187 @@
+"""From the fields that say what an answer must look like to a constraint.
+
+They are OpenAI's ``response_format``, and vLLM's ``structured_outputs`` and ``guided_*``. At most
+one of them may say something: two would contradict each other, or one be passed over.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from pydantic import Field, ValidationError
+
+from guided.errors import RequestError
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.spec.composition import JsonObject
+from guided.spec.tagged import Tag, Tagged
+from guided_service.http.closed_objects import closed
+from guided_service.http.fields import GenerationFields, Given
+
+__all__ = ["ConstraintFields", "JsonSchemaFormat", "ResponseFormat", "Wanted", "schema_of"]
+
+Schema: TypeAlias = dict[str, Any]
+
+
+class NamedSchema(Given):
+    """A schema with the name that it has for the caller."""
+
+    name: Annotated[str, Field(max_length=64)]
+    description: str | None = None
+    schema_: Annotated[Schema, Field(alias="schema")]
+    strict: bool | None = None
+    """``False`` leaves objects open; see docs/openai.md."""
+
+
+class TextFormat(Given):
+    """Any text."""
+
+    type: Literal["text"]
+
+
+class JsonObjectFormat(Given):
+    """Any JSON object."""
+
+    type: Literal["json_object"]
+
+
+class JsonSchemaFormat(Given):
+    """A document of a schema."""
+
+    type: Literal["json_schema"]
+    json_schema: NamedSchema
+
+
+ResponseFormat: TypeAlias = Annotated[
+    TextFormat | JsonObjectFormat | JsonSchemaFormat, Field(discriminator="type")
+]
+
+
+class StructuredOutputs(Given):
+    """vLLM's field of that name; exactly one of them is given."""
+
+    json_: Annotated[Schema | str | None, Field(alias="json")] = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    json_object: Literal[True] | None = None
+    structural_tag: str | None = None
+
+
+class ConstraintFields(GenerationFields):
+    """What an answer must look like."""
+
+    response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: Schema | str | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
+
+    def wanted(self) -> Wanted | None:
+        """The constraint, with the field that it came from."""
+        found = [*self._of_response_format(), *self._of_vllm()]
+        if len(found) > 1:
+            one, other = found[0].field, found[1].field
+            raise RequestError(f"{one} and {other} both say what the answer is", field=other)
+        return found[0] if found else None
+
+    def _of_response_format(self) -> list[Wanted]:
+        match self.response_format:
+            case JsonObjectFormat():
+                return [Wanted(JsonObject(), "response_format")]
+            case JsonSchemaFormat(json_schema=named):
+                field = "response_format.json_schema.schema"
+                return [Wanted(schema_of(named.schema_, strict=named.strict), field)]
+        return []
+
+    def _of_vllm(self) -> list[Wanted]:
+        old = StructuredOutputs.model_construct(
+            json_=self.guided_json,
+            regex=self.guided_regex,
+            choice=self.guided_choice,
+            grammar=self.guided_grammar,
+        )
+        found = _of_outputs(old, "guided_")
+        if self.structured_outputs is not None:
+            new = _of_outputs(self.structured_outputs, "structured_outputs.")
+            if len(new) != 1:
+                raise RequestError(
+                    f"structured_outputs names {len(new)} constraints, not one",
+                    field="structured_outputs",
+                )
+            found += new
+        return found
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A constraint, and the field that it came from."""
+
+    structure: Structure
+    field: str
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the answer is a JSON document."""
+        return isinstance(self.structure, JsonSchema)
+
+
+def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
+    """The constraint of a schema, whose objects are closed unless that is refused."""
+    held = schema if strict is False else closed(schema)
+    return JsonSchema(msgspec.json.encode(held).decode())
+
+
+def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
+    found: list[tuple[str, Structure]] = []
+    if outputs.json_ is not None:
+        found.append(("json", _json(outputs.json_, f"{place}json")))
+    if outputs.regex is not None:
+        found.append(("regex", Regex(outputs.regex)))
+    if outputs.choice is not None:
+        found.append(("choice", Choice(outputs.choice)))
+    if outputs.grammar is not None:
+        # As vLLM tells the two apart: rules of EBNF have this sign, and those of Lark a colon.
+        is_ebnf = "::=" in outputs.grammar
+        found.append(("grammar", (Ebnf if is_ebnf else Lark)(outputs.grammar)))
+    if outputs.json_object is not None:
+        found.append(("json_object", JsonObject()))
+    if outputs.structural_tag is not None:
+        field = f"{place}structural_tag"
+        found.append(("structural_tag", _tagged(outputs.structural_tag, field)))
+    return [Wanted(structure, place + name) for name, structure in found]
+
+
+def _json(given: Schema | str, field: str) -> JsonSchema:
+    if isinstance(given, str):
+        try:
+            given = msgspec.json.decode(given, type=Schema)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise RequestError(f"{field} is no schema: {error}", field=field) from error
+    return schema_of(given, strict=None)
+
+
+class _Structure(Given):
+    begin: str
+    schema_: Annotated[Schema, Field(alias="schema")]
+    end: str
+
+
+class _StructuralTag(Given):
+    type: Literal["structural_tag"]
+    structures: list[_Structure]
+    triggers: list[str]
+
+
+def _tagged(text: str, field: str) -> Tagged:
+    """Free text with tags, each with a schema inside: ``{structures, triggers}`` as JSON."""
+    try:
+        read = _StructuralTag.model_validate(msgspec.json.decode(text, type=Schema))
+    except (msgspec.MsgspecError, RecursionError, ValidationError) as error:
+        raise RequestError(
+            f"{field} is not honoured: only an object of type structural_tag with structures "
+            "(begin, schema, end) and triggers is",
+            field=field,
+        ) from error
+    tags = [Tag(one.begin, schema_of(one.schema_, strict=None), one.end) for one in read.structures]
+    return Tagged(tags, read.triggers)

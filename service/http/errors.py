@@ -1,0 +1,144 @@
+"""Errors as OpenAI's API tells them: a status, an object, and when to come again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import grpc
+
+from guided.errors import GuidedError, LimitExceededError, RequestError, UnauthenticatedError
+from guided_service.admission import OverloadedError
+from guided_service.engine_connection import CutOffError
+from guided_service.request_record import note_failure
+from guided_service.status import MAY_PASS, pause_of, shown, status_code_of
+
+__all__ = ["JsonObject", "Refusal", "RefusedCallError", "TooLargeError", "refusal_of"]
+
+JsonObject: TypeAlias = dict[str, object]
+
+_STATUS: Final[Mapping[grpc.StatusCode, int]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: 400,
+    grpc.StatusCode.FAILED_PRECONDITION: 400,
+    grpc.StatusCode.OUT_OF_RANGE: 400,
+    grpc.StatusCode.UNAUTHENTICATED: 401,
+    grpc.StatusCode.NOT_FOUND: 404,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
+    grpc.StatusCode.CANCELLED: 499,
+    grpc.StatusCode.INTERNAL: 500,
+    grpc.StatusCode.UNAVAILABLE: 503,
+    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
+}
+"""The HTTP status for each of the codes that errors have over gRPC."""
+
+_LONGEST_MESSAGE: Final = 2000
+"""Characters."""
+
+_OUR_PLACES: Final = ("sampling.", "json_options.")
+"""What stands before the names of options in our own requests."""
+
+
+class RefusedCallError(RequestError):
+    """A call that HTTP has a status of its own for: an unknown path or model, a wrong method."""
+
+    def __init__(
+        self, message: str, *, status: int, field: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, field=field, hint=hint)
+        self.status = status
+
+
+class TooLargeError(LimitExceededError):
+    """A body that is larger than the server takes."""
+
+    status: Final = 413
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a caller is told of an error."""
+
+    status: int
+    body: JsonObject
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def refusal_of(
+    error: Exception, retry_after_seconds: float, constraint_field: str | None = None
+) -> Refusal:
+    """What a caller is told of an error, which is noted for the log.
+
+    ``constraint_field`` is the field of the body that the constraint came from. Faults of the
+    server are told by the id of their incident alone.
+    """
+    failure = shown(error)
+    code = status_code_of(failure)
+    note_failure(failure, code.name)
+    status = _STATUS[code]
+    if isinstance(failure, RefusedCallError | TooLargeError):
+        status = failure.status
+    body: JsonObject = {
+        "error": {
+            "message": _short(str(failure)),
+            "type": _type_of(status),
+            "param": _field_of(failure, constraint_field),
+            "code": _code_of(failure),
+        }
+    }
+    return Refusal(status, body, tuple(_headers(failure, code, retry_after_seconds)))
+
+
+def _type_of(status: int) -> str:
+    if status >= 500:
+        return "server_error"
+    return {401: "authentication_error", 429: "rate_limit_error"}.get(
+        status, "invalid_request_error"
+    )
+
+
+def _code_of(error: GuidedError) -> str:
+    """The kind of the error; where clients look for a name of OpenAI's, that one."""
+    match error:
+        case UnauthenticatedError():
+            return "invalid_api_key"
+        case OverloadedError():
+            return "rate_limit_exceeded"
+        case RefusedCallError(status=404, field="model"):
+            return "model_not_found"
+    return error.code.lower()
+
+
+def _field_of(error: GuidedError, constraint_field: str | None) -> str | None:
+    field = error.field if isinstance(error, RequestError) else None
+    if field is None:
+        return None
+    if field == "constraint":
+        return constraint_field
+    for place in _OUR_PLACES:
+        field = field.removeprefix(place)
+    return field
+
+
+def _headers(
+    error: GuidedError, code: grpc.StatusCode, retry_after_seconds: float
+) -> list[tuple[str, str]]:
+    if code is grpc.StatusCode.UNAUTHENTICATED:
+        return [("www-authenticate", "Bearer")]
+    if code not in MAY_PASS:
+        return []
+    if isinstance(error, CutOffError):
+        # It may be what ended the engine, and would end the next one.
+        return [("x-should-retry", "false")]
+    seconds = pause_of(error) or retry_after_seconds
+    return [
+        ("retry-after", str(math.ceil(seconds))),
+        ("retry-after-ms", str(math.ceil(1000 * seconds))),
+    ]
+
+
+def _short(message: str) -> str:
+    # Texts that quote a caller may hold half a surrogate pair, which JSON cannot carry.
+    text = message.encode(errors="replace").decode()
+    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"

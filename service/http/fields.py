@@ -1,0 +1,168 @@
+"""Fields of requests: only those that are honoured, and few others that ask for nothing here.
+
+A field that is not listed is an error that names it, so nothing that a caller asks for is passed
+over in silence. ``null`` is the same as leaving a field out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from guided.errors import LimitExceededError, RequestError
+from guided.spec import MOST_STOPS, Sampling, TokenId
+
+__all__ = ["Body", "GenerationFields", "Given", "fields_of", "given"]
+
+T = TypeVar("T")
+
+_MANY_BIASES: Final = 1024
+
+
+class Given(BaseModel):
+    """A part of a request, of which every field is honoured."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class GenerationFields(Given):
+    """What requests for text have in common; fields without a note mean what OpenAI says.
+
+    Of vLLM's own fields those are here that say the same of our options.
+    """
+
+    hints: ClassVar[Mapping[str, str]] = {}
+    """What to do instead, by fields that are refused."""
+
+    model: str
+    stream: bool = False
+    seed: int | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    logit_bias: Annotated[dict[str, float], Field(max_length=_MANY_BIASES)] = {}
+    stop: str | Annotated[list[str], Field(max_length=MOST_STOPS)] = []
+    n: Annotated[int, Field(ge=1)] = 1
+
+    # vLLM's
+    top_k: int | None = None
+    """None, 0 and -1 keep all."""
+    min_p: float | None = None
+    repetition_penalty: float = 1.0
+    stop_token_ids: Annotated[list[int], Field(max_length=MOST_STOPS)] = []
+    priority: int = 0
+    cache_salt: str = ""
+
+    # What asks for nothing here
+    user: str | None = None
+    """Who asks is told by the token; this is not looked at."""
+    metadata: dict[str, str] | None = None
+    """Kept nowhere."""
+    safety_identifier: str | None = None
+    """Not looked at, as ``user``."""
+    prompt_cache_key: str | None = None
+    """Prompts are shared by what they begin with, whatever is said of them."""
+    store: Literal[False] | None = None
+    """Nothing is stored."""
+    service_tier: Literal["auto", "default"] | None = None
+    """There is one."""
+
+    def sampling(self) -> Sampling:
+        """How tokens are chosen."""
+        return Sampling(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=None if self.top_k in (0, -1) else self.top_k,
+            min_p=self.min_p or None,
+            seed=self.seed,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+            repetition_penalty=self.repetition_penalty,
+            logit_bias=tuple(_biases(self.logit_bias)),
+        )
+
+    def common(self) -> dict[str, Any]:
+        """Options of a GenerationRequest, by name."""
+        return {
+            "sampling": self.sampling(),
+            "stop": (self.stop,) if isinstance(self.stop, str) else tuple(self.stop),
+            "stop_tokens": tuple(map(TokenId, self.stop_token_ids)),
+            "n": self.n,
+            "priority": self.priority,
+            "cache_salt": self.cache_salt,
+        }
+
+
+Body: TypeAlias = dict[str, Any]
+
+_Model = TypeVar("_Model", bound=GenerationFields)
+
+
+def given(kind: type[_Model], body: Body) -> _Model:
+    """The request that a body says; raises RequestError for a field that is not honoured."""
+    said = {name: value for name, value in body.items() if value is not None}
+    try:
+        return kind.model_validate(said)
+    except ValidationError as error:
+        # Of a union all members complain: the one that read furthest was meant.
+        fault = max(error.errors(include_url=False), key=_depth)
+        raise _refused(fault, said, kind.hints) from error
+
+
+def fields_of(kind: type[BaseModel]) -> frozenset[str]:
+    """The names of the fields of a request."""
+    return frozenset(kind.model_fields)
+
+
+def _depth(fault: ErrorDetails) -> tuple[int, bool]:
+    """How far was read; what is there and wrong tells more than what is missing."""
+    return len(fault["loc"]), fault["type"] != "missing"
+
+
+def _refused(fault: ErrorDetails, body: Body, hints: Mapping[str, str]) -> RequestError:
+    path = _path(fault, body)
+    kind, message = fault["type"], fault["msg"]
+    match kind:
+        case "extra_forbidden":
+            hint = hints.get(path, "leave it out; docs/openai.md lists what is honoured")
+            return RequestError(f"{path} is not honoured by this server", field=path, hint=hint)
+        case "missing":
+            return RequestError(f"{path} is missing", field=path)
+        case "too_long":
+            limit = int(fault.get("ctx", {}).get("max_length", 0))
+            return LimitExceededError(
+                f"{path} has more than {limit} parts", limit=limit, field=path
+            )
+    return RequestError(f"{path}: {message[0].lower()}{message[1:]}", field=path)
+
+
+def _path(fault: ErrorDetails, body: Any) -> str:
+    """Where a fault is, as OpenAI writes it: ``messages[0].content[1].type``.
+
+    The place that pydantic tells has names of union members in it as well, which no body has.
+    """
+    path, at = "", body
+    *within, last = fault["loc"] or ("the body",)
+    for step in (*within, last):
+        if isinstance(step, int):
+            path += f"[{step}]"
+            at = at[step] if isinstance(at, list) and step < len(at) else None
+        elif isinstance(at, dict) and (step in at or (step == last and fault["type"] == "missing")):
+            path += f".{step}" if path else step
+            at = at.get(step)
+    return path or str(last)
+
+
+def _biases(biases: Mapping[str, float]) -> list[tuple[int, float]]:
+    found = []
+    for token, bias in biases.items():
+        if not token.isdecimal() or len(token) > 10:
+            raise RequestError(
+                f"logit_bias names {token[:40]!r}, which is no token's number", field="logit_bias"
+            )
+        found.append((int(token), bias))
+    return found

@@ -1,0 +1,62 @@
+"""Log-probabilities as OpenAI's API tells them.
+
+They are those among the allowed tokens (``masked``), from which tokens are chosen; without a
+constraint these are the model's own. A forced token had no other beside it: 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from guided.spec import Alternative, TokenLogprobs
+from guided_service.http.errors import JsonObject
+
+__all__ = ["chat_logprobs", "completion_logprobs", "told_tokens"]
+
+_LEAST: Final = -9999.0
+"""What is told of a probability of 0, whose logarithm JSON cannot carry."""
+
+
+def chat_logprobs(tokens: Iterable[TokenLogprobs]) -> JsonObject:
+    """The ``logprobs`` of a message."""
+    return {"content": told_tokens(tokens), "refusal": None}
+
+
+def told_tokens(tokens: Iterable[TokenLogprobs]) -> list[JsonObject]:
+    """Each token with its logarithm and those beside it."""
+    return [
+        {**_told(token), "top_logprobs": [_told(other) for other in token.top]} for token in tokens
+    ]
+
+
+def completion_logprobs(tokens: tuple[TokenLogprobs, ...]) -> JsonObject:
+    """The ``logprobs`` of a completion: lists by token, and where the text of each begins."""
+    offsets, text = [], b""
+    for token in tokens:
+        offsets.append(len(text.decode(errors="ignore")))
+        text += token.text
+    return {
+        "tokens": [_text(token.text) for token in tokens],
+        "token_logprobs": [_number(token.masked) for token in tokens],
+        "top_logprobs": [
+            {_text(other.text): _number(other.masked) for other in token.top} for token in tokens
+        ],
+        "text_offset": offsets,
+    }
+
+
+def _told(token: TokenLogprobs | Alternative) -> JsonObject:
+    return {
+        "token": _text(token.text),
+        "logprob": _number(token.masked),
+        "bytes": list(token.text),
+    }
+
+
+def _number(logprob: float | None) -> float:
+    return 0.0 if logprob is None else max(logprob, _LEAST)
+
+
+def _text(text: bytes) -> str:
+    return text.decode(errors="replace")

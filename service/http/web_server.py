@@ -1,0 +1,135 @@
+"""Where HTTP is listened for, and its end: uvicorn in the event loop of the gRPC services.
+
+One loop serves both faces. So a request goes to the engine without a hop between threads, and the
+door, the quotas and the log need no locks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+from typing_extensions import override
+
+from guided.errors import ServiceError
+from guided_service.certificates import files_of
+from guided_service.config import ServerConfig
+from guided_service.http.connection import connection_kind
+from guided_service.http.tls import RenewedCertificate
+from guided_service.listening import check_exposure, in_url, most_connections
+
+__all__ = ["WebServer"]
+
+_MOST_HEADER_BYTES: Final = 2**15
+"""Of the first line of a call and its headers."""
+
+_PART_OF_DESCRIPTORS: Final = 4
+"""The share of descriptors that connections over HTTP may take; those over gRPC have half."""
+
+_PENDING: Final = 1024
+"""Connections that the system keeps until they are taken."""
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    @override
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the server whose loop this runs in."""
+        yield
+
+
+class WebServer:
+    """An application behind a port, until it is stopped."""
+
+    def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
+        """Bind the port; raises ``ServiceError`` with what is in the way."""
+        assert config.http_port is not None, "there is no port for HTTP"
+        self.host, port = config.http_host, config.http_port
+        check_exposure(config, self.host, port)
+        self._sockets = _bound(self.host, port)
+        self.port: int = self._sockets[0].getsockname()[1]
+        files = files_of(config)
+        self.scheme = "http" if files is None else "https"
+        certificate = None if files is None else RenewedCertificate(files)
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                http=connection_kind(config),
+                ws="none",
+                interface="asgi3",
+                lifespan="off",
+                workers=1,
+                # What strangers do wrong is theirs to know; calls have lines of their own.
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                reset_contextvars=True,
+                limit_concurrency=most_connections(config, _PART_OF_DESCRIPTORS),
+                backlog=_PENDING,
+                timeout_keep_alive=int(config.idle_seconds),
+                h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
+                ssl_context_factory=(
+                    None if certificate is None else lambda *_: certificate.context()
+                ),
+            )
+        )
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        return f"{self.scheme}://{in_url(self.host)}:{self.port}"
+
+    async def start(self) -> None:
+        """Take calls from now on."""
+        self._serving = asyncio.create_task(self._server.serve(self._sockets))
+        while not self._server.started and not self._serving.done():
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """Take no more connections, and let those that are open end with the call they run."""
+        self._server.should_exit = True
+
+    async def stop(self, seconds: float) -> None:
+        """The same, and end after so many seconds what is left."""
+        self.close()
+        if self._serving is None:
+            for each in self._sockets:
+                each.close()
+            return
+        await asyncio.wait({self._serving}, timeout=seconds)
+        self._server.force_exit = True
+        for task in list(self._server.server_state.tasks):
+            task.cancel()
+        for connection in list(self._server.server_state.connections):
+            connection.transport.abort()
+        await asyncio.wait({self._serving})
+
+
+def _bound(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on all addresses of a host, on one port."""
+    address = f"{in_url(host)}:{port}"
+    bound: list[socket.socket] = []
+    try:
+        if host == "::" and socket.has_dualstack_ipv6():
+            return [socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, *_, place in dict.fromkeys(found):
+            # All of them on the port that the first one got.
+            taken = bound[0].getsockname()[1] if bound else port
+            bound.append(socket.create_server((place[0], taken, *place[2:]), family=family))
+    except OSError as error:
+        for each in bound:
+            each.close()
+        raise ServiceError(
+            f"cannot listen for HTTP on {address}: {error.strerror or error}",
+            hint="choose another http_host or http_port; port 0 takes a free one",
+        ) from error
+    return bound

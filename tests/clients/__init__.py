@@ -1,0 +1,1 @@
+"""Clients of others, unchanged, in an environment of their own."""

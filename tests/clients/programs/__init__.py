@@ -1,0 +1,1 @@
+"""Programs as users of other clients write them: ``python FILE URL MODEL`` prints what came."""

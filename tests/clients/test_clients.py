@@ -1,0 +1,45 @@
+"""Clients of others, unchanged, against a server of a tiny model: ``make test-clients``.
+
+They are installed beside the server, in an environment whose Python ``GUIDED_CLIENTS`` names.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.kit.tiny_model import save_tiny_model
+from tests.service.http_server import HttpServer, serving_http
+from tests.service.server_process import REAL_SERVER
+
+PYTHON = os.environ.get("GUIDED_CLIENTS", "")
+PROGRAMS = Path(__file__).with_name("programs")
+
+pytestmark = pytest.mark.skipif(not PYTHON, reason="make test-clients runs these")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    folder = tmp_path_factory.mktemp("tiny")
+    settings = {"model": str(save_tiny_model(folder / "model")), "dtype": "float32"}
+    with serving_http(REAL_SERVER, folder / "log", settings, timeout=300) as running:
+        yield running
+
+
+@pytest.mark.parametrize("program", ["instructor", "langchain", "litellm", "pydantic_ai"])
+def test_a_client_works_unchanged(server: HttpServer, program: str) -> None:
+    model = httpx2.get(f"{server.url}/v1/models").json()["data"][0]["id"]
+    done = subprocess.run(
+        [PYTHON, str(PROGRAMS / f"with_{program}.py"), f"{server.url}/v1", model],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "False" not in done.stdout

@@ -1,0 +1,56 @@
+"""Servers with the face over HTTP, and what tests say to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from guided.client import Tls
+from tests.service.server_process import ServerProcess, serving
+
+__all__ = ["HttpServer", "chat", "serving_http"]
+
+
+@dataclass(frozen=True)
+class HttpServer:
+    """A server that listens for both faces."""
+
+    process: ServerProcess
+    url: str
+    """Where the face over HTTP is, without a path."""
+
+    def post(self, path: str, body: dict[str, Any], **options: Any) -> httpx2.Response:
+        return httpx2.post(f"{self.url}{path}", json=body, timeout=60, **options)
+
+    def chat(self, **body: Any) -> httpx2.Response:
+        return self.post("/v1/chat/completions", chat(**body))
+
+
+def chat(content: str = "hello", **fields: Any) -> dict[str, Any]:
+    """The body of a call, with more fields or others."""
+    return {"model": "echo", "messages": [{"role": "user", "content": content}], **fields}
+
+
+@contextmanager
+def serving_http(
+    command: Sequence[str],
+    log: Path,
+    settings: dict[str, str] | None = None,
+    *,
+    timeout: float = 30.0,
+    tls: bool | Tls = False,
+) -> Iterator[HttpServer]:
+    """A server whose engine is ready, on free ports."""
+    with serving(
+        command, log, {"http_port": "0", **(settings or {})}, timeout=timeout, tls=tls
+    ) as server:
+        assert server.process.stdout is not None
+        line = server.process.stdout.readline()
+        _, _, url = line.strip().partition("OpenAI's API at ")
+        assert url.endswith("/v1"), f"said {line!r}"
+        yield HttpServer(server, url.removesuffix("/v1"))

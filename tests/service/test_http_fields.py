@@ -1,0 +1,413 @@
+"""Fields of requests over HTTP: each is honoured, or named in an error; nothing is passed over."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from openai.types import completion_create_params
+from openai.types.chat import completion_create_params as chat_create_params
+from openai.types.responses import response_create_params
+
+from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.spec import FinishReason, GenerationResult, Usage
+from guided_service.config import ServerConfig
+from guided_service.http.asked import Asked, Shown
+from guided_service.http.body import check_values, read_json
+from guided_service.http.chat_request import ChatRequest, read_chat
+from guided_service.http.completions import CompletionRequest, read_completion
+from guided_service.http.errors import refusal_of
+from guided_service.http.fields import GenerationFields
+from guided_service.http.response_request import ResponseRequest, read_response
+
+Read = Callable[[dict[str, Any], ServerConfig], Asked]
+
+CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+COMPLETION: dict[str, Any] = {"model": "m", "prompt": "Hi"}
+RESPONSE: dict[str, Any] = {"model": "m", "input": "Hi"}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
+FLAT_TOOL = {"type": "function", "name": "f", "parameters": SCHEMA}
+
+FACES: dict[str, tuple[type[GenerationFields], Read, dict[str, Any], Any]] = {
+    "chat": (ChatRequest, read_chat, CHAT, chat_create_params.CompletionCreateParamsStreaming),
+    "completions": (
+        CompletionRequest,
+        read_completion,
+        COMPLETION,
+        completion_create_params.CompletionCreateParamsStreaming,
+    ),
+    "responses": (
+        ResponseRequest,
+        read_response,
+        RESPONSE,
+        response_create_params.ResponseCreateParamsStreaming,
+    ),
+}
+
+
+def asked(face: str, **fields: Any) -> Asked:
+    _, read, base, _ = FACES[face]
+    return read({**base, **fields}, ServerConfig())
+
+
+def refusal(face: str, **fields: Any) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        asked(face, **fields)
+    return caught.value
+
+
+# What OpenAI has and we have not
+
+
+def _strange() -> Iterator[tuple[str, str]]:
+    for face, (kind, _, _, params) in FACES.items():
+        for name in sorted(set(get_type_hints(params)) - set(kind.model_fields)):
+            yield face, name
+
+
+@pytest.mark.parametrize(("face", "name"), [*_strange()])
+def test_a_field_of_openai_that_is_not_honoured_is_an_error_that_names_it(
+    face: str, name: str
+) -> None:
+    error = refusal(face, **{name: "something"})
+    assert error.field == name
+    assert str(error).startswith(f"{name} is not honoured by this server; ")
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize(
+    "name", ["best_off", "guided_decoding_backend", "ignore_eos", "min_tokens", "response_fromat"]
+)
+def test_fields_of_nobody_and_those_of_others_are_errors(face: str, name: str) -> None:
+    assert refusal(face, **{name: 1}).field == name
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_null_says_nothing(face: str) -> None:
+    names = set(get_type_hints(FACES[face][3])) | {"best_off"}
+    nothing = dict.fromkeys(names - FACES[face][2].keys())
+    assert asked(face, **nothing).message == asked(face).message
+
+
+# What asks for something that is not done
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("chat", {"store": True}, "store"),
+    ("chat", {"service_tier": "flex"}, "service_tier"),
+    ("chat", {"modalities": ["text", "audio"]}, "modalities[1]"),
+    ("chat", {"stream_options": {"include_usage": True}}, "stream_options"),
+    ("chat", {"stream": True, "stream_options": {"x": 1}}, "stream_options.x"),
+    ("chat", {"top_logprobs": 3}, "top_logprobs"),
+    ("chat", {"logprobs": 5}, "logprobs"),
+    ("chat", {"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+    ("chat", {"max_tokens": 5, "max_completion_tokens": 6}, "max_completion_tokens"),
+    ("chat", {"max_tokens": 0}, "max_tokens"),
+    ("chat", {"max_tokens": "5"}, "max_tokens"),
+    ("chat", {"max_tokens": True}, "max_tokens"),
+    ("chat", {"temperature": 2.5}, "temperature"),
+    ("chat", {"top_p": 0}, "top_p"),
+    ("chat", {"presence_penalty": 3}, "presence_penalty"),
+    ("chat", {"seed": -1}, "seed"),
+    ("chat", {"n": 2, "temperature": 0}, "temperature"),
+    ("chat", {"stop": ["a"] * 65}, "stop"),
+    ("chat", {"stop": ""}, "stop"),
+    ("chat", {"logit_bias": {"x": 1}}, "logit_bias"),
+    ("chat", {"messages": []}, "messages"),
+    ("chat", {"messages": "Hi"}, "messages"),
+    ("chat", {"messages": [{"role": "critic", "content": "x"}]}, "messages[0]"),
+    ("chat", {"messages": [{"role": "user"}]}, "messages[0].content"),
+    ("chat", {"messages": [{"role": "user", "content": "x", "mood": 1}]}, "messages[0].mood"),
+    (
+        "chat",
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+        "messages[0].content[0].type",
+    ),
+    (
+        "chat",
+        {"messages": [{"role": "tool", "content": "x", "tool_call_id": "a"}]},
+        "messages[0].tool_call_id",
+    ),
+    ("chat", {"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "tools[0].type"),
+    ("chat", {"tools": [{**TOOL, "x": 1}]}, "tools[0].x"),
+    ("chat", {"tools": [TOOL, TOOL]}, "tools"),
+    ("chat", {"tools": [TOOL] * 129}, "tools"),
+    ("chat", {"tool_choice": "required"}, "tool_choice"),
+    ("chat", {"tools": [TOOL], "tool_choice": "perhaps"}, "tool_choice"),
+    (
+        "chat",
+        {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}},
+        "tool_choice",
+    ),
+    (
+        "chat",
+        {"tools": [{**TOOL, "function": {"name": "f", "parameters": {"type": "array"}}}]},
+        "tools",
+    ),
+    ("chat", {"tools": [TOOL], "guided_regex": "a"}, "guided_regex"),
+    ("chat", {"response_format": {"type": "xml"}}, "response_format"),
+    (
+        "chat",
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}},
+        "response_format.json_schema.schema",
+    ),
+    ("chat", {"response_format": {"type": "json_object"}, "guided_regex": "a"}, "guided_regex"),
+    ("chat", {"guided_json": SCHEMA, "guided_choice": ["a"]}, "guided_choice"),
+    ("chat", {"structured_outputs": {}}, "structured_outputs"),
+    ("chat", {"structured_outputs": {"regex": "a", "json": {}}}, "structured_outputs"),
+    (
+        "chat",
+        {"structured_outputs": {"regex": "a", "whitespace_pattern": " "}},
+        "structured_outputs.whitespace_pattern",
+    ),
+    ("chat", {"structured_outputs": {"json": "{"}}, "structured_outputs.json"),
+    (
+        "chat",
+        {"structured_outputs": {"structural_tag": '{"type": "structural_tag", "format": {}}'}},
+        "structured_outputs.structural_tag",
+    ),
+    ("chat", {"show_schema": True}, "show_schema"),
+    ("completions", {"echo": True}, "echo"),
+    ("completions", {"prompt": ["a", "b"]}, "prompt"),
+    ("completions", {"prompt": [1]}, "prompt[0]"),
+    ("completions", {"best_of": 1, "n": 2}, "best_of"),
+    ("completions", {"logprobs": True}, "logprobs"),
+    ("responses", {"n": 2}, "n"),
+    ("responses", {"background": True}, "background"),
+    ("responses", {"truncation": "auto"}, "truncation"),
+    ("responses", {"include": ["reasoning.encrypted_content"]}, "include[0]"),
+    ("responses", {"text": {"verbosity": "low"}}, "text.verbosity"),
+    ("responses", {"tools": [{"type": "web_search"}]}, "tools[0].type"),
+    ("responses", {"input": [{"type": "reasoning", "summary": []}]}, "input[0].type"),
+    ("responses", {"tool_choice": "required"}, "tool_choice"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("face", "fields", "named"), REFUSED)
+def test_what_is_not_done_is_an_error_that_names_the_field(
+    face: str, fields: dict[str, Any], named: str
+) -> None:
+    error = refusal(face, **fields)
+    assert error.field is not None
+    assert error.field.removeprefix("sampling.") == named
+    assert "pydantic" not in str(error).lower()
+    assert "\n" not in str(error)
+
+
+def test_a_missing_field_is_named() -> None:
+    for _, read, base, _ in FACES.values():
+        for name in base:
+            with pytest.raises(RequestError, match=f"{name} is missing"):
+                read({key: base[key] for key in base if key != name}, ServerConfig())
+
+
+# What is honoured changes the request or its form; the rest is listed
+
+IGNORED = {
+    "metadata",
+    "modalities",
+    "prompt_cache_key",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "user",
+}
+"""Fields that are taken and ask for nothing here; docs/openai.md says why of each."""
+
+COMMON: dict[str, dict[str, Any]] = {
+    "model": {"model": "other"},
+    "stream": {"stream": True},
+    "seed": {"seed": 7},
+    "temperature": {"temperature": 0.5},
+    "top_p": {"top_p": 0.5},
+    "frequency_penalty": {"frequency_penalty": 0.5},
+    "presence_penalty": {"presence_penalty": 0.5},
+    "logit_bias": {"logit_bias": {"5": -100}},
+    "stop": {"stop": "end"},
+    "n": {"n": 2},
+    "top_k": {"top_k": 5},
+    "min_p": {"min_p": 0.1},
+    "repetition_penalty": {"repetition_penalty": 1.1},
+    "stop_token_ids": {"stop_token_ids": [5]},
+    "priority": {"priority": 3},
+    "cache_salt": {"cache_salt": "salt"},
+    "metadata": {"metadata": {"a": "b"}},
+    "prompt_cache_key": {"prompt_cache_key": "x"},
+    "safety_identifier": {"safety_identifier": "x"},
+    "service_tier": {"service_tier": "auto"},
+    "store": {"store": False},
+    "user": {"user": "x"},
+}
+CONSTRAINTS: dict[str, dict[str, Any]] = {
+    "response_format": {"response_format": {"type": "json_object"}},
+    "structured_outputs": {"structured_outputs": {"regex": "a"}},
+    "guided_json": {"guided_json": SCHEMA},
+    "guided_regex": {"guided_regex": "a"},
+    "guided_choice": {"guided_choice": ["a"]},
+    "guided_grammar": {"guided_grammar": 'start: "a"'},
+}
+EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
+    "chat": COMMON
+    | CONSTRAINTS
+    | {
+        "messages": {"messages": [{"role": "developer", "content": "x"}]},
+        "max_tokens": {"max_tokens": 5},
+        "max_completion_tokens": {"max_completion_tokens": 5},
+        "stream_options": {"stream": True, "stream_options": {"include_usage": True}},
+        "logprobs": {"logprobs": True},
+        "top_logprobs": {"logprobs": True, "top_logprobs": 2},
+        "tools": {"tools": [TOOL]},
+        "tool_choice": {"tools": [TOOL], "tool_choice": "required"},
+        "parallel_tool_calls": {"tools": [TOOL], "parallel_tool_calls": False},
+        "modalities": {"modalities": ["text"]},
+        "show_schema": {"guided_json": SCHEMA, "show_schema": True},
+    },
+    "completions": COMMON
+    | CONSTRAINTS
+    | {
+        "prompt": {"prompt": ["other"]},
+        "max_tokens": {"max_tokens": 5},
+        "best_of": {"best_of": 2},
+        "logprobs": {"logprobs": 2},
+        "echo": {"echo": False},
+        "stream_options": {"stream": True, "stream_options": {"include_usage": True}},
+    },
+    "responses": COMMON
+    | {
+        "n": {"n": 1},
+        "input": {"input": [{"role": "user", "content": "other"}]},
+        "instructions": {"instructions": "Be kind."},
+        "max_output_tokens": {"max_output_tokens": 5},
+        "text": {"text": {"format": {"type": "json_object"}}},
+        "tools": {"tools": [FLAT_TOOL]},
+        "tool_choice": {"tools": [FLAT_TOOL], "tool_choice": "required"},
+        "parallel_tool_calls": {"tools": [FLAT_TOOL], "parallel_tool_calls": False},
+        "top_logprobs": {"top_logprobs": 2},
+        "include": {"include": ["message.output_text.logprobs"]},
+        "truncation": {"truncation": "disabled"},
+        "background": {"background": False},
+    },
+}
+NEUTRAL = {"responses": {"n", "truncation", "background"}, "completions": {"echo"}}
+"""Fields of which only the value that changes nothing is taken."""
+RESULT = GenerationResult("x", (), FinishReason.STOP, Usage(), 1.0)
+SHOWN = Shown("id", 0, "m")
+
+
+def _seen(one: Asked) -> tuple[object, ...]:
+    """All that a request leads to, but for what is drawn anew each time."""
+    body = re.sub(r"msg_[0-9a-f]+", "msg", str(one.form(SHOWN).whole(RESULT)))
+    events = re.sub(rb"msg_[0-9a-f]+", b"msg", one.form(SHOWN).ended(RESULT))
+    return one.model, one.message, one.is_streamed, body, events
+
+
+@pytest.mark.parametrize(
+    ("face", "name"),
+    [(face, name) for face, (kind, *_) in FACES.items() for name in sorted(kind.model_fields)],
+)
+def test_a_field_that_is_taken_is_honoured(face: str, name: str) -> None:
+    fields = EXAMPLES[face][name]
+    # Fields that it goes with are given in both.
+    beside = {key: value for key, value in fields.items() if key != name}
+    is_same = _seen(asked(face, **fields)) == _seen(asked(face, **beside))
+    # A response tells its metadata and its user again.
+    ignored = IGNORED - ({"metadata", "user"} if face == "responses" else set())
+    assert is_same == (name in ignored | NEUTRAL.get(face, set()))
+
+
+def test_the_page_tells_of_every_field() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "openai.md").read_text("utf-8")
+    for kind, *_ in FACES.values():
+        for name in kind.model_fields:
+            assert f"`{name}`" in page, name
+
+
+# Bodies
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'"x"',
+        b'{"a": NaN}',
+        b"\xff",
+        b'{"a": "\xff"}',
+        b'{"a": "\\ud800"}',
+        b"[" * 10**5,
+    ],
+)
+def test_a_body_that_is_no_object_of_json_is_an_error(body: bytes) -> None:
+    with pytest.raises(RequestError, match="the body of the call"):
+        read_json(body, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("body", "values"),
+    [(b"{}", 1), (b'{"a": 1}', 2), (b"[1, [2], {}]", 5), (b'["a,b:c[{", "\\",\\""]', 2)],
+)
+def test_values_are_counted_and_texts_not_looked_into(body: bytes, values: int) -> None:
+    padded = body + b" " * 100  # a short one cannot hold too many
+    check_values(padded, values)
+    with pytest.raises(LimitExceededError, match=f"has more than {values - 1} values"):
+        check_values(padded, values - 1)
+
+
+def test_a_schema_that_nests_without_end_is_an_error() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(5000):
+        schema = {"properties": {"a": schema}}
+    with pytest.raises(InvalidConstraintError, match="nests too deeply"):
+        asked("chat", guided_json=schema)
+
+
+# Whatever comes
+
+ODD: list[Any] = [
+    *(None, True, 0, -1, 10**30, 1.5, -1e308, "", "x", "语", [], {}, [[]], [None]),
+    *([1, "a"], {"": ""}, {"type": "x"}, {"type": ["object"]}, {"$ref": "#"}, {"$ref": 1}),
+    *({"properties": []}, {"properties": {"a": 1}}, {"oneOf": [1]}, {"required": [1]}),
+]
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_odd_values_are_taken_or_refused_and_never_a_fault(face: str) -> None:
+    _, _, base, _ = FACES[face]
+    bodies = [{**base, **fields} for fields in EXAMPLES[face].values()]
+    bodies += [{**base, **fields} for name, fields, _ in REFUSED if name == face]
+    rng = random.Random(8)
+    outcomes = Counter[bool]()
+    for body in bodies:
+        for _ in range(20):
+            changed = copy.deepcopy(body)
+            _change(changed, rng)
+            try:
+                asked(face, **changed)
+                outcomes[True] += 1
+            except RequestError as error:
+                refusal_of(error, 0.5)
+                outcomes[False] += 1
+    assert min(outcomes[True], outcomes[False]) > 40
+
+
+def _change(body: Any, rng: random.Random) -> None:
+    """Put an odd value somewhere into a body."""
+    places: list[tuple[Any, Any]] = []
+    waiting = [body]
+    while waiting:
+        at = waiting.pop()
+        inner = at.items() if isinstance(at, dict) else enumerate(at)
+        for key, value in [*inner]:
+            places.append((at, key))
+            if isinstance(value, dict | list):
+                waiting.append(value)
+    at, key = rng.choice(places)
+    at[key] = copy.deepcopy(rng.choice(ODD))

@@ -1,0 +1,471 @@
+"""What requests over HTTP become, and how answers are shown, without any server."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from jsonschema_rs import Draft202012Validator
+
+from guided.errors import RequestError
+from guided.spec import (
+    Alternative,
+    Choice,
+    Ebnf,
+    FinishReason,
+    GenerationResult,
+    JsonSchema,
+    Lark,
+    Message,
+    Regex,
+    Structure,
+    TokenId,
+    TokenLogprobs,
+    Usage,
+)
+from guided.spec.composition import AnyOf, JsonObject
+from guided.spec.tagged import Calls, FreeText, Tag, Tagged
+from guided_service.http.asked import Shown
+from guided_service.http.call_reader import Argument, CallBegun, CallReader, Content, Piece
+from guided_service.http.chat_answer import ChatForm, ChatStyle
+from guided_service.http.closed_objects import closed
+from guided_service.http.finish import finish_of
+from guided_service.http.logprobs import completion_logprobs
+from guided_service.http.tools import END, header_of
+from tests.service.test_http_fields import CHAT, SCHEMA, TOOL, asked
+
+SHOWN = Shown("id", 0, "m")
+
+# Constraints
+
+
+def constraint(**fields: Any) -> Structure | None:
+    return asked("chat", **fields).request.constraint
+
+
+CLOSED = JsonSchema(json.dumps({**SCHEMA, "additionalProperties": False}, separators=(",", ":")))
+OPEN = JsonSchema(json.dumps(SCHEMA, separators=(",", ":")))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, None),
+        ({"response_format": {"type": "text"}}, None),
+        ({"response_format": {"type": "json_object"}}, JsonObject()),
+        ({"guided_json": SCHEMA}, CLOSED),
+        ({"guided_json": json.dumps(SCHEMA)}, CLOSED),
+        ({"structured_outputs": {"json": SCHEMA}}, CLOSED),
+        ({"structured_outputs": {"json_object": True}}, JsonObject()),
+        ({"guided_regex": "a+"}, Regex("a+")),
+        ({"structured_outputs": {"regex": "a+"}}, Regex("a+")),
+        ({"guided_choice": ["a", "b"]}, Choice(["a", "b"])),
+        ({"structured_outputs": {"choice": ["a", "b"]}}, Choice(["a", "b"])),
+        ({"guided_grammar": 'root ::= "a"'}, Ebnf('root ::= "a"')),
+        ({"guided_grammar": 'start: "a"'}, Lark('start: "a"')),
+        (
+            {
+                "structured_outputs": {
+                    "structural_tag": json.dumps(
+                        {
+                            "type": "structural_tag",
+                            "structures": [{"begin": "<a>", "schema": SCHEMA, "end": "</a>"}],
+                            "triggers": ["<"],
+                        }
+                    )
+                }
+            },
+            Tagged([Tag("<a>", CLOSED, "</a>")], "<"),
+        ),
+    ],
+)
+def test_constraints_come_from_either_field(
+    fields: dict[str, Any], expected: Structure | None
+) -> None:
+    assert constraint(**fields) == expected
+
+
+@pytest.mark.parametrize(("strict", "held"), [(None, CLOSED), (True, CLOSED), (False, OPEN)])
+def test_strict_says_whether_objects_are_closed(strict: bool | None, held: JsonSchema) -> None:
+    named = {"name": "x", "schema": SCHEMA, "strict": strict}
+    assert constraint(response_format={"type": "json_schema", "json_schema": named}) == held
+    tool = {"type": "function", "function": {"name": "f", "parameters": SCHEMA, "strict": strict}}
+    choice = {"type": "function", "function": {"name": "f"}}
+    called = constraint(tools=[tool], tool_choice=choice)
+    assert called is not None
+    assert held in _all_parts(called)
+
+
+def _all_parts(structure: Structure) -> list[Structure]:
+    return [structure, *(part for inner in structure.inner() for part in _all_parts(inner))]
+
+
+FREE = {"response_format": {"type": "json_object"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"tool_choice": "auto"}, Tagged),
+        ({}, Tagged),
+        ({"tool_choice": "none"}, FreeText),
+        ({"tool_choice": "none", **FREE}, JsonObject),
+        ({"tool_choice": "auto", **FREE}, AnyOf),
+    ],
+)
+def test_a_choice_of_tools_has_its_constraint(fields: dict[str, Any], kind: type) -> None:
+    assert type(constraint(tools=[TOOL], **fields)) is kind
+
+
+def test_one_call_is_one_call() -> None:
+    free = constraint(tools=[TOOL], parallel_tool_calls=False)
+    assert isinstance(free, Tagged)
+    assert (free.calls, free.parallel) == (Calls.AUTO, False)
+
+
+# Conversations
+
+
+def messages(*turns: dict[str, Any], **fields: Any) -> tuple[Message, ...]:
+    prompt = asked("chat", **{"messages": list(turns), **fields}).request.prompt
+    assert isinstance(prompt, tuple)
+    return prompt
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{ "a": 1 }'}}
+CALLED = '<tool_call>\n{"name": "f", "arguments": {"a":1}}\n</tool_call>'
+
+
+def test_roles_and_parts_become_what_templates_know() -> None:
+    told = messages(
+        {"role": "developer", "content": "Be kind."},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {"role": "assistant", "content": "Let me see.", "tool_calls": [CALL, {**CALL, "id": "2"}]},
+        {"role": "tool", "content": "warm", "tool_call_id": "1"},
+        {"role": "tool", "content": "cold", "tool_call_id": "2"},
+        {"role": "assistant", "content": "So so.", "refusal": None, "annotations": []},
+    )
+    assert told == (
+        Message("system", "Be kind."),
+        Message("user", "ab"),
+        Message("assistant", f"Let me see.\n{CALLED}\n{CALLED}"),
+        Message(
+            "user",
+            "<tool_response>\nwarm\n</tool_response>\n<tool_response>\ncold\n</tool_response>",
+        ),
+        Message("assistant", "So so."),
+    )
+
+
+def test_tools_are_told_in_the_system_message_where_they_may_be_called() -> None:
+    alone = messages(*CHAT["messages"], tools=[TOOL])
+    assert [one.role for one in alone] == ["system", "user"]
+    assert '"name": "f"' in alone[0].content
+    system = {"role": "system", "content": "Be kind."}
+    beside = messages(system, *CHAT["messages"], tools=[TOOL])
+    assert beside[0].content == f"Be kind.\n\n{alone[0].content}"
+    assert len(messages(*CHAT["messages"], tools=[TOOL], tool_choice="none")) == 1
+
+
+def test_responses_say_the_same_of_a_conversation() -> None:
+    items = [
+        {"role": "developer", "content": "Be kind."},
+        {"role": "user", "content": [{"type": "input_text", "text": "ab"}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "id": "x",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "Let me see.", "annotations": []}],
+        },
+        {"type": "function_call", "call_id": "1", "name": "f", "arguments": '{"a": 1}'},
+        {"type": "function_call", "call_id": "2", "name": "f", "arguments": '{"a": 1}'},
+        {"type": "function_call_output", "call_id": "1", "output": "warm"},
+        {"type": "function_call_output", "call_id": "2", "output": "cold"},
+    ]
+    told = asked("responses", input=items).request.prompt
+    chat = messages(
+        {"role": "developer", "content": "Be kind."},
+        {"role": "user", "content": "ab"},
+        {"role": "assistant", "content": "Let me see.", "tool_calls": [CALL, {**CALL, "id": "2"}]},
+        {"role": "tool", "content": "warm", "tool_call_id": "1"},
+        {"role": "tool", "content": "cold", "tool_call_id": "2"},
+    )
+    assert told == chat
+
+
+def test_arguments_that_are_no_json_are_an_error() -> None:
+    for arguments in ("{", '"\\ud800"'):
+        bad = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+        with pytest.raises(RequestError, match="the arguments of the call '1' are not JSON"):
+            messages({"role": "assistant", "content": None, "tool_calls": [bad]})
+
+
+# Calls in a text
+
+TEXTS = st.lists(
+    st.one_of(
+        st.text(alphabet=" \n<tol_ca>{}ab", max_size=12).filter(
+            lambda text: "<tool_call>" not in text
+        ),
+        st.tuples(
+            st.sampled_from(["f", "weather", "a-b"]),
+            st.dictionaries(
+                st.text(max_size=3), st.text('}\n</tool_call>"', max_size=20), max_size=2
+            ),
+        ),
+    ),
+    max_size=6,
+)
+
+
+def read(pieces: list[str], **options: bool) -> list[Piece]:
+    reader = CallReader(**options)
+    told = [piece for text in pieces for piece in reader.read(text)]
+    return [*told, *reader.end()]
+
+
+def joined(pieces: list[Piece]) -> tuple[str, list[tuple[str, str]]]:
+    calls: list[tuple[str, str]] = []
+    content = ""
+    for piece in pieces:
+        match piece:
+            case Content(text):
+                content += text
+            case CallBegun(name):
+                calls.append((name, ""))
+            case Argument(text):
+                calls[-1] = (calls[-1][0], calls[-1][1] + text)
+    return content, calls
+
+
+@settings(max_examples=200)
+@given(TEXTS, st.data())
+@example(["a <tool_cal", ("f", {}), " l>"], None)
+def test_calls_are_read_alike_however_the_text_is_cut(
+    parts: list[str | tuple[str, dict[str, str]]], data: st.DataObject | None
+) -> None:
+    text = "".join(
+        part
+        if isinstance(part, str)
+        else header_of(part[0]) + json.dumps(part[1], separators=(",", ":")) + END
+        for part in parts
+    )
+    if any(isinstance(one, str) and isinstance(two, str) for one, two in pairwise(parts)):
+        # Two texts in a row may spell a trigger, which the grammar would not have let them.
+        parts = [text] if "<tool_call>" not in text else parts
+    if data is None:
+        cuts = list(range(1, len(text)))
+    else:
+        cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
+    edges = [0, *cuts, len(text)]
+    content, calls = joined(read([text[a:b] for a, b in pairwise(edges)]))
+    expected = [part for part in parts if not isinstance(part, str)]
+    if "<tool_call>" in "".join(part for part in parts if isinstance(part, str)):
+        return  # no text of the grammar
+    assert [(name, json.loads(arguments)) for name, arguments in calls] == expected
+    said = "".join(part for part in parts if isinstance(part, str))
+    assert content.split() == said.split() or "".join(content.split()) == "".join(said.split())
+    if not expected:
+        assert content == text
+
+
+def test_json_beside_calls_is_never_taken_apart() -> None:
+    text = json.dumps({"a": CALLED})
+    assert joined(read([*text], beside_json=True)) == (text, [])
+    assert joined(read([*CALLED], beside_json=True)) == ("", [("f", '{"a":1}')])
+
+
+def test_a_call_that_breaks_off_is_told_as_far_as_it_came() -> None:
+    reader = CallReader()
+    told = [*reader.read(CALLED[:-15]), *reader.end()]
+    assert joined(told)[1] == [("f", '{"a":1')]
+    assert reader.is_in_call
+
+
+# Answers
+
+
+def result(text: str, reason: FinishReason = FinishReason.COMPLETE) -> GenerationResult:
+    return GenerationResult(text, (), reason, Usage(prompt_tokens=2, sampled_tokens=3), 1.0)
+
+
+def style(**fields: bool) -> ChatStyle:
+    kinds = ("calls_tools", "is_named", "is_structured", "is_json", "tells_usage", "tells_logprobs")
+    return ChatStyle(**(dict.fromkeys(kinds, False) | fields))
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_structured", "calls", "is_cut", "told"),
+    [
+        (FinishReason.COMPLETE, True, 0, False, "stop"),
+        (FinishReason.STOP, False, 0, False, "stop"),
+        (FinishReason.STOP_SEQUENCE, False, 0, False, "stop"),
+        (FinishReason.LENGTH, False, 0, False, "length"),
+        (FinishReason.DEADLINE, False, 0, False, "length"),
+        # A whole answer, which clients would throw away.
+        (FinishReason.LENGTH_CLOSED, True, 0, False, "stop"),
+        (FinishReason.DEADLINE_CLOSED, True, 0, False, "stop"),
+        # Free text with a grammar of calls, which broke off.
+        (FinishReason.LENGTH_CLOSED, False, 0, False, "length"),
+        (FinishReason.STOP, False, 1, False, "tool_calls"),
+        # A call that nobody should make.
+        (FinishReason.LENGTH_CLOSED, True, 1, True, "length"),
+    ],
+)
+def test_reasons_are_told_as_clients_expect_them(
+    reason: FinishReason, is_structured: bool, calls: int, is_cut: bool, told: str
+) -> None:
+    said = finish_of(reason, is_structured=is_structured, num_calls=calls, is_cut_call=is_cut)
+    assert said == told
+
+
+@pytest.mark.parametrize(
+    ("is_named", "reason", "told"),
+    [
+        (False, FinishReason.COMPLETE, "tool_calls"),
+        (False, FinishReason.LENGTH_CLOSED, "length"),
+        # The call is the answer that was asked for.
+        (True, FinishReason.LENGTH_CLOSED, "tool_calls"),
+    ],
+)
+def test_a_call_that_the_budget_closed_is_none_to_make(
+    is_named: bool, reason: FinishReason, told: str
+) -> None:
+    form = ChatForm(style(calls_tools=True, is_named=is_named), SHOWN)
+    (choice,) = _choices(form.whole(result(CALLED, reason)))
+    assert choice["finish_reason"] == told
+    assert choice["guided"] == {"finish_reason": reason.value}
+    assert choice["message"]["content"] is None
+    (call,) = choice["message"]["tool_calls"]
+    assert call["function"] == {"name": "f", "arguments": '{"a":1}'}
+
+
+def _choices(body: Any) -> list[dict[str, Any]]:
+    choices: list[dict[str, Any]] = body["choices"]
+    return choices
+
+
+def test_offsets_of_a_completion_are_those_of_characters() -> None:
+    other = Alternative(TokenId(9), b"x", -3.0, -2.0)
+    tokens = (
+        TokenLogprobs(TokenId(1), "é".encode()[:1], -1.0, -0.5, (other,)),
+        TokenLogprobs(TokenId(2), "é".encode()[1:], None, None),
+        TokenLogprobs(TokenId(3), b"a", float("-inf"), float("-inf")),
+    )
+    told = completion_logprobs(tokens)
+    assert told["text_offset"] == [0, 0, 1]
+    assert told["token_logprobs"] == [-0.5, 0.0, -9999.0]
+    assert told["top_logprobs"] == [{"x": -2.0}, {}, {}]
+
+
+# Closed objects
+
+NO_MORE = {"additionalProperties": False}
+ONE = {"type": "object", "properties": {"a": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (ONE, {**ONE, **NO_MORE}),
+        ({"type": "object"}, {"type": "object"}),
+        ({**ONE, "additionalProperties": True}, {**ONE, "additionalProperties": True}),
+        ({**ONE, "required": ["b"]}, {**ONE, "required": ["b"]}),
+        ({"items": ONE}, {"items": {**ONE, **NO_MORE}}),
+        ({"anyOf": [ONE, {"type": "null"}]}, {"anyOf": [{**ONE, **NO_MORE}, {"type": "null"}]}),
+        ({"allOf": [ONE]}, {"allOf": [ONE]}),
+        ({"not": ONE}, {"not": ONE}),
+        ({"oneOf": [ONE, {"type": "string"}]}, {"oneOf": [ONE, {"type": "string"}]}),
+        (
+            {"$defs": {"A": ONE, "B": ONE}, "items": {"$ref": "#/$defs/A"}},
+            {
+                "$defs": {"A": {**ONE, **NO_MORE}, "B": {**ONE, **NO_MORE}},
+                "items": {"$ref": "#/$defs/A"},
+            },
+        ),
+        (
+            {"$defs": {"A": ONE}, "not": {"$ref": "#/$defs/A"}},
+            {"$defs": {"A": ONE}, "not": {"$ref": "#/$defs/A"}},
+        ),
+        ({"$id": "x", **ONE, "items": {"$id": "y"}}, {"$id": "x", **ONE, "items": {"$id": "y"}}),
+    ],
+)
+def test_objects_are_closed_where_that_is_sound(schema: Any, expected: Any) -> None:
+    kept = json.dumps(schema)
+    assert closed(schema) == expected
+    assert json.dumps(schema) == kept
+
+
+def test_branches_that_a_member_tells_apart_are_closed() -> None:
+    def branch(kind: str, name: str) -> dict[str, Any]:
+        members = {"kind": {"const": kind}, name: {"type": "integer"}}
+        return {"type": "object", "properties": members, "required": ["kind"]}
+
+    apart = {"oneOf": [branch("a", "x"), branch("b", "y")]}
+    alike = {"oneOf": [branch("a", "x"), branch("a", "y")]}
+    assert closed(apart) == {"oneOf": [{**one, **NO_MORE} for one in apart["oneOf"]]}
+    assert closed(alike) == alike
+
+
+def _schemas(*definitions: str) -> st.SearchStrategy[Any]:
+    """Schemas that may refer to these definitions."""
+    leaves = [{"type": "integer"}, {"type": "string"}, {"const": "p"}, {"const": "q"}, True]
+    return st.recursive(
+        st.sampled_from([*leaves, *({"$ref": f"#/$defs/{name}"} for name in definitions)]),
+        _larger,
+        max_leaves=8,
+    )
+
+
+def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    members = st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=2)
+    objects = st.fixed_dictionaries(
+        {"type": st.just("object"), "properties": members},
+        optional={"required": st.sampled_from([["a"], ["b"], []])},
+    )
+    chosen = st.builds(
+        lambda name, parts: {name: parts},
+        st.sampled_from(["anyOf", "oneOf", "allOf"]),
+        st.lists(inner, min_size=1, max_size=2),
+    )
+    return st.one_of(
+        objects,
+        chosen,
+        st.builds(lambda one, two: {**one, **two}, objects, chosen),
+        st.builds(lambda one: {"not": one}, inner),
+        st.builds(lambda one: {"type": "array", "items": one}, inner),
+        st.builds(lambda a, b: {"if": a, "then": b}, inner, inner),
+    )
+
+
+def _objects(*nested: Any) -> list[dict[str, Any]]:
+    """Objects of up to three members."""
+    absent = object()
+    drawn = itertools.product(
+        (absent, 1, "p", "q", *nested), (absent, 1, "q", *nested), (absent, 1)
+    )
+    return [
+        {name: value for name, value in zip("abc", values, strict=True) if value is not absent}
+        for values in drawn
+    ]
+
+
+FLAT = [1, "p", "q", *_objects()]
+VALUES = [*FLAT, *([one] for one in FLAT), *_objects({"a": 1}, {"a": "p", "b": 1})]
+
+
+@settings(max_examples=800)
+@given(_schemas("d", "e").filter(lambda one: isinstance(one, dict)), _schemas("e"), _schemas())
+def test_what_fits_a_closed_schema_fits_the_schema(
+    schema: dict[str, Any], one: Any, other: Any
+) -> None:
+    whole = {**schema, "$defs": {"d": one, "e": other}}
+    held, said = (Draft202012Validator(each) for each in (closed(whole), whole))
+    for value in VALUES:
+        assert said.is_valid(value) or not held.is_valid(value)
