@@ -54,7 +54,9 @@ def read_table(text: str) -> dict[str, tuple[bool, str]]:
 
 
 def _escaped(reason: str) -> str:
-    return " ".join(reason.replace("|", "\\|").split())
+    # By how much differs with the processor.
+    plain = re.sub(r" by [\d.]+%", "", reason)
+    return " ".join(plain.replace("|", "\\|").split())
 
 
 def save_draft(folder: Path) -> Path:

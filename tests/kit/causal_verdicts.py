@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoConfig, PreTrainedTokenizerBase
+from transformers import AutoConfig, PretrainedConfig, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from guided.constraint import ConstraintCompiler
@@ -53,12 +53,16 @@ class Verdict:
     """Why it was refused; empty where it was not."""
 
 
-def verdict_on(model_type: str, folder: Path, draft: Path) -> Verdict:
+def verdict_on(
+    model_type: str, folder: Path, draft: Path, config: PretrainedConfig | None = None
+) -> Verdict:
     """Try a type in an empty folder, with another model that drafts for it.
+
+    ``config`` is for another than the usual one.
 
     Whatever is raised but a ``ModelError`` comes through, and so do answers that are wrong.
     """
-    _save(model_type, folder)
+    _save(model_type, config or tiny_config(model_type), folder)
     try:
         engine = _load(folder, draft)
     except ModelError as error:
@@ -90,9 +94,8 @@ def _compiler() -> ConstraintCompiler:
     return ConstraintCompiler(vocabulary_from_tokenizer(_tokenizer(), end_ids=frozenset({END})))
 
 
-def _save(model_type: str, folder: Path) -> None:
+def _save(model_type: str, config: PretrainedConfig, folder: Path) -> None:
     """A folder of a tiny model with random weights; of one that cannot be made, the config."""
-    config = tiny_config(model_type)
     _tokenizer().save_pretrained(folder)
     torch.manual_seed(0)
     try:
