@@ -71,6 +71,10 @@ class ServerConfig(BaseSettings):
     """Threads of a model call; else one for each core."""
     drafters: Annotated[tuple[str, ...] | None, NoDecode] = None
     """What guesses tokens, in this order, of lookup, suffix and lookahead; else lookup,suffix."""
+    max_batch: int | None = Field(default=None, ge=1)
+    """Answers that one model call computes for, at most; else 16 on the CPU and 64 on CUDA."""
+    step_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of one model call, drafts aside; else 512 on the CPU and 2,048 on CUDA."""
     cache_tokens: Annotated[int | None, _MEMORY] = Field(default=None, ge=1)
     """Tokens that all running requests may hold together; else 16,384, or as many as fit."""
     kv_memory: Annotated[ByteSize | None, _MEMORY] = Field(default=None, gt=0)

@@ -78,6 +78,8 @@ class ModelChoice(msgspec.Struct, frozen=True):
     draft_widths: tuple[int, ...] | None = None
     heads: tuple[str, ...] = ()
     drafters: tuple[str, ...] | None = None
+    max_batch: int | None = None
+    step_tokens: int | None = None
 
 
 class LogChoice(msgspec.Struct, frozen=True):

@@ -15,6 +15,10 @@ from guided.model.runner import ModelRunner
 __all__ = ["CacheRequest", "CacheSize", "StepLimits", "cache_groups", "open_cache"]
 
 
+_LIMITS = {"cpu": (16, 512), "cuda": (64, 2048)}
+"""Answers, and certain tokens of one step, by the type of device."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepLimits:
     """How much one step of an engine computes at the most, and in which units rows are kept."""
@@ -36,6 +40,26 @@ class StepLimits:
                 f"({self.step_tokens})",
                 field="max_batch",
             )
+
+    @classmethod
+    def here(
+        cls,
+        device: torch.device,
+        max_batch: int | None = None,
+        step_tokens: int | None = None,
+        *,
+        widest_draft: int = 0,
+    ) -> StepLimits:
+        """What was asked for; ``None`` is what suits the device.
+
+        A core is busy with a few answers, so that more at once only wait for each other; a GPU
+        reads its weights for 64 answers in the time of one.
+        """
+        answers, tokens = _LIMITS.get(device.type, _LIMITS["cpu"])
+        tokens = tokens if step_tokens is None else step_tokens
+        # Steps may be made smaller without a word on answers.
+        answers = min(answers, max(tokens, 1)) if max_batch is None else max_batch
+        return cls(answers, tokens, widest_draft=widest_draft)
 
 
 def cache_groups(

@@ -63,11 +63,11 @@ def load_engine(
     dtype: str | None = None,
     device: str = AUTO,
     threads: int | None = None,
-    max_batch: int = 16,
+    max_batch: int | None = None,
     cache_tokens: int | None = None,
     kv_memory: int | None = None,
     kv_dtype: str | None = None,
-    step_tokens: int = 512,
+    step_tokens: int | None = None,
     reuse_prefixes: bool = True,
     drafts: bool = True,
     drafters: Sequence[str] | None = None,
@@ -83,10 +83,11 @@ def load_engine(
     ``dtype`` is that of the weights (``None``: the fastest of bfloat16, float16 and float32 on the
     device; ``int8``, on the CPU alone, is smaller and faster still, and a little less exact),
     ``device`` where the model computes and its cache is (see ``choose_device``), ``threads`` those
-    of a model call on the CPU (``None``: one for each physical core), ``cache_tokens`` the tokens
-    that all running requests may hold, or ``kv_memory`` the bytes for them (neither: see
-    docs/models.md), ``kv_dtype`` how keys and values are kept (``None``: as they are computed;
-    ``int8``), ``step_tokens`` the most that one model call computes, drafts aside.
+    of a model call on the CPU (``None``: one for each physical core), ``max_batch`` the answers
+    that one model call computes for, and ``step_tokens`` the tokens of one, drafts aside, at most
+    (``None``: see ``StepLimits.here``), ``cache_tokens`` the tokens that all running requests may
+    hold, or ``kv_memory`` the bytes for them (neither: see docs/models.md), ``kv_dtype`` how keys
+    and values are kept (``None``: as they are computed; ``int8``).
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
     at the first start and kept in the cache folder; ``drafters`` names what drafts them, in this
@@ -108,7 +109,8 @@ def load_engine(
         drafters = default_drafters(reuse_prefixes=reuse_prefixes)
     check_drafters(drafters)
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
-    limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
+    widest = WIDEST_DRAFT if drafts else 0
+    limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=widest)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     progress = progress or RichProgress()
     # Threads are not forked, and what has once begun to use several waits for them for ever.
@@ -311,7 +313,7 @@ def inspect_memory(
     """The model, and the memory that ``load_engine`` would take for it with the same settings."""
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
-    limits = StepLimits(widest_draft=WIDEST_DRAFT)
+    limits = StepLimits.here(where, widest_draft=WIDEST_DRAFT)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     files = find_model(model)
     check_model(files, dtype)

@@ -17,6 +17,7 @@ from guided.errors import ModelError, RequestError
 from guided.model.cpu import WeightFormat, is_kept_twice, multiplies
 from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
+from guided.model.layer_configs import inner_size
 from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
 
@@ -74,12 +75,14 @@ def measure_footprint(
     hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
     numbers = files.checkpoint.numbers
     is_packed = device.type == "cpu"
-    if is_packed and config.tie_word_embeddings:
+    if is_packed and getattr(files.config, "tie_word_embeddings", False):
         # Rows are looked up in one copy, the other is packed for products.
         numbers += vocabulary * hidden
     # The embedding is looked up by rows, so it keeps its format even where matrices are int8.
     embedding = vocabulary * hidden
-    matrices = (numbers - embedding) * (1 if chosen == "int8" else loaded.itemsize)
+    packed, packed_nbytes = files.checkpoint.packed  # stay as they are
+    floats = numbers - embedding - packed
+    matrices = floats * (1 if chosen == "int8" else loaded.itemsize) + packed_nbytes
     weights = matrices + embedding * loaded.itemsize
     # Asked once: what is free changes while other processes run, and a plan must add up.
     free = free_memory(device)
@@ -87,7 +90,7 @@ def measure_footprint(
     streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
     if streams:
         weights += matrices
-    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
+    inner = inner_size(files.config)
     # What a layer has at once, for all tokens of a step, in float32.
     rows = step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
     logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT

@@ -56,6 +56,7 @@ _IGNORED = frozenset(
         "dropout",
         "is_causal",
         "layer_idx",
+        "logits_to_keep",
         "output_attentions",
         "output_hidden_states",
         "output_router_logits",
@@ -240,5 +241,7 @@ def _attention(
             hint="use a model without it",
         )
     scores = ScoreOptions(scaling, softcap, s_aux)
-    call = LayerCall(layer, query, key, value, sliding_window, scores)
-    return _running.get().attend(call), None
+    # Some configs say 0 for no window.
+    call = LayerCall(layer, query, key, value, sliding_window or None, scores)
+    # As attention of transformers gives it, for models that look at it in another shape.
+    return _running.get().attend(call).contiguous(), None

@@ -16,6 +16,8 @@ __all__ = ["SINGLE", "Checkpoint", "index_of", "read_checkpoint"]
 
 SINGLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
+_INTEGERS = {"I8": 1, "U8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8}
+"""Bytes of each, by their names in safetensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,12 @@ class Checkpoint:
     """Where each tensor is, by its name."""
     nbytes: int
     """Size of the files."""
+
+    @property
+    def packed(self) -> tuple[int, int]:
+        """Integers, into which another program has packed weights, and their size in bytes."""
+        counts = {kind: count for kind, count in self.types.items() if kind in _INTEGERS}
+        return sum(counts.values()), sum(_INTEGERS[kind] * n for kind, n in counts.items())
 
     @property
     def numbers(self) -> int:

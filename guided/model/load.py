@@ -24,6 +24,7 @@ from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.vocabulary import Vocabulary
 from guided.model.cpu import CpuDecoder, WeightFormat, read_decoder, why_not_by_files
 from guided.model.device import CPU
+from guided.model.loading_class import loading_class
 from guided.model.model_files import ModelFiles, find_model, read_config
 from guided.model.plain_config import PlainConfig
 from guided.model.progress import Progress, RichProgress
@@ -95,7 +96,7 @@ def load_model(
     vocabulary = vocabulary_from_tokenizer(
         tokenizer,
         end_ids=_end_ids(
-            config.eos_token_id
+            getattr(config, "eos_token_id", None)
             for config in (module.generation_config, module.config.get_text_config())
             if config is not None
         ),
@@ -192,15 +193,13 @@ def _load_weights(
     attention: str | None,
     progress: Progress,
 ) -> PreTrainedModel:
-    from transformers import AutoModelForCausalLM
-
-    # With what it returns when it is asked for a report as well; the model is in evaluation mode.
-    from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
-        "Any", AutoModelForCausalLM.from_pretrained
-    )
     source, size = files.folder, files.checkpoint.nbytes
     is_plain = isinstance(files.config, PlainConfig)
     config = read_config(source) if is_plain else files.config
+    # With what it returns when it is asked for a report as well; the model is in evaluation mode.
+    from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
+        "Any", loading_class(config, source).from_pretrained
+    )
     with (
         progress.step(f"loading {files.name}", total_bytes=size) as report,
         quiet_transformers(lambda share: report(int(share * size))),

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
 from guided.model.checkpoint import Checkpoint, read_checkpoint
+from guided.model.config_refusals import refuse_by_config
 from guided.model.default_model import DEFAULT_MODEL
+from guided.model.layer_configs import layer_shapes, layer_windows
 from guided.model.plain_config import PlainConfig, read_plain_config
 from guided.model.progress import Progress, RichProgress
+from guided.model.quantised import require_quantiser
 from guided.model.resolve import resolve_model
 from guided.model.transformers_calls import reading
 
@@ -19,22 +22,6 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 __all__ = ["ModelFiles", "find_model", "longest_text", "read_config"]
-
-_DECODERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-"""How the names of classes end that can continue a text."""
-_KNOWN_LAYERS = ("full_attention", "sliding_attention")
-_RECURRENT = (
-    "attention_hidden_size",
-    "conv_L_cache",
-    "conv_kernel",
-    "linear_conv_kernel_dim",
-    "mamba_d_state",
-    "ssm_state_size",
-    "state_size",
-)
-"""Settings of layers that keep a state from token to token."""
-_DECODER_HINT = "choose a model that continues a text (a causal language model)"
-_ATTENTION_HINT = "choose a decoder all of whose layers are attention"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,21 +39,12 @@ class ModelFiles:
     @property
     def layers(self) -> tuple[LayerShape, ...]:
         """What each layer keeps for a token."""
-        config = self.config.get_text_config()
-        heads = int(config.num_attention_heads)
-        size = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
-        kept = int(getattr(config, "num_key_value_heads", None) or heads)
-        return (LayerShape(kept, size, size),) * int(config.num_hidden_layers)
+        return layer_shapes(self.config)
 
     @property
     def windows(self) -> tuple[int | None, ...]:
         """By layer, how many positions a token sees, its own among them; ``None`` is all."""
-        config = self.config.get_text_config()
-        window: int | None = getattr(config, "sliding_window", None)
-        kinds = getattr(config, "layer_types", None)
-        if kinds is None:
-            return (window,) * int(config.num_hidden_layers)
-        return tuple(window if kind == "sliding_attention" else None for kind in kinds)
+        return layer_windows(self.config)
 
 
 def find_model(name: str | None = None, progress: Progress | None = None) -> ModelFiles:
@@ -79,7 +57,8 @@ def find_model(name: str | None = None, progress: Progress | None = None) -> Mod
     config: PretrainedConfig | PlainConfig | None = read_plain_config(folder)
     if config is None:
         config = read_config(folder)
-        _refuse_by_config(config, folder)
+        refuse_by_config(config, folder)
+        require_quantiser(config, folder)
     return ModelFiles(
         name=DEFAULT_MODEL if name is None or name == "default" else name,
         folder=folder,
@@ -100,7 +79,8 @@ def read_config(folder: Path) -> PretrainedConfig:
 
 def _context_window(config: PretrainedConfig | PlainConfig, folder: Path) -> int:
     window = getattr(config.get_text_config(), "max_position_embeddings", None)
-    if window is None:
+    # A negative number stands for no bound, by which no cache can be planned.
+    if window is None or window < 1:
         raise ModelError(
             f"the config of {folder} does not say how long a text may be",
             hint="set max_position_embeddings in its config.json",
@@ -127,41 +107,3 @@ def longest_text(config: PretrainedConfig | PlainConfig) -> int | None:
         elif one.get("rope_type") == "dynamic":
             limits.append(int(config.max_position_embeddings))
     return min(limits, default=None)
-
-
-def _refuse_by_config(config: PretrainedConfig, folder: Path) -> None:
-    """Raise ``ModelError`` for a model that cannot run, and say why, before anything is loaded."""
-    classes = config.architectures or []
-    continues = not classes or any(kind.endswith(_DECODERS) for kind in classes)
-    if config.is_encoder_decoder or not continues:
-        raise ModelError(
-            f"{folder} is not a decoder but a {', '.join(classes) or config.model_type}",
-            hint=_DECODER_HINT,
-        )
-    kind = ", ".join(classes) or config.model_type
-    text = config.get_text_config()
-    for name in _RECURRENT:
-        if getattr(text, name, None) is not None:
-            raise ModelError(
-                f"{folder} is a {kind}, whose layers keep a state from token to token ({name} in "
-                "its config), which cannot be shared or taken back",
-                hint=_ATTENTION_HINT,
-            )
-    for layer in getattr(text, "layer_types", None) or ():
-        if layer not in _KNOWN_LAYERS:
-            raise ModelError(
-                f"{folder} is a {kind} with layers of type {layer!r}, which are not supported",
-                hint=_ATTENTION_HINT,
-            )
-    _refuse_alibi(text, kind, folder)
-
-
-def _refuse_alibi(text: PretrainedConfig, kind: str, folder: Path) -> None:
-    attention = getattr(text, "attn_config", None)
-    has_alibi = getattr(text, "alibi", False) or getattr(attention, "alibi", False)
-    if has_alibi or text.model_type == "bloom":
-        raise ModelError(
-            f"{folder} is a {kind}, which adds positions to its attention scores (ALiBi); that is "
-            "not supported",
-            hint="choose a model with rotary or learned positions",
-        )

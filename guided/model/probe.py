@@ -1,12 +1,15 @@
-"""One trial call that tells whether a model can run on packed attention, and what it stores.
+"""A trial that tells whether a model can run on packed attention, and what its layers keep.
 
 A model is refused by name here rather than run wrongly later: when it keeps state outside its
-attention, masks in a way the attention is not told about, or does not answer as it did with its
-own attention.
+attention, masks in a way the attention is not told about, or does not answer as it does when it
+is given a text and nothing else. What the trial shows, and what it cannot, is in
+docs/decisions/0018-what-a-probe-shows.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,16 +17,28 @@ import torch
 
 from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
-from guided.model.attention import ATTENTION_NAME, LayerCall, register_attention, running
-from guided.model.torch_attention import softmax_attention
+from guided.model.attention import (
+    ATTENTION_NAME,
+    AttentionKernel,
+    chosen_kernel,
+    register_attention,
+)
+from guided.model.model_files import longest_text
+from guided.model.small_windows import large_windows, small_windows
+from guided.model.trial import TRIAL_TOKENS, Ours, Own, call_as_we_do, call_plainly, trial_texts
+from guided.model.trial_answers import first_difference
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
 
 __all__ = ["ModelShape", "probe_model"]
 
-_TRIAL_TOKENS = 6
 _KNOWN_LAYER_TYPES = ("full_attention", "sliding_attention")
+_UNBOUNDED = 1 << 40
+_MOST_TOKENS = 1 << 16
+"""Tokens that a trial chooses from."""
+_SPECIAL = ("_token_id", "_token_index")
+"""How settings end that name a token with a meaning of its own, such as the place of an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,113 +52,127 @@ class ModelShape:
     device: torch.device
 
 
-class _TrialAttention:
-    """Plain causal attention that writes down what each layer asks for."""
-
-    def __init__(self) -> None:
-        self.layers: dict[int, LayerShape] = {}
-        self.windows: dict[int, int | None] = {}
-        self.calls = 0
-
-    def attend(self, call: LayerCall) -> torch.Tensor:
-        self.calls += 1
-        self.windows[call.layer] = call.window
-        _, heads, new, key_size = call.key.shape
-        self.layers[call.layer] = LayerShape(heads, key_size, call.value.shape[-1])
-        tokens = torch.arange(new, device=call.query.device)
-        gaps = tokens[:, None] - tokens[None, :]
-        sees = (gaps >= 0) if call.window is None else (gaps >= 0) & (gaps < call.window)
-        mask = torch.zeros(sees.shape, dtype=call.query.dtype, device=call.query.device)
-        mask.masked_fill_(~sees, float("-inf"))
-        output = softmax_attention(call.query, call.key, call.value, mask, call.scores)
-        return output.transpose(1, 2)
-
-
-def probe_model(module: PreTrainedModel) -> ModelShape:
-    """Switch a model to packed attention after a trial call; raise ``ModelError`` if it cannot."""
+def probe_model(module: PreTrainedModel, kernel: AttentionKernel | None = None) -> ModelShape:
+    """Switch a model to packed attention after a trial; raise ``ModelError`` if it cannot."""
     kind = type(module).__name__
     config = module.config.get_text_config()
     _refuse_by_config(kind, config)
+    limit = _longest(kind, config)
+    kernel = kernel or chosen_kernel(module.dtype, module.device)
     register_attention()
-    size = int(config.vocab_size)
-    tokens = torch.arange(_TRIAL_TOKENS, device=module.device) * 7919 % size
-    trial = _TrialAttention()
-    # The reference is the model's own code, not another kernel of the same interface.
-    own = _logits(module, "eager", tokens)
-    # As in use, where few of the logits are asked for.
-    backwards = torch.arange(_TRIAL_TOKENS, device=module.device).flip(0)
-    with running(trial):
-        ours = _logits(module, ATTENTION_NAME, tokens, logits_to_keep=backwards)
-    layers = int(config.num_hidden_layers)
-    if trial.calls != layers or set(trial.layers) != set(range(layers)):
-        raise ModelError(
-            f"{kind} has {layers} layers, but {trial.calls} of them went through transformers' "
-            "attention interface",
-            hint="use a decoder all of whose layers do",
-        )
-    _refuse_hidden_windows(kind, config, trial.windows)
-    _refuse_other_answers(kind, own.flip(0), ours)
+    texts = trial_texts(_plain_tokens(module.config))
+    with small_windows(module, limit) as real, torch.inference_mode():
+        # The reference is the model's own code, not another kernel of the same interface.
+        with _attending(module, "eager"):
+            own = call_plainly(module, texts)
+        with _attending(module, ATTENTION_NAME):
+            ours = call_as_we_do(module, texts, kernel)
+        _refuse_missed_layers(kind, config, ours)
+        _refuse_untried_windows(kind, ours, real, limit)
+        windows = {layer: real.get(few, few) for layer, few in ours.windows.items() if few}
+        _refuse_hidden_windows(kind, config, windows)
+        _refuse_other_answers(kind, own, ours, real)
+    layers = range(len(ours.layers))
     return ModelShape(
-        layers=tuple(trial.layers[layer] for layer in range(layers)),
-        windows=tuple(trial.windows[layer] for layer in range(layers)),
+        layers=tuple(ours.layers[layer] for layer in layers),
+        windows=tuple(windows.get(layer) for layer in layers),
         dtype=module.dtype,
         device=module.device,
     )
 
 
-def _logits(
-    module: PreTrainedModel, attention_name: str, tokens: torch.Tensor, **options: torch.Tensor
-) -> torch.Tensor:
-    module.set_attn_implementation(attention_name)
-    positions = torch.arange(len(tokens), device=module.device)
+def _longest(kind: str, config: PretrainedConfig) -> int:
+    """Tokens that a text may have, so that a trial is no longer."""
+    told = getattr(config, "max_position_embeddings", None)
+    by_positions = longest_text(config)
+    limit = min(bound for bound in (told, by_positions, _UNBOUNDED) if bound is not None)
+    if limit < TRIAL_TOKENS:
+        raise ModelError(
+            f"{kind} takes texts of {limit} tokens, fewer than the {TRIAL_TOKENS} of a trial"
+        )
+    if unknown := large_windows(config, TRIAL_TOKENS, limit):
+        name, size = next(iter(unknown.items()))
+        raise ModelError(
+            f"{kind} sets {name} to {size:,} in its config, a window that cannot be tried",
+            hint="choose a model without windows, or one whose config calls it sliding_window",
+        )
+    return limit
+
+
+def _plain_tokens(config: PretrainedConfig) -> list[int]:
+    """Tokens of a vocabulary that stand for text."""
+    special: set[int] = set()
+    for part in (config, config.get_text_config()):
+        told = vars(part).items()
+        special.update(id_ for name, id_ in told if name.endswith(_SPECIAL) and type(id_) is int)
+    size = int(config.get_text_config().vocab_size)
+    found = [token for token in range(min(size, _MOST_TOKENS)) if token not in special]
+    return found or [0]
+
+
+@contextmanager
+def _attending(module: PreTrainedModel, attention: str) -> Iterator[None]:
+    """With an attention by name; a model that fails then is refused."""
     try:
-        with torch.inference_mode():
-            logits: torch.Tensor = module(
-                input_ids=tokens[None], position_ids=positions[None], use_cache=False, **options
-            ).logits[0]
+        module.set_attn_implementation(attention)
+        yield
     except ModelError:
         raise
     # A model is foreign code, and what it was not written for it fails at in any way.
     except Exception as error:
         raise ModelError(
             f"{type(module).__name__} fails in a trial call in {module.dtype} with the attention "
-            f"{attention_name!r}: {error}",
-            hint="choose another dtype, or another model",
+            f"{attention!r}: {error}",
+            hint="choose another model, or another dtype if it is for want of it",
         ) from error
-    return logits
 
 
-def _refuse_by_config(kind: str, config: object) -> None:
+def _refuse_by_config(kind: str, config: PretrainedConfig) -> None:
     for layer_type in getattr(config, "layer_types", None) or ():
         if layer_type not in _KNOWN_LAYER_TYPES:
             raise ModelError(f"{kind} has layers of type {layer_type!r}, which is not supported")
-    for name in ("attention_chunk_size", "num_kv_shared_layers", "use_bidirectional_attention"):
-        if getattr(config, name, None):
-            raise ModelError(f"{kind} sets {name} in its config, which is not supported")
 
 
-def _refuse_hidden_windows(kind: str, config: object, windows: dict[int, int | None]) -> None:
-    """A layer that slides by its mask alone would quietly see too much."""
-    for layer, layer_type in enumerate(getattr(config, "layer_types", None) or ()):
-        if (layer_type == "sliding_attention") != (windows[layer] is not None):
+def _refuse_missed_layers(kind: str, config: PretrainedConfig, ours: Ours) -> None:
+    layers = int(config.num_hidden_layers)
+    if ours.calls == layers and len(ours.layers) < layers:
+        raise ModelError(
+            f"{kind} calls the attention of a layer several times for a token, which is not "
+            "supported"
+        )
+    if ours.calls != layers or set(ours.layers) != set(range(layers)):
+        raise ModelError(
+            f"{kind} has {layers} layers, but {ours.calls} of them went through transformers' "
+            "attention interface",
+            hint="use a decoder all of whose layers do",
+        )
+
+
+def _refuse_untried_windows(kind: str, ours: Ours, real: Mapping[int, int], limit: int) -> None:
+    """A window that could not be made small is longer than the trial."""
+    for layer, window in ours.windows.items():
+        if window is not None and window not in real and TRIAL_TOKENS <= window < limit:
             raise ModelError(
-                f"layer {layer} of {kind} is of type {layer_type!r}, but its attention was called "
-                f"with sliding_window={windows[layer]!r}"
+                f"layer {layer} of {kind} has a window of {window:,} tokens that cannot be tried"
             )
 
 
-def _refuse_other_answers(kind: str, own: torch.Tensor, ours: torch.Tensor) -> None:
+def _refuse_hidden_windows(kind: str, config: PretrainedConfig, windows: Mapping[int, int]) -> None:
+    """A layer that slides by its mask alone would quietly see too much."""
+    for layer, layer_type in enumerate(getattr(config, "layer_types", None) or ()):
+        if (layer_type == "sliding_attention") != (layer in windows):
+            raise ModelError(
+                f"layer {layer} of {kind} is of type {layer_type!r}, but its attention was called "
+                f"with sliding_window={windows.get(layer)!r}"
+            )
+
+
+def _refuse_other_answers(kind: str, own: Own, ours: Ours, real: Mapping[int, int]) -> None:
     """Positions added to the attention scores, say, show in the answer and nowhere else."""
-    if own.shape != ours.shape:
+    found = first_difference(own, ours, min(real, default=None))
+    if found is not None:
         raise ModelError(
-            f"{kind} does not give the logits of chosen tokens alone", hint="use another model"
-        )
-    own, ours = own.double(), ours.double()
-    difference = float((own - ours).norm() / own.norm())
-    # Half-precision weights differ by up to 0.01 with the kernel; another attention by far more.
-    if not difference < 0.05:
-        raise ModelError(
-            f"the logits of {kind} differ by {difference:.1%} between its own attention and "
-            "packed attention",
-            hint="its attention does something that is not supported",
+            f"the logits of {kind} differ by {found.size:.1%} from those that it gives to a text "
+            f"alone, {found.where}",
+            hint="its positions or its attention do something that is not supported",
         )

@@ -17,11 +17,12 @@ from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape, window_groups
 from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
-from guided.model.attention import AttentionKernel, PackedAttention, chosen_kernel, running
+from guided.model.attention import AttentionKernel, PackedAttention, chosen_kernel
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.cpu import CpuDecoder, LayerCache, WeightFormat, take_decoder
 from guided.model.device import CPU
 from guided.model.model_files import longest_text
+from guided.model.packed_call import packed_call
 from guided.model.probe import ModelShape, probe_model
 from guided.model.visible import visible_slots
 
@@ -102,7 +103,7 @@ class _TransformersForward:
         module.train(mode=False)
         self._module = module
         self._storages: _Storages = {}
-        self.shape = probe_model(module)
+        self.shape = probe_model(module, kernel)
         self.longest_text = longest_text(module.config.get_text_config())
         self._kernel = kernel or chosen_kernel(self.shape.dtype, self.shape.device)
         cache = "int8" if is_quantised else "as computed"
@@ -123,15 +124,7 @@ class _TransformersForward:
         step = PackedAttention(
             batch, self._storages, kernel=self._kernel, dtype=dtype, device=device
         )
-        with running(step):
-            output = self._module(
-                input_ids=torch.tensor([batch.tokens], device=device),  # [1, tokens]
-                position_ids=torch.tensor([batch.positions], device=device),  # [1, tokens]
-                logits_to_keep=torch.tensor(batch.logits_rows, dtype=torch.long, device=device),
-                use_cache=False,
-                # All layers hand theirs out then, so that they are asked only where need be.
-                output_hidden_states=bool(batch.states_rows),
-            )
+        output = packed_call(self._module, batch, step, device)
         states = tapped = torch.empty(0, 0)
         if batch.states_rows:
             # The first of them enters the first layer, and so on; the last leaves the last norm.

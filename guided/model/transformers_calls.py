@@ -33,6 +33,8 @@ def reading(part: str, source: Path | str) -> Iterator[None]:
             hint = "check that the folder is complete and was saved by transformers"
         else:
             hint = "check the id and the network, or name a model folder instead"
+        if isinstance(error, ImportError):
+            hint = "install the package that it asks for"
         raise ModelError(
             f"cannot read the {part} of {source}: {_gist(error)}", hint=hint
         ) from error

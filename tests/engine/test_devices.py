@@ -135,7 +135,7 @@ def test_a_step_keeps_to_the_device_of_the_model(
     """
     model = make_model(architecture)
     shape = replace(probe_model(model), device=torch.device("meta"))
-    monkeypatch.setattr("guided.model.runner.probe_model", lambda _module: shape)
+    monkeypatch.setattr("guided.model.runner.probe_model", lambda *_: shape)
     runner = ModelRunner(
         model.to_empty(device="meta"), vocabulary_size=200, quantise_cache=is_quantised
     )

@@ -291,3 +291,26 @@ def test_on_cuda_a_model_weighs_what_its_files_hold(
     assert footprint.weights == 2 * files.checkpoint.numbers
     assert not footprint.streams
     assert ("free", "1000.0 MiB", "on cuda:1") in plan.lines()
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "found"),
+    [
+        ("cpu", (None, None), (16, 512)),
+        ("cuda", (None, None), (64, 2048)),
+        ("cpu", (4, None), (4, 512)),
+        ("cuda", (None, 32), (32, 32)),
+        ("cpu", (100, 1000), (100, 1000)),
+    ],
+)
+def test_the_size_of_a_step_suits_the_device(
+    device: str, asked: tuple[int | None, int | None], found: tuple[int, int]
+) -> None:
+    limits = StepLimits.here(torch.device(device), *asked, widest_draft=5)
+    assert (limits.max_batch, limits.step_tokens, limits.widest_draft) == (*found, 5)
+
+
+@pytest.mark.parametrize("asked", [(0, None), (513, None), (None, 0), (9, 8)])
+def test_a_step_has_a_token_for_each_answer(asked: tuple[int | None, int | None]) -> None:
+    with pytest.raises(RequestError, match="is not between 1 and step_tokens"):
+        StepLimits.here(torch.device("cpu"), *asked)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +12,6 @@ from transformers import (
     BloomConfig,
     DiffLlamaConfig,
     DogeConfig,
-    Gemma3nTextConfig,
     GPT2Config,
     JambaConfig,
     Lfm2Config,
@@ -27,6 +28,7 @@ from guided.model.probe import probe_model
 from guided.spec import GenerationRequest
 from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.tiny_models import answers, from_config, make_engine, make_model
+from tests.kit.causal_types import tiny_config
 
 SMALL: dict[str, Any] = {
     "vocab_size": 288,
@@ -40,19 +42,6 @@ SMALL: dict[str, Any] = {
 }
 
 REFUSED: dict[str, tuple[PretrainedConfig, str]] = {
-    "layers that share their keys": (
-        Gemma3nTextConfig(
-            **SMALL | {"num_hidden_layers": 4},
-            head_dim=8,
-            num_kv_shared_layers=2,
-            layer_types=["sliding_attention", "full_attention"] * 2,
-            sliding_window=6,
-            vocab_size_per_layer_input=288,
-            hidden_size_per_layer_input=8,
-            laurel_rank=4,
-        ),
-        "Gemma3nForCausalLM sets num_kv_shared_layers in its config, which is not supported",
-    ),
     "chunks": (
         Llama4TextConfig(**SMALL, head_dim=8, num_local_experts=2, intermediate_size_mlp=48),
         "Llama4ForCausalLM has layers of type 'chunked_attention', which is not supported",
@@ -115,7 +104,59 @@ def test_a_model_that_answers_otherwise_than_with_its_own_attention_is_refused()
             else output.last_hidden_state,
         )
     )
-    with pytest.raises(ModelError, match="between its own attention and packed attention"):
+    with pytest.raises(ModelError, match=r"differ by .* at the beginning of a text"):
+        probe_model(model)
+
+
+SILENT = {
+    "phimoe": "beyond its sliding window",
+    "roberta": "at the beginning of a text",
+    "roberta-prelayernorm": "at the beginning of a text",
+    "camembert": "at the beginning of a text",
+    "xlm-roberta": "at the beginning of a text",
+    "xlm-roberta-xl": "at the beginning of a text",
+    "data2vec-text": "at the beginning of a text",
+}
+"""Models that answer with the positions or the mask that they are given, and otherwise alone."""
+
+
+@pytest.mark.parametrize("model_type", SILENT)
+def test_a_model_is_asked_for_its_own_positions_and_masks(model_type: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        probe_model(from_config(tiny_config(model_type)))
+    assert re.search(
+        rf"the logits of \w+ differ by .*% from those that it gives to a text alone, "
+        rf"{SILENT[model_type]}; its positions or its attention do something that is not supported",
+        str(caught.value),
+    )
+
+
+def test_a_window_as_long_as_the_longest_text_never_closes() -> None:
+    """As Phi-3.5-MoE has one, which slides by its mask alone."""
+    config = tiny_config("phimoe")
+    config.sliding_window = config.max_position_embeddings
+    assert probe_model(from_config(config)).windows == (None,) * 4
+
+
+def test_a_window_by_another_name_is_refused_where_it_is_longer_than_a_trial() -> None:
+    model = make_model()
+    model.config.local_window = 100
+    with pytest.raises(ModelError, match="sets local_window to 100 in its config, a window that"):
+        probe_model(model)
+
+
+def test_a_window_that_no_setting_makes_small_is_refused() -> None:
+    model = make_model()
+    for layer in model.model.layers:
+        layer.self_attn.forward = partial(layer.self_attn.forward, sliding_window=100)
+    with pytest.raises(ModelError, match=r"layer 0 of \w+ has a window of 100 tokens that cannot"):
+        probe_model(model)
+
+
+def test_a_model_whose_texts_are_shorter_than_a_trial_is_refused() -> None:
+    model = make_model()
+    model.config.max_position_embeddings = 11
+    with pytest.raises(ModelError, match="takes texts of 11 tokens, fewer than the 12 of a trial"):
         probe_model(model)
 
 
@@ -135,7 +176,7 @@ def test_a_model_that_gives_other_logits_than_those_asked_for_is_refused(
         return type(model).forward(model, **(options | {"logits_to_keep": 0}))
 
     monkeypatch.setattr(model, "forward", forward)
-    with pytest.raises(ModelError, match="between its own attention and packed attention"):
+    with pytest.raises(ModelError, match=r"differ by .* at the beginning of a text"):
         probe_model(model)
 
 

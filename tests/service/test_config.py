@@ -36,6 +36,15 @@ def test_the_device_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choice_of(ServerConfig(device="cpu")).device == "cpu"
 
 
+def test_the_size_of_a_step_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choice_of(ServerConfig()).max_batch is choice_of(ServerConfig()).step_tokens is None
+    monkeypatch.setenv("GUIDED_MAX_BATCH", "3")
+    assert choice_of(ServerConfig(step_tokens=64)).max_batch == 3
+    assert choice_of(ServerConfig(step_tokens=64)).step_tokens == 64
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        ServerConfig(max_batch=0)
+
+
 def test_drafters_are_named_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert choice_of(ServerConfig()).drafters == ModelChoice().drafters is None
     given = ServerConfig.model_validate({"drafters": "suffix, lookup"})

@@ -74,6 +74,9 @@ def why_not(module: PreTrainedModel) -> str | None:
     # A subclass, or a class of the same name elsewhere, may compute something else.
     if kind.__name__ not in _KNOWN.values() or not _is_of_transformers(kind):
         return _not_known(kind.__name__)
+    # Nor need another config have the settings that are read here.
+    if module.config.model_type not in _KNOWN:
+        return f"its config is of type {module.config.model_type!r}"
     if module.device.type != "cpu":
         return f"the weights of {kind.__name__} are on {module.device}"
     if reason := _why_not_its_settings(module.config):

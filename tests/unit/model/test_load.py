@@ -17,7 +17,9 @@ from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BloomConfig,
+    Gemma3TextConfig,
     GenerationConfig,
+    GraniteMoeHybridConfig,
     JambaConfig,
     Lfm2Config,
     Llama4TextConfig,
@@ -39,6 +41,7 @@ from guided.model.model_files import find_model, longest_text, read_config
 from guided.model.plain_config import read_plain_config
 from guided.model.progress import RichProgress, SilentProgress
 from guided.model.resolve import resolve_model
+from tests.kit.causal_types import tiny_config
 from tests.kit.tokenizers import real_tokenizer, real_vocabulary
 
 CALL_IT = "name a model folder of transformers, a GGUF file, an id on the hub, or 'default'"
@@ -251,7 +254,7 @@ REFUSED = [
         NOT_ATTENTION,
     ),
     (
-        Lfm2Config(),
+        Lfm2Config(num_hidden_layers=2, layer_types=["conv", "full_attention"]),
         "Lfm2ForCausalLM",
         "is a Lfm2ForCausalLM, whose layers keep a state from token to token (conv_L_cache in its "
         "config), which cannot be shared or taken back",
@@ -283,6 +286,32 @@ REFUSED = [
         "is a MptForCausalLM, which adds positions to its attention scores (ALiBi); that is not "
         "supported",
         NO_ALIBI,
+    ),
+]
+
+
+_SEES_BOTH = Gemma3TextConfig(num_hidden_layers=2)
+_SEES_BOTH.use_bidirectional_attention = True
+REFUSED += [
+    (
+        GraniteMoeHybridConfig(num_hidden_layers=2, layer_types=["mamba", "attention"]),
+        "GraniteMoeHybridForCausalLM",
+        "is a GraniteMoeHybridForCausalLM, whose layers keep a state from token to token "
+        "(mamba_d_state in its config), which cannot be shared or taken back",
+        NOT_ATTENTION,
+    ),
+    (
+        _SEES_BOTH,
+        "Gemma3ForCausalLM",
+        "is a Gemma3ForCausalLM whose tokens see those behind them (use_bidirectional_attention in "
+        "its config), so it does not continue a text",
+        NOT_A_DECODER,
+    ),
+    (
+        tiny_config("gemma4_assistant"),
+        "Gemma4AssistantForCausalLM",
+        "is a Gemma4AssistantForCausalLM, all of whose layers read the keys of another model",
+        "choose that model; such an assistant answers nothing alone",
     ),
 ]
 

@@ -1,0 +1,100 @@
+"""Models that cannot run, told by their configs, before anything is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from guided.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+__all__ = ["refuse_by_config"]
+
+_DECODERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+"""How the names of classes end that can continue a text."""
+_ATTENTION = frozenset({"full_attention", "sliding_attention"})
+_RECURRENT = (
+    "attention_hidden_size",
+    "conv_L_cache",
+    "conv_kernel",
+    "linear_conv_kernel_dim",
+    "mamba_d_state",
+    "qk_dim_factor",
+    "ssm_state_size",
+    "state_size",
+)
+"""Settings of layers that keep a state from token to token."""
+_NEEDED = ("hidden_size", "num_hidden_layers", "vocab_size")
+_DECODER_HINT = "choose a model that continues a text (a causal language model)"
+_ATTENTION_HINT = "choose a decoder all of whose layers are attention"
+
+
+def refuse_by_config(config: PretrainedConfig, folder: Path) -> None:
+    """Raise ``ModelError`` for a model that cannot run, and say why, before anything is loaded."""
+    classes = config.architectures or []
+    if config.is_encoder_decoder or not (not classes or any(map(_continues, classes))):
+        raise ModelError(
+            f"{folder} is not a decoder but a {', '.join(classes) or config.model_type}",
+            hint=_DECODER_HINT,
+        )
+    kind = ", ".join(classes) or config.model_type
+    text = config.get_text_config()
+    for name in _NEEDED:
+        if getattr(text, name, None) is None:
+            raise ModelError(
+                f"{folder} is a {kind}, whose config does not say {name}: it is not one stack of "
+                "layers",
+                hint=_ATTENTION_HINT,
+            )
+    layers = getattr(text, "layer_types", None) or ()
+    # Some configs set the sizes of layers that none of theirs is.
+    if not layers or not _ATTENTION.issuperset(layers):
+        _refuse_state(text, kind, folder)
+    for layer in layers:
+        if layer not in _ATTENTION:
+            raise ModelError(
+                f"{folder} is a {kind} with layers of type {layer!r}, which are not supported",
+                hint=_ATTENTION_HINT,
+            )
+    _refuse_alibi(text, kind, folder)
+    if getattr(text, "num_kv_shared_layers", 0) == getattr(text, "num_hidden_layers", None):
+        raise ModelError(
+            f"{folder} is a {kind}, all of whose layers read the keys of another model",
+            hint="choose that model; such an assistant answers nothing alone",
+        )
+    # Others name what sees both ways, such as the tokens of an image, which texts have none of.
+    if getattr(text, "use_bidirectional_attention", None) is True:
+        raise ModelError(
+            f"{folder} is a {kind} whose tokens see those behind them (use_bidirectional_attention "
+            "in its config), so it does not continue a text",
+            hint=_DECODER_HINT,
+        )
+
+
+def _continues(kind: str) -> bool:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    return kind.endswith(_DECODERS) or kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+
+
+def _refuse_state(text: PretrainedConfig, kind: str, folder: Path) -> None:
+    for name in _RECURRENT:
+        if getattr(text, name, None) is not None:
+            raise ModelError(
+                f"{folder} is a {kind}, whose layers keep a state from token to token ({name} in "
+                "its config), which cannot be shared or taken back",
+                hint=_ATTENTION_HINT,
+            )
+
+
+def _refuse_alibi(text: PretrainedConfig, kind: str, folder: Path) -> None:
+    attention = getattr(text, "attn_config", None)
+    has_alibi = getattr(text, "alibi", False) or getattr(attention, "alibi", False)
+    if has_alibi or text.model_type == "bloom":
+        raise ModelError(
+            f"{folder} is a {kind}, which adds positions to its attention scores (ALiBi); that is "
+            "not supported",
+            hint="choose a model with rotary or learned positions",
+        )

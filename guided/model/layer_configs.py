@@ -1,0 +1,59 @@
+"""What a config says of each layer; some configs give layers settings of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from guided.kv.layer_groups import LayerShape
+from guided.model.plain_config import PlainConfig
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+__all__ = ["inner_size", "layer_configs", "layer_shapes", "layer_windows"]
+
+
+def layer_configs(config: PretrainedConfig | PlainConfig) -> list[Any]:
+    """The config of each layer of a model of texts.
+
+    One with settings by layer refuses to be asked for them itself.
+    """
+    text = config.get_text_config()
+    count = int(text.num_hidden_layers)
+    if getattr(text, "is_heterogeneous", False):
+        return [text.per_layer_config[layer] for layer in range(count)]
+    return [text] * count
+
+
+def layer_shapes(config: PretrainedConfig | PlainConfig) -> tuple[LayerShape, ...]:
+    """What each layer keeps of a token, if it is kept as most models do."""
+    return tuple(_shape(layer) for layer in layer_configs(config))
+
+
+def _shape(layer: Any) -> LayerShape:
+    heads = int(layer.num_attention_heads)
+    size = int(getattr(layer, "head_dim", None) or layer.hidden_size // heads)
+    kept = int(getattr(layer, "num_key_value_heads", None) or heads)
+    return LayerShape(kept, size, size)
+
+
+def layer_windows(config: PretrainedConfig | PlainConfig) -> tuple[int | None, ...]:
+    """By layer, how many positions a token sees, its own among them; ``None`` is all."""
+    kinds = getattr(config.get_text_config(), "layer_types", None)
+    windows: list[int | None] = [
+        getattr(layer, "sliding_window", None) or None for layer in layer_configs(config)
+    ]
+    if kinds is None:
+        return tuple(windows)
+    pairs = zip(windows, kinds, strict=True)
+    return tuple(window if kind == "sliding_attention" else None for window, kind in pairs)
+
+
+def inner_size(config: PretrainedConfig | PlainConfig) -> int:
+    """The most numbers that a layer has between its two last matrices."""
+    hidden = int(config.get_text_config().hidden_size)
+    sizes: list[int] = []
+    for layer in layer_configs(config):
+        told = getattr(layer, "intermediate_size", None) or 4 * hidden
+        sizes.extend(told if isinstance(told, list) else [told])
+    return max(sizes)

@@ -1,0 +1,77 @@
+"""The page of docs that says which causal types run: ``python -m tests.kit.causal_table``."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import transformers
+
+from tests.engine.test_load_drafters import save
+from tests.kit.causal_types import CAUSAL_TYPES, VOCABULARY
+from tests.kit.causal_verdicts import Verdict, verdict_on
+
+__all__ = ["PAGE", "read_table", "save_draft", "table_text"]
+
+PAGE = Path(__file__).parents[2] / "docs" / "model-types.md"
+_HEAD = """# Types of models
+
+Every type of which transformers {version} has a causal model, tried as a user would run it: a tiny
+model with random weights, saved to a folder and loaded by `load_engine` in float32 on the CPU. Then
+it answers a mixed batch twice, with forced runs and with trees of guesses by another model.
+**Equal** are those whose every token is that of their own `generate()`. Others are refused before
+they answer, with the reason that is told here. {equal} of {all} are equal, and none answers
+otherwise.
+
+This page is written by `python -m tests.kit.causal_table`. `make test-long` tries all of it,
+`make test` some types. How a model is found out about when it is loaded is in
+[decision 18](decisions/0018-what-a-probe-shows.md).
+
+| type | | reason |
+|---|---|---|
+"""
+_ROW = re.compile(r"^\| `([^`]+)` \| (equal|refused) \| (.*) \|$")
+
+
+def table_text(verdicts: Sequence[Verdict]) -> str:
+    """The page, types in their order."""
+    equal = sum(verdict.is_equal for verdict in verdicts)
+    head = _HEAD.format(version=transformers.__version__, equal=equal, all=len(verdicts))
+    return head + "".join(
+        f"| `{verdict.model_type}` | {'equal' if verdict.is_equal else 'refused'} "
+        f"| {_escaped(verdict.reason)} |\n"
+        for verdict in verdicts
+    )
+
+
+def read_table(text: str) -> dict[str, tuple[bool, str]]:
+    """By type, whether it is equal, and the reason as it stands on the page."""
+    rows = filter(None, map(_ROW.match, text.splitlines()))
+    return {row[1]: (row[2] == "equal", row[3]) for row in rows}
+
+
+def _escaped(reason: str) -> str:
+    # By how much differs with the processor.
+    plain = re.sub(r" by [\d.]+%", "", reason)
+    return " ".join(plain.replace("|", "\\|").split())
+
+
+def save_draft(folder: Path) -> Path:
+    """The model that drafts for all of them."""
+    save(folder, width=VOCABULARY)
+    return folder
+
+
+def _verdicts(types: Iterable[str]) -> Iterable[Verdict]:
+    with tempfile.TemporaryDirectory() as work:
+        draft = save_draft(Path(work, "draft"))
+        for model_type in types:
+            sys.stderr.write(f"{model_type}\n")
+            yield verdict_on(model_type, Path(work, model_type), draft)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(table_text(list(_verdicts(CAUSAL_TYPES))), encoding="utf-8")
