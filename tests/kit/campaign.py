@@ -67,6 +67,8 @@ class Subject(ABC, Generic[Case]):
 
     name: str
     slow: ClassVar[float] = SLOW
+    peer_seconds: float = 0.0
+    """What the peers that a case is held against took of its time, for subjects that tell."""
 
     def lacks(self) -> str | None:
         """What it takes and this machine does not have: such a subject is left out."""
@@ -152,13 +154,13 @@ def try_case(subject: Subject[Case], seed: str, kinds: Counter[str]) -> Finding 
 def judged(subject: Subject[Case], case: Case) -> Fault | None:
     """What is wrong with a case, an exception or too long a time included."""
     for _ in range(2):  # once more what was slow: it may have waited for kernels to be compiled
-        begun = time.process_time()
+        begun, subject.peer_seconds = time.process_time(), 0.0
         try:
             fault = subject.judge(case)
         except Exception as error:
             kind = type(error).__name__
             return Fault(f"{kind} {_place(error)}", f"{kind}: {error}")
-        seconds = time.process_time() - begun
+        seconds = time.process_time() - begun - subject.peer_seconds
         if fault is not None or seconds <= subject.slow:
             return fault
     return Fault("slow", f"{seconds:.1f} s")
