@@ -245,7 +245,8 @@ class ConstraintMatcher:
         self.constraint: Final = constraint
         self.position: Final = position
         self._answer = answer
-        """What a part of the answer means for the spelling of a run, and the tokens after it."""
+        """The left context (``left_context.py``) of the first tokens of the answer, and the later
+        tokens, which have not been worked into it yet."""
 
     def __eq__(self, other: object) -> bool:
         return (

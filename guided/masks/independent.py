@@ -42,11 +42,13 @@ class IndependentMask:
         self.fingerprint: Final = fingerprint
         """Tells the mask from others that masks are made from; see ``MaskStore``."""
         self.reach: Final = reach
-        """Code points that a string has at least with each token; empty where all the same."""
+        """uint16 by token: the code points that a string has at least with it; empty where none has
+        any."""
         self.sites: Final = sites
-        """As ``walk_sites`` takes them; rows are numbers among the closing rows of the outline."""
+        """int32 ``[sites, 4]``, as ``walk_sites`` takes them: node, count, least and way, sorted by
+        way. Rows are numbers among the rows of the outline that close the string."""
         self.most: Final = most
-        """The greatest number of code points among tokens and sites."""
+        """The greatest in ``reach``: where as many code points are left, no token is too long."""
         self.within: Final[dict[int, Mask]] = {} if within is None else within
         """The mask by the code points that are left, made when first needed."""
 

@@ -61,9 +61,12 @@ class LookAround:
 class Nfa:
     """States are indices; state 0 starts and ``final`` ends.
 
-    A move reads a code point out of ``sets[move_sets[i]]``. ``starts`` and ``ends`` may be taken
-    only at the start and at the end of the whole text, ``conditions`` only where a look-around
-    holds: ``looks[condition_looks[i]]``. Equal look-arounds are one; inner ones come first.
+    ``sets`` numbers sets of code points, and move ``i`` reads one out of the set with the number
+    ``move_sets[i]``; ``bulk[:, :bulk_size]`` are more moves, added as whole arrays. ``empties``
+    read nothing. ``starts`` and ``ends`` read nothing and may be taken only at the start and at
+    the end of the whole text, ``conditions`` only where a look-around holds:
+    ``looks[condition_looks[i]]``. ``look_numbers`` finds equal look-arounds, which are one; inner
+    ones come first.
     """
 
     __slots__ = (

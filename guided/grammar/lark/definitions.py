@@ -49,7 +49,8 @@ class Definitions(NamedTuple):
 def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
     """What a grammar defines; ``imports`` are the texts of others, by their dotted names.
 
-    Raises InvalidConstraintError or LimitExceededError, with the position.
+    Grammars that come with Lark need not be among ``imports``. Raises InvalidConstraintError or
+    UnsupportedFeatureError with the position, or LimitExceededError for a text that is too long.
     """
     for each in (text, *imports.values()):
         check_length(each)

@@ -33,6 +33,7 @@ from guided.runtime.fuel import spend
 __all__ = ["CompositeMachine"]
 
 _BYTE_WORK: Final = 20
+"""Units of work for each state that a byte is tried in."""
 
 
 class CompositeMachine(GrammarMachine):
@@ -315,7 +316,11 @@ class CompositeMachine(GrammarMachine):
         return self._moved(self._with_returns(closed), byte)
 
     def _moved(self, closed: Mapping[int, int], byte: int) -> dict[int, int]:
-        """Where a byte leads from a configuration that has all its calls and returns."""
+        """Where a byte leads from a configuration: states, each with the number of what follows it.
+
+        ``closed`` has its calls and returns, as ``_with_returns`` leaves it: ways that are not in
+        it are lost. The result lacks those of its own, and is empty where the byte is not allowed.
+        """
         spend(_BYTE_WORK * len(closed))
         reached: dict[int, int] = {}
         for state, after in closed.items():

@@ -14,6 +14,7 @@ from guided.json_schema.machine.truth_vectors import TruthVectors
 __all__ = ["AwaitedValues"]
 
 _FITTING: Final = (1,)
+"""Of a sure value, which has one formula to fulfil: the truth vector that says it does."""
 _OPENED: Final = {ord("{"): JsonType.OBJECT, ord("["): JsonType.ARRAY}
 MAX_TOLD_TRUTHS: Final = 64
 """Of more truth vectors than these, the first that some value has will do for a short value."""
@@ -180,7 +181,10 @@ class AwaitedValues:
         return found
 
     def accepted(self, stack: int) -> tuple[int, ...]:
-        """The accepted truth vectors among all, or of very many among the likely ones."""
+        """The truth vectors that a value may end with, of those in ``possible``.
+
+        Where there are too many to list, others may be accepted too; ``accepts`` tells of each.
+        """
         found = self._accepted.get(stack)
         if found is None:
             pending = self.pending(stack)

@@ -66,6 +66,8 @@ class Exits:
     ) -> tuple[int, int] | None:
         """The stack and the row after an action, ``None`` where it must not be taken.
 
+        ``stack`` is that of the container for CLOSE, ITEM, ``EmptyArray`` and names, and that of
+        the value which is awaited for DONE, ``Done``, OPEN_OBJECT and OPEN_ARRAY.
         ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of
         a free name that is closed: without it the set of names becomes unknown.
         """
@@ -96,6 +98,8 @@ class Exits:
         else:
             assert isinstance(meaning, KeyClass), meaning
             if key is None:
+                # Whichever name it is, the same follows in all stacks that ``after_names`` maps to
+                # one, so that it is worked out once for all of them.
                 return self._unknown_name(evaluation.names.after_names(stack), meaning.number)
             named = evaluation.names.class_written(stack, meaning.number, key)
         return None if named is None else (named, rows.colon_and_value(named))

@@ -95,9 +95,10 @@ class NameSpace:
         return self._endless[number]
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
-        """Contents of names of a class that are not ``taken``, shortest first.
+        """Names of the class ``number`` that are not ``taken``, as JSON without quotes.
 
-        May end early, see ``gave_up``.
+        The shortest come first. Of a class of infinitely many names it is a sample: where nothing
+        tells bytes apart, only a few of them are tried. May end early, see ``gave_up``.
         """
         for text in self._shortest_names(number):
             if text not in taken:

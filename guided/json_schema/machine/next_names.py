@@ -48,7 +48,9 @@ class NextNames:
     def after_names(self, stack: int) -> int:
         """The stack in which no spelled-out name is left, and other names may follow as here.
 
-        Masks are shared by it: all stacks between two members of an object lead to the same one.
+        Masks are shared by it: stacks that differ only in how many of the spelled-out names were
+        written lead to the same one. It is ``stack`` itself where names still make a difference,
+        see ``_without_names``.
         """
         found = self._after_names.get(stack)
         if found is None:

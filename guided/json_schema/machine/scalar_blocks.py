@@ -203,4 +203,5 @@ def without_listed_choices(
 
 
 def is_endless(table: NDArray[np.int32]) -> bool:
+    """Whether an automaton accepts infinitely many texts: a cycle can be reached from its start."""
     return len(table) > 0 and bool(endless_states(table)[0])

@@ -153,7 +153,7 @@ class StringRules(StringAutomata):
         return others, {text: truth_vector(self.fits(ask, text) for ask in asks) for text in texts}
 
     def are_endless(self, ask: Formula) -> bool:
-        """Whether strings without end fit and can be spelled."""
+        """Whether infinitely many strings fit and can be spelled."""
         ask, _ = without_listed_choices(ask, self.formulas, StringChoices)
         if ask is TRUE:
             return True
@@ -164,7 +164,11 @@ class StringRules(StringAutomata):
         return found
 
     def _find_endless(self, ask: Formula) -> bool:
-        """``are_endless`` by an automaton, over bytes if some are missing."""
+        """``are_endless`` by an automaton: whether it has a cycle.
+
+        It is an automaton over bytes where the vocabulary lacks some (``missing``), which may cut
+        cycles.
+        """
         if self.listing(ask) is not None:
             return False
         dfa = self.formula_dfa(ask)

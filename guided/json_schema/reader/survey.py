@@ -82,7 +82,11 @@ class Survey:
         self._default = self.root.dialect
 
     def resource(self, uri: str) -> Resource | None:
-        """The resource of a URI without fragment; documents are gone through until it is found."""
+        """The resource of a URI without fragment; documents are read as far as it takes.
+
+        If neither a document nor a metaschema has it as its own, all other documents are read: not
+        up to the first hit, so that a URI which two of them claim is known to be ambiguous.
+        """
         found = self._resources.get(uri)
         # The caller's documents before published ones, and last those that may give themselves or
         # a part of them the URI.

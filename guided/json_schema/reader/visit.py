@@ -136,7 +136,12 @@ class Visit:
                 yield condition, visit
 
     def _applied(self) -> Iterator[tuple[Formula, Visit | bool]]:
-        """The schemas applied to the same value, each with the condition under which it holds."""
+        """The subschemas that apply to the same value, each with the condition under which it does.
+
+        For ``unevaluatedItems`` and ``unevaluatedProperties``: which subschemas may have evaluated
+        items or members, and when. A branch of anyOf or oneOf counts where it holds. ``not``
+        evaluates nothing, and a list in ``dependencies`` is of names and no schema.
+        """
         for keyword, value in self.keywords.items():
             if keyword in REFERENCES:
                 yield TRUE, self.target(keyword)
