@@ -45,6 +45,8 @@ PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
 """Trailing metadata in which a server says how long to wait before the call is made again; a
 negative number forbids that (gRPC A6)."""
 
+_REFUSED_STREAM = "RST_STREAM with error code 7"
+"""REFUSED_STREAM: nothing of the request was processed (RFC 9113, section 8.7)."""
 _MAY_PASS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 _UNREACHED = "failed to connect"
@@ -119,7 +121,10 @@ def failure_of(error: grpc.RpcError) -> Failure:
         return Failure(failed, Chance.NONE, is_told=is_told)
     if pushback is not None:
         return Failure(failed, Chance.REFUSED, pushback, is_told)
-    is_sent = not (call.details() or "").startswith(_UNREACHED)
+    details = call.details() or ""
+    if _REFUSED_STREAM in details:
+        return Failure(failed, Chance.REFUSED, 0.0, is_told)
+    is_sent = not details.startswith(_UNREACHED)
     chance = Chance.BROKEN if is_sent else Chance.UNREACHED
     return Failure(failed, chance, _RECONNECTION_SECONDS, is_told)
 
