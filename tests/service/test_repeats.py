@@ -155,6 +155,14 @@ def answered(client: Client) -> int:
     return client.stats().answered[FinishReason.STOP]
 
 
+def is_refused_for(reason: str, channel: grpc.Channel, request: pb.GenerateRequest) -> bool:
+    try:
+        GenerationServiceStub(channel).Generate(request, timeout=0.2)
+    except grpc.RpcError as error:
+        return reason in str(error)
+    return False
+
+
 def test_the_same_request_under_one_id_is_run_once(
     echo: Client, echo_server: ServerProcess
 ) -> None:
@@ -167,9 +175,11 @@ def test_the_same_request_under_one_id_is_run_once(
     ):
         first = GenerationServiceStub(one).Generate.future(asked, timeout=30)
         eventually(lambda: echo.stats().running == 1)
-        again = GenerationServiceStub(other).Generate.future(asked, timeout=30)
+        again = [GenerationServiceStub(other).Generate.future(asked, timeout=30) for _ in range(2)]
+        # Were the first given up before others have joined it, the request would be run anew.
+        eventually(lambda: is_refused_for("3 calls wait", other, asked))
         first.cancel()
-        assert again.result().text == "slow"
+        assert [call.result().text for call in again] == ["slow", "slow"]
         assert GenerationServiceStub(other).Generate(asked, timeout=30).text == "slow"
         eventually(lambda: answered(echo) == 1)
         batch = pb.GenerateBatchRequest(requests=[asked, asked])
