@@ -216,7 +216,7 @@ def test_what_the_processor_cannot_multiply_is_refused_before_a_model_is_looked_
         use(dtype="int8", device="cpu")
     assert str(caught.value) == (
         "this processor does not multiply int8 matrices: it has none of the instructions "
-        "avx512_vnni, avx_vnni, amx_int8, or they do not add up; choose float32"
+        "AVX-512 VNNI, AVX-VNNI, or they do not add up; choose float32"
     )
     assert "float32" in WEIGHT_DTYPES
 

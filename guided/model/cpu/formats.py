@@ -16,9 +16,10 @@ from typing import Final
 import torch
 
 from guided.errors import ModelError
-from guided.model.cpu.bf16_amx import AMX, can_use_amx
-from guided.model.cpu.bf16_avx512 import AVX512, can_use_avx512_bf16
+from guided.model.cpu.bf16_amx import AMX
+from guided.model.cpu.bf16_avx512 import AVX512
 from guided.model.cpu.bf16_matrix import Bf16Matrix
+from guided.model.cpu.instructions import InstructionSet, chosen, has
 from guided.model.cpu.int8_matrix import Int8Matrix, is_kept_twice
 from guided.model.cpu.matrix import LargePages, PackedMatrix
 from guided.model.cpu.onednn_matrix import Fp32Matrix, OneDnnBf16Matrix, multiply_int8, pack_int8
@@ -30,10 +31,10 @@ Pack = Callable[[torch.Tensor, torch.Tensor | None], PackedMatrix]
 
 _MOST = 127
 _INSTRUCTIONS: Final = {
-    "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
-    "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
+    "bfloat16": (InstructionSet.AVX512_BF16,),
+    "int8": (InstructionSet.AVX512_VNNI, InstructionSet.AVX_VNNI),
 }
-"""Any of them lets a processor multiply a format, by their names in torch."""
+"""Any of them lets a processor multiply a format."""
 
 
 class WeightFormat(StrEnum):
@@ -57,9 +58,9 @@ def matrix_packer(weight_format: WeightFormat, *, streams: bool = True) -> Pack:
     if weight_format is WeightFormat.INT8:
         return partial(Int8Matrix, memory=memory if streams or not is_kept_twice() else None)
     # The best first.
-    if can_use_amx():
+    if chosen() is InstructionSet.AMX:
         return partial(Bf16Matrix, memory=memory, kernel=AMX)
-    if can_use_avx512_bf16():
+    if has(InstructionSet.AVX512_BF16):
         return partial(Bf16Matrix, memory=memory, kernel=AVX512)
     return OneDnnBf16Matrix
 
@@ -86,13 +87,13 @@ def require_format(weight_format: WeightFormat) -> None:
 def _multiplies_bf16() -> bool:
     """Natively: oneDNN says yes to processors on which bf16 is slower than fp32 as well."""
     is_known = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    return is_known and _has_any(*_INSTRUCTIONS["bfloat16"])
+    return is_known and _has_any(WeightFormat.BF16)
 
 
 @cache
 def _multiplies_int8() -> bool:
     """Whether the largest products add up exactly; without VNNI they saturate at 16 bits."""
-    if not _has_any(*_INSTRUCTIONS["int8"]):
+    if not _has_any(WeightFormat.INT8):
         return False
     packed = pack_int8(torch.full((64, 256), _MOST, dtype=torch.int8))
     rows = torch.full((16, 256), -_MOST, dtype=torch.int8)
@@ -100,6 +101,5 @@ def _multiplies_int8() -> bool:
     return bool((products == -_MOST * _MOST * 256).all())
 
 
-def _has_any(*names: str) -> bool:
-    capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name) for name in names)
+def _has_any(weight_format: WeightFormat) -> bool:
+    return any(map(has, _INSTRUCTIONS[weight_format]))

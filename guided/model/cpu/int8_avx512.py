@@ -22,6 +22,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from guided.model.cpu.addresses import take_next
+from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.cpu.kernel import exact_task, instruction, kernel
 from guided.model.cpu.llvm import (
     AHEAD,
@@ -41,7 +42,7 @@ from guided.model.cpu.llvm import (
 from guided.model.cpu.matrix import LargePages
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 
-__all__ = ["FINER", "Int8Avx512", "can_use_avx512_vnni"]
+__all__ = ["FINER", "Int8Avx512"]
 
 FINER = 254
 """Steps of the fine part in one of the coarse part."""
@@ -51,11 +52,6 @@ _INPUTS = 4
 _OFFSET = 128
 _TAKEN = 12
 """Blocks that a thread takes at a time."""
-
-
-def can_use_avx512_vnni() -> bool:
-    """Whether this processor has the registers and the instruction for it."""
-    return bool(torch.cpu.get_capabilities().get("avx512_vnni"))
 
 
 class Int8Avx512:
@@ -85,7 +81,7 @@ class Int8Avx512:
     def fits(steps: torch.Tensor) -> bool:
         """Whether a matrix can be laid out so, and that is good for something here."""
         outputs, inputs = steps.shape
-        return can_use_avx512_vnni() and outputs % LANES == 0 and inputs % _INPUTS == 0
+        return has(InstructionSet.AVX512_VNNI) and outputs % LANES == 0 and inputs % _INPUTS == 0
 
     def __call__(
         self, steps: NDArray[np.int8], sums: NDArray[np.int32], scales: NDArray[np.float32]

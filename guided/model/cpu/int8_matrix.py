@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from guided.model.cpu.int8_avx512 import FINER, Int8Avx512, can_use_avx512_vnni
+from guided.model.cpu.instructions import InstructionSet, chosen
+from guided.model.cpu.int8_avx512 import FINER, Int8Avx512
 from guided.model.cpu.kernel import exact_kernel, kernel
 from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.numbers import farthest
@@ -38,7 +39,7 @@ def is_kept_twice() -> bool:
     That is where there are tiles (AMX), which ours does not use. Elsewhere ours takes any number of
     rows: oneDNN may take a thousand times as long (AMD EPYC, torch 2.13).
     """
-    return can_use_avx512_vnni() and bool(torch.cpu.get_capabilities().get("amx_int8"))
+    return chosen() is InstructionSet.AMX
 
 
 class Int8Matrix:

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from guided.model.cpu.bf16_amx import AMX, can_use_amx
-from guided.model.cpu.bf16_avx512 import AVX512, can_use_avx512_bf16
+from guided.model.cpu.bf16_amx import AMX
+from guided.model.cpu.bf16_avx512 import AVX512
 from guided.model.cpu.bf16_matrix import Bf16Matrix
+from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.cpu.matrix import LargePages
 
 _SHAPES = [(32, 32), (33, 5), (160, 72), (960, 576), (576, 1536)]
@@ -26,9 +27,9 @@ Make = Callable[[torch.Tensor, torch.Tensor | None], Bf16Matrix]
 def linear(request: pytest.FixtureRequest) -> Make:
     """Makes matrices for a kernel that this processor has."""
     torch.manual_seed(0)
-    if request.param == "tiles" and not can_use_amx():
+    if request.param == "tiles" and not has(InstructionSet.AMX):
         pytest.skip("this processor has no tiles, or the system does not let us use them")
-    if request.param == "dots" and not can_use_avx512_bf16():
+    if request.param == "dots" and not has(InstructionSet.AVX512_BF16):
         pytest.skip("this processor has no instruction for pairs of bf16")
     kernel = AMX if request.param == "tiles" else AVX512
     return partial(Bf16Matrix, memory=LargePages(), kernel=kernel)

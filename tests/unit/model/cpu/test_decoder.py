@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from guided.model.cpu import WeightFormat, formats, take_decoder
-from guided.model.cpu.bf16_amx import can_use_amx
-from guided.model.cpu.bf16_avx512 import can_use_avx512_bf16
+from guided.model.cpu import WeightFormat, formats, instructions, take_decoder
+from guided.model.cpu.instructions import InstructionSet, has
 from tests.unit.model.cpu.paging import Pages, Piece, Text
 from tests.unit.model.cpu.small_models import (
     CONFIGS,
@@ -133,12 +132,14 @@ def test_narrow_weights_compute_what_their_numbers_say(
     assert difference(found, expected) < bound
 
 
-@pytest.mark.parametrize("lacking", [("can_use_amx",), ("can_use_amx", "can_use_avx512_bf16")])
+@pytest.mark.parametrize("lesser", [InstructionSet.AVX512_BF16, InstructionSet.AVX2])
 def test_bf16_is_multiplied_on_processors_that_lack_instructions(
-    monkeypatch: pytest.MonkeyPatch, lacking: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, lesser: InstructionSet
 ) -> None:
-    for name in lacking:
-        monkeypatch.setattr(formats, name, lambda: False)
+    sets = list(InstructionSet)
+    left = tuple(each for each in sets[sets.index(lesser) :] if has(each))
+    monkeypatch.setattr(instructions, "available", lambda: left)
+    monkeypatch.setattr(formats, "_multiplies_bf16", lambda: True)
     expected = own_logits(make_model("llama"), FIRST)
     book, text = pages(make_model("llama"), WeightFormat.BF16), Text()
     found = [book.logits(Piece(text, FIRST[at]))[0] for at in (slice(40), slice(40, 48))]
@@ -169,7 +170,7 @@ def test_logits_are_the_same_to_the_last_bit_however_a_text_is_cut(
     name: str, weight_format: WeightFormat, chunks: list[int]
 ) -> None:
     """Neither the calls, nor what is in them beside, nor what is guessed changes a bit."""
-    if weight_format is WeightFormat.BF16 and not (can_use_amx() or can_use_avx512_bf16()):
+    if weight_format is WeightFormat.BF16 and not has(InstructionSet.AVX512_BF16):
         pytest.skip("this processor has no kernel of ours for bf16")
     book = pages(make_model(name), weight_format)
     at_once, text, other = Text(), Text(), Text()
