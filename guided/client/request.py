@@ -12,6 +12,7 @@ from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Candidate
 from guided.client.options import Options, Schema, engine_options, with_options
+from guided.client.partial import Partials
 from guided.client.prompt import Prompt, spoken_prompt
 from guided.errors import AnswerValidationError, RequestError
 from guided.response_types.schema_text import (
@@ -145,6 +146,22 @@ class Request(Generic[T]):
         assert refused is not None, "a candidate without a value and without an error"
         refused.request_id = plain.request_id or None
         raise refused
+
+    def partials(self) -> Partials[T]:
+        """A reader of the answer while it grows; raises ``RequestError`` where it is not JSON."""
+        if self._adapter is None and self.schema is None:
+            raise RequestError(
+                "parts of an answer need a response_model or a schema",
+                field="response_model",
+                hint="read the text of the stream instead",
+            )
+        if self.specification.has_candidates:
+            raise RequestError(
+                "several answers have no parts: they come whole, at the end",
+                field="n",
+                hint="ask for one answer",
+            )
+        return Partials(self._adapter)
 
     def with_validators(self, report: SchemaReport) -> SchemaReport:
         """The report of the server, and the code of the response model that it cannot know."""
