@@ -1,4 +1,4 @@
-"""Time of one forward pass: `python benchmarks/forward.py [MODEL] [--threads N] [--rounds N]`.
+"""Time of one forward pass: `python benchmarks/forward.py [MODEL] [--threads N] [--rounds N] ...`.
 
 Milliseconds for k new tokens behind 200 of each sequence, one and eight sequences, by weight
 format, beside transformers' own forward in bf16 and fp32 in the same run; the fastest of all
@@ -70,6 +70,7 @@ def main() -> None:
     parser.add_argument("model", nargs="?")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--widest", type=int, default=256, help="most new tokens of a call")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     clock = time.thread_time if options.threads == 1 else time.perf_counter
@@ -80,7 +81,8 @@ def main() -> None:
     ours = {each: open_ours(options.model, each, slots=_SLOTS) for each in WeightFormat}
     console = Console(width=120)
     how = f"{chosen()}, {options.threads} threads"
-    for sequences, widths in _NEW.items():
+    for sequences, every in _NEW.items():
+        widths = [new for new in every if sequences * new <= options.widest]
         table = Table("ms", *(f"{new} new" for new in widths), title=f"{sequences} at once, {how}")
         rows: dict[str, list[str]] = {}
         for new in widths:
