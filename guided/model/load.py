@@ -175,7 +175,7 @@ def _is_plain_tokenizer(folder: Path) -> bool:
 
 
 def native_dtype(device: torch.device) -> torch.dtype:
-    """The fastest for a model: bf16 where the device multiplies it itself.
+    """The fastest for a module of transformers: bf16 where the device multiplies it itself.
 
     Elsewhere the CPU is faster with fp32, and a CUDA device with fp16.
     """
