@@ -22,8 +22,9 @@ from rich.console import Console
 from rich.table import Table
 from transformers import DynamicCache
 
-from benchmarks.bare_models import Ours, Theirs, chain, open_ours, open_theirs
+from benchmarks.bare_models import Ours, Theirs, chain, open_ours, open_stored, open_theirs
 from guided.model.cpu import WeightFormat
+from guided.model.model_files import ModelFiles, find_stored
 
 _COMMITTED = 200
 _NEW = {1: (1, 2, 4, 8, 16, 32, 64, 256), 8: (1, 2, 4, 8)}
@@ -70,7 +71,11 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     clock = time.thread_time if options.threads == 1 else time.perf_counter
     theirs = open_theirs(options.model, torch.bfloat16)
-    ours = {each: open_ours(options.model, each, slots=_SLOTS) for each in WeightFormat}
+    ours: dict[str, Ours] = {
+        each: open_ours(options.model, each, slots=_SLOTS) for each in WeightFormat
+    }
+    if isinstance(find_stored(options.model), ModelFiles):
+        ours["as stored"] = open_stored(options.model, slots=_SLOTS)
     console = Console(width=120)
     for sequences, widths in _NEW.items():
         table = Table("ms", *(f"{new} new" for new in widths), title=f"{sequences} at once")
