@@ -29,6 +29,7 @@ from guided.engine.find_files import find_files
 from guided.engine.formats import check_formats, check_model, kept_dtype
 from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import load_runner
+from guided.engine.machine import Machine, instruction_set_of
 from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
@@ -186,7 +187,8 @@ def _load_parts(
     """
     # Planned before the weights are read, so that too large a model is refused at once.
     footprint, plan = plan_model(files, dtype, asked, device, beside=beside)
-    progress.note(f"device: {device_text(device)}")
+    instructions = instruction_set_of(device)
+    progress.note(f"device: {device_text(device)}{instructions and f', {instructions}'}")
     progress.note(str(plan))
     texts, make_runner = load_runner(
         files, dtype, device, asked, progress, streams=footprint.streams
@@ -234,6 +236,7 @@ def _build_engine(
         widest_draft=limits.widest_draft,
         costs=costs,
         judge=judge,
+        machine=Machine.here(parts.footprint, costs),
     )
 
 

@@ -60,6 +60,8 @@ class Footprint:
     context_window: int
     beside: int = 0
     """What draft models and heads take, with their caches."""
+    bytes_per_call: int = 0
+    """Weights that every model call reads: all matrices once, and no rows that are looked up."""
 
 
 def measure_footprint(
@@ -109,6 +111,7 @@ def measure_footprint(
         device=device,
         context_window=files.context_window,
         beside=beside,
+        bytes_per_call=matrices,
     )
 
 
