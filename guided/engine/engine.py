@@ -49,6 +49,7 @@ from guided.model.batch import Segment, SegmentOutput
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
 from guided.spec.prompt_bound import PromptBound
+from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import EngineStats, Phase
 
 __all__ = ["Engine"]
@@ -79,9 +80,11 @@ class Engine:
         costs: CostCurve | None = None,
         judge: Judge | None = None,
         prompt_bound: PromptBound | None = None,
+        tool_format: ToolFormat = HERMES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``prompt_bound`` tells without ``render`` which prompts are too long.
+        """``prompt_bound`` tells without ``render`` which prompts are too long. ``tool_format`` is
+        how the model writes calls of tools.
 
         ``drafters`` propose tokens in their order, for one sequence in one step at most
         ``widest_draft``.
@@ -92,6 +95,7 @@ class Engine:
         limits = StepLimits(max_batch, step_tokens, block_size, widest_draft)
         self.model_name = model_name
         """The model's name, as a caller would give it."""
+        self.tool_format = tool_format
         self.context_window = runner.context_window(context_window)
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
@@ -129,7 +133,8 @@ class Engine:
             judge=judge,
         )
         self._arrivals = Arrivals(
-            self._requests, self._prompts, self._compiling, admission, self._haste, clock
+            *(self._requests, self._prompts, self._compiling, admission, self._haste),
+            *(tool_format, clock),
         )
         self._drafting = Drafting(union, widest_draft, costs, self._haste)
 

@@ -31,6 +31,7 @@ from guided.spec import (
     Usage,
 )
 from guided.spec.prompt_bound import PromptBound
+from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
@@ -62,6 +63,7 @@ class EchoEngine:
     context_window: int = 1000
     vocabulary_size: int = 256
     drafters: tuple[str, ...] = ()
+    tool_format: ToolFormat = HERMES
     prompt_bound: PromptBound | None = None
     refused: int = 0
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
