@@ -38,7 +38,7 @@ from guided.model.device import AUTO, choose_device, device_text
 from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles
 from guided.model.progress import Progress, RichProgress
-from guided.model.prompt import render_prompt
+from guided.model.prompt import render_prompt, tool_format
 from guided.model.prompt_bound import prompt_bound
 from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
@@ -225,6 +225,7 @@ def _build_engine(
         vocabulary=texts.vocabulary,
         context_window=texts.context_window,
         render=partial(render_prompt, texts),
+        tool_format=tool_format(texts),
         prompt_bound=prompt_bound(texts, parts.runner.context_window(texts.context_window)),
         start=parts.compiler.start,
         max_batch=limits.max_batch,
