@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         Request,
         Stream,
         Tls,
+        ValueEvent,
         wait_until_serving,
     )
     from guided.constraint.check import check
@@ -172,6 +173,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "Until",
     "Usage",
+    "ValueEvent",
     "Verdict",
     "Verification",
     "check",
@@ -192,6 +194,7 @@ _LOADED_WHEN_NAMED = {
             "Request",
             "Stream",
             "Tls",
+            "ValueEvent",
             "wait_until_serving",
         ),
         "guided.client",

@@ -208,12 +208,17 @@ class AnswerValidationError(GuidedError):
     code = "ANSWER_VALIDATION"
 
     def __init__(
-        self, message: str, *, text: str, finish_reason: FinishReason, usage: Usage
+        self, message: str, *, text: str, finish_reason: FinishReason, usage: Usage, reason: str
     ) -> None:
         super().__init__(message)
         self.text = text
         self.finish_reason = finish_reason
         self.usage = usage
+        """What all tries cost."""
+        self.reason = reason
+        """What its type says of it."""
+        self.tries = 1
+        """How often an answer was asked for (``max_retries``)."""
 
 
 class MissingExtraError(GuidedError, ImportError):

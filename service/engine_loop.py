@@ -104,6 +104,8 @@ class RunningEngine(HasWorkbench, Protocol):
     @property
     def drafters(self) -> tuple[str, ...]: ...
     @property
+    def instruction_set(self) -> str: ...
+    @property
     def has_work(self) -> bool: ...
     @property
     def prompt_bound(self) -> PromptBound | None: ...
@@ -140,7 +142,11 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
             socket.send(write(NotStarted(record_error(error))))
             return 1
         model = ModelInfo(
-            engine.model_name, engine.context_window, engine.vocabulary_size, engine.drafters
+            engine.model_name,
+            engine.context_window,
+            engine.vocabulary_size,
+            engine.drafters,
+            engine.instruction_set,
         )
         with (
             closing(_Heart(context, settings.pulse_endpoint)) as heart,

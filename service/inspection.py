@@ -15,7 +15,7 @@ from guided_service.messages import Checked, Failed, FromEngine, Inspect, TextRe
 if TYPE_CHECKING:
     from guided.engine.workbench import FinishedTask, Task, Workbench
 
-__all__ = ["HasWorkbench", "Inspections"]
+__all__ = ["HasWorkbench", "Inspections", "task_of"]
 
 
 class HasWorkbench(Protocol):
@@ -41,7 +41,7 @@ class Inspections:
     def begin(self, asked: Inspect) -> None:
         """Have the work done between steps; its constraint is read when it begins."""
         self._bench = self._engine.workbench
-        self._bench.submit(asked.request_id, lambda: _task(asked), asked.deadline)
+        self._bench.submit(asked.request_id, lambda: task_of(asked), asked.deadline)
 
     def cancel(self, request_id: str) -> None:
         """Forget an inspection; unknown ids are fine."""
@@ -57,7 +57,8 @@ class Inspections:
             yield from map(_message, self._bench.run_slice(is_alone=is_alone))
 
 
-def _task(asked: Inspect) -> Task:
+def task_of(asked: Inspect) -> Task:
+    """The task of a message; raises ``GuidedError`` for a constraint that is none."""
     # Loaded here, so that a process ties its life to its server's before it loads a compiler.
     from guided.engine.workbench import Check, Compile, ReadText
 

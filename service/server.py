@@ -48,16 +48,25 @@ from guided_service.tracing_setup import open_tracer
 if TYPE_CHECKING:
     from guided_service.http.web_server import WebServer
 
-__all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
+__all__ = [
+    "ENGINE_COMMAND",
+    "GENERATION_SERVICE",
+    "GRAMMAR_SERVICE",
+    "SERVICE_NAME",
+    "run_server",
+    "serve",
+    "set_health",
+    "wired",
+]
 
 ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 """How the engine process is started; its settings follow as one more argument."""
 
-_GENERATION_SERVICE = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"]
+GENERATION_SERVICE = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"]
 
-SERVICE_NAME = _GENERATION_SERVICE.full_name
+SERVICE_NAME = GENERATION_SERVICE.full_name
 
-_GRAMMAR_SERVICE = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"]
+GRAMMAR_SERVICE = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"]
 
 _MODEL_SERVICE_NAME = model_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
@@ -85,8 +94,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     """
     stop_asked = _stop_asked()
     health = HealthServicer(config.max_health_watchers)
-    await _set_health(health, False)
-    supervisor = EngineSupervisor(engine_command, config, partial(_set_health, health))
+    await set_health(health, False)
+    supervisor = EngineSupervisor(engine_command, config, partial(set_health, health))
     readers = Readers(config.max_queued_bytes)
     servicer = GenerationServicer(supervisor, config, readers)
     grammars = GrammarServicer(supervisor, servicer.door, servicer.stored, config)
@@ -99,9 +108,9 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         watch,
         *_authentication(book, config),
         AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
-        *(Intake(service, config, readers) for service in (_GENERATION_SERVICE, _GRAMMAR_SERVICE)),
+        *(Intake(service, config, readers) for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)),
     )
-    server = _wired(servicer, grammars, models, health, config, *interceptors)
+    server = wired(servicer, grammars, models, health, config, *interceptors)
     port = bind(server, config)
     web = None
     if config.http_port is not None:
@@ -172,7 +181,7 @@ async def _stop(server: grpc.aio.Server, web: WebServer | None, seconds: float) 
     await asyncio.gather(server.stop(seconds), *([] if web is None else [web.stop(seconds)]))
 
 
-def _wired(
+def wired(
     servicer: GenerationServicer,
     grammars: GrammarServicer,
     model_servicer: ModelServicer,
@@ -180,13 +189,14 @@ def _wired(
     config: ServerConfig,
     *interceptors: grpc.aio.ServerInterceptor,
 ) -> grpc.aio.Server:
+    """The server of all services, which listens nowhere yet."""
     server = grpc.aio.server(interceptors=interceptors, options=transport_options(config))
     add_GenerationServiceServicer_to_server(servicer, server)
     add_GrammarServiceServicer_to_server(grammars, server)
     add_ModelServiceServicer_to_server(model_servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
     if tells_methods(config):
-        services = (SERVICE_NAME, _GRAMMAR_SERVICE.full_name, _MODEL_SERVICE_NAME, HEALTH_NAME)
+        services = (SERVICE_NAME, GRAMMAR_SERVICE.full_name, _MODEL_SERVICE_NAME, HEALTH_NAME)
         reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
     return server
 
@@ -210,7 +220,8 @@ def _authentication(
     return (Authenticates(book, frozenset({HEALTH_NAME}), config.retry_after_seconds),)
 
 
-async def _set_health(health: HealthServicer, is_serving: bool) -> None:
+async def set_health(health: HealthServicer, is_serving: bool) -> None:
+    """Say whether requests are taken."""
     state = health_pb2.HealthCheckResponse
     said = state.SERVING if is_serving else state.NOT_SERVING
     await health.set({"": said, SERVICE_NAME: said})

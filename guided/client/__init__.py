@@ -3,6 +3,7 @@
 from guided.client.answer import Answer, Candidate, Completed
 from guided.client.async_client import AsyncClient
 from guided.client.client import Client
+from guided.client.growing_json import ValueEvent
 from guided.client.incoming import AsyncStream, Stream
 from guided.client.prompt import RawPrompt
 from guided.client.readiness import wait_until_serving
@@ -20,5 +21,6 @@ __all__ = [
     "Request",
     "Stream",
     "Tls",
+    "ValueEvent",
     "wait_until_serving",
 ]

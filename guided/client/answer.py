@@ -56,6 +56,9 @@ class Answer(Generic[T]):
     """What decided which guessed tokens stayed."""
     request_id: str = ""
     """Name of the request in the server's log."""
+    tries: int = 1
+    """How often it was asked for until its type took it (``max_retries``); ``usage`` is that of
+    all tries, all else of the last one."""
     report: SchemaReport | None = None
     """How far it was held to its schema; only where asked for."""
 

@@ -24,6 +24,7 @@ from guided.client.request import NO_MODEL, Request
 from guided.client.retry import Attempts, Terms
 from guided.client.security import Endpoint, TlsChoice
 from guided.client.tracing import async_interceptors
+from guided.client.tries import Tries
 from guided.client.window import Asked, Ending, Window, in_order, message_of
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
@@ -80,11 +81,15 @@ class AsyncClient(ClientBase):
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
-        request = Request(prompt, response_model, schema, **options)
-        attempts = self._attempts(timeout, request)
-        message = message_of(request, attempts)
-        response = await self._answered(self._service.Generate, message, attempts)
-        return request.read(decode_answer(response, attempts.request_id))
+        tries = Tries(Request(prompt, response_model, schema, **options))
+        attempts = first = self._attempts(timeout, tries.request)
+        while True:
+            message = message_of(tries.request, attempts)
+            response = await self._answered(self._service.Generate, message, attempts)
+            answer = tries.read(decode_answer(response, attempts.request_id))
+            if answer is not None:
+                return answer
+            attempts = first.renewed(tries.name(first.request_id))
 
     def stream(
         self,
@@ -101,7 +106,7 @@ class AsyncClient(ClientBase):
         ...     async for text in story:
         ...         print(text, end="", flush=True)
         """
-        request = Request(prompt, response_model, schema, **options)
+        request = Request(prompt, response_model, schema, **options).without_retries()
         attempts = self._attempts(timeout, request)
         message = generation_pb2.GenerateStreamRequest(request=message_of(request, attempts))
         return AsyncStream(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -15,6 +15,8 @@ import grpc
 
 from guided.client.answer import Answer
 from guided.client.decode import decode_answer
+from guided.client.growing_json import GrowingJson, ValueEvent
+from guided.client.partial import Partials
 from guided.client.request import Request
 from guided.client.retry import Attempts
 from guided.errors import InternalServiceError, RequestCancelledError, RequestError
@@ -76,6 +78,19 @@ class Incoming(Generic[T]):
         if self._plain is None:
             raise InternalServiceError("the server ended the stream without an answer")
 
+    def document(self) -> GrowingJson:
+        """A reader of the values of the answer, of which nothing was read yet."""
+        self.partials()
+        return GrowingJson()
+
+    def partials(self) -> Partials[T]:
+        """A reader of the answer by its type, of which nothing was read yet."""
+        if self._has_begun:
+            raise RequestError(
+                "some of the stream was read already", hint="begin with its values or partials"
+            )
+        return self._request.partials()
+
     def answer(self) -> Answer[T]:
         """The answer, its value read from its text."""
         if self._plain is None:
@@ -86,6 +101,7 @@ class Incoming(Generic[T]):
 class Stream(Generic[T]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
+    Instead of its text the values in it may be read, or the answer itself while it grows.
     Leaving its ``with`` block before the end cancels the request.
     """
 
@@ -103,6 +119,36 @@ class Stream(Generic[T]):
         Raises AnswerValidationError where its type refuses it.
         """
         return self._incoming.answer()
+
+    def values(self) -> Generator[ValueEvent, None, None]:
+        """Each value in the answer once it is complete, those inside of others before them.
+
+        The last one is the whole answer, with the pointer ``""``. Needs a response model or a
+        schema, whose answers are JSON.
+
+        >>> with client.stream("A recipe.", Recipe) as recipe:
+        ...     for event in recipe.values():
+        ...         print(event.pointer, event.value)
+        """
+        document = self._incoming.document()
+        for text in self:
+            yield from document.feed(text)
+        yield from document.end()
+
+    def partials(self) -> Generator[T, None, None]:
+        """What there is of the answer's value after each piece of its text; see docs/using.md.
+
+        Fields of which there is nothing yet are ``None``. What is complete was read by its type,
+        validators and all; on what is not, none was run.
+
+        >>> with client.stream("A recipe.", Recipe) as recipe:
+        ...     for partial in recipe.partials():
+        ...         show(partial.title, partial.steps)
+        """
+        partials = self._incoming.partials()
+        for text in self:
+            yield from partials.feed(text)
+        yield from partials.end()
 
     def close(self) -> None:
         """Cancel the request, unless its answer is complete."""
@@ -140,6 +186,7 @@ class Stream(Generic[T]):
 class AsyncStream(Generic[T]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
+    Instead of its text the values in it may be read, or the answer itself while it grows.
     Leaving its ``async with`` block before the end cancels the request.
     """
 
@@ -154,6 +201,24 @@ class AsyncStream(Generic[T]):
     def answer(self) -> Answer[T]:
         """The answer, as in ``Stream``."""
         return self._incoming.answer()
+
+    async def values(self) -> AsyncGenerator[ValueEvent, None]:
+        """Each value in the answer once it is complete, as in ``Stream``."""
+        document = self._incoming.document()
+        async for text in self:
+            for event in document.feed(text):
+                yield event
+        for event in document.end():
+            yield event
+
+    async def partials(self) -> AsyncGenerator[T, None]:
+        """What there is of the answer's value after each piece of its text, as in ``Stream``."""
+        partials = self._incoming.partials()
+        async for text in self:
+            for partial in partials.feed(text):
+                yield partial
+        for partial in partials.end():
+            yield partial
 
     async def close(self) -> None:
         """Cancel the request, unless its answer is complete."""

@@ -39,6 +39,9 @@ class Options(RequestOptions, total=False):
     """How JSON is written where its schema leaves that open; compact, in the schema's order."""
     documents: Mapping[str, Schema]
     """Other schemas that the schema may refer to, by URI; nothing is ever fetched."""
+    max_retries: int
+    """How often the model is asked again where the type refuses its answer; 0. It is told the
+    answer and the reason as further messages, and ``answer.usage`` is the cost of all tries."""
     request_id: str | None
     """Name of the request in the server's log; at most 128 visible ASCII characters. A request of
     the same name is the same request: sent again, it has the same answer for two minutes."""
@@ -82,7 +85,12 @@ def with_options(kind: AnyClass) -> AnyClass:
     """
     declared = (*fields(Sampling), *fields(GenerationRequest))
     defaults = {each.name: each.default for each in declared}
-    defaults |= {"grammar": None, "json_options": JsonOptions(), "request_id": None}
+    defaults |= {
+        "grammar": None,
+        "json_options": JsonOptions(),
+        "request_id": None,
+        "max_retries": 0,
+    }
     for name, hint in OPTIONS.items():
         kind.__annotations__[name] = hint
         made: Any = {"default_factory": dict} if name in _MAPPINGS else {"default": defaults[name]}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, cast
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Candidate
 from guided.client.options import Options, Schema, engine_options, with_options
-from guided.client.prompt import Prompt, spoken_prompt
+from guided.client.partial import Partials
+from guided.client.prompt import Prompt, RawPrompt, spoken_prompt
+from guided.client.written_grammar import pattern_of, written_grammar
 from guided.errors import AnswerValidationError, RequestError
 from guided.response_types.schema_text import (
     adapter_of,
@@ -26,9 +28,9 @@ from guided.spec import (
     GenerationRequest,
     JsonOptions,
     JsonSchema,
-    Regex,
     SchemaReport,
     Stored,
+    Structure,
     Usage,
 )
 
@@ -54,7 +56,8 @@ class Request(Generic[T]):
 
     prompt: Prompt
     response_model: TypeForm[T] | TypeAdapter[T] | None = None
-    """Type of the value: whatever pydantic's ``TypeAdapter`` takes, or such an adapter."""
+    """Type of the value: whatever pydantic's ``TypeAdapter`` takes, or such an adapter; or what
+    ``grammar`` takes, or the text of a grammar in Lark's format, and then the value is a text."""
     schema: Schema | None = None
     """A JSON Schema instead of a response model; the value is then the parsed JSON."""
     specification: GenerationRequest = field(init=False, repr=False, compare=False)
@@ -63,7 +66,8 @@ class Request(Generic[T]):
 
     if TYPE_CHECKING:
         # One signature, so that a mistyped option is told by its name. Checkers learn the type of
-        # the value from a parameter that is a form of a type alone; adapters they do not know.
+        # the value from a parameter that is a form of a type alone; adapters and grammars in its
+        # place they do not know.
         def __init__(
             self,
             prompt: Prompt,
@@ -82,6 +86,7 @@ class Request(Generic[T]):
                 field="schema",
                 hint="leave one out; the schema of a response model is its own",
             )
+        written = written_grammar(self.response_model)
         # What is stored may well be the schema of the response model, which then reads the answer.
         is_stored = isinstance(self.grammar, Stored) and self.schema is None
         if (
@@ -95,18 +100,45 @@ class Request(Generic[T]):
                 hint="leave one out",
             )
         options = engine_options(self)
-        adapter = None if self.response_model is None else adapter_of(self.response_model)
+        self._check_retries()
+        adapter = None
+        if self.response_model is not None and written is None:
+            adapter = adapter_of(self.response_model)
         text = None if self.schema is None else schema_text(self.schema)
         if adapter is not None and self.grammar is None:
             text = schema_of_adapter(adapter, self.json_options.spelling)
         specification = GenerationRequest(
-            prompt=spoken_prompt(self.prompt), constraint=self._constraint(text), **options
+            prompt=spoken_prompt(self.prompt),
+            constraint=self._constraint(text, written or self.grammar),
+            **options,
         )
         # A frozen dataclass can be set by no other way.
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
 
-    def _constraint(self, text: str | None) -> Constraint:
+    def _check_retries(self) -> None:
+        if self.max_retries < 0:
+            raise RequestError(f"max_retries {self.max_retries!r} is below 0", field="max_retries")
+        if self.max_retries and isinstance(self.prompt, RawPrompt):
+            raise RequestError(
+                "max_retries needs a conversation, in which the model is told what was wrong",
+                field="max_retries",
+                hint="pass the prompt as a string or as messages",
+            )
+
+    def without_retries(self) -> Self:
+        """The request of a stream; raises ``RequestError`` for one that might be tried again."""
+        if self.max_retries:
+            raise RequestError(
+                "a stream has no max_retries: what was streamed is not taken back",
+                field="max_retries",
+                hint="leave it out, or use generate",
+            )
+        return self
+
+    def _constraint(
+        self, text: str | None, grammar: Structure | re.Pattern[str] | None
+    ) -> Constraint:
         documents = document_texts(self.documents)
         if text is not None:
             return JsonSchema(text, self.json_options, documents)
@@ -116,7 +148,7 @@ class Request(Generic[T]):
         ):
             if not is_default:
                 raise RequestError(f"{name} needs a response_model or a schema", field=name)
-        return _pattern(self.grammar) if isinstance(self.grammar, re.Pattern) else self.grammar
+        return pattern_of(grammar) if isinstance(grammar, re.Pattern) else grammar
 
     def read(self, plain: Answer[str]) -> Answer[T]:
         """The answer whose value is read from its text, or ``AnswerValidationError``.
@@ -146,6 +178,22 @@ class Request(Generic[T]):
         refused.request_id = plain.request_id or None
         raise refused
 
+    def partials(self) -> Partials[T]:
+        """A reader of the answer while it grows; raises ``RequestError`` where it is not JSON."""
+        if self._adapter is None and self.schema is None:
+            raise RequestError(
+                "parts of an answer need a response_model or a schema",
+                field="response_model",
+                hint="read the text of the stream instead",
+            )
+        if self.specification.has_candidates:
+            raise RequestError(
+                "several answers have no parts: they come whole, at the end",
+                field="n",
+                hint="ask for one answer",
+            )
+        return Partials(self._adapter)
+
     def with_validators(self, report: SchemaReport) -> SchemaReport:
         """The report of the server, and the code of the response model that it cannot know."""
         if self._adapter is None:
@@ -158,11 +206,13 @@ class Request(Generic[T]):
         except (
             Exception
         ) as error:  # a validator may raise anything, and others may have taken theirs
+            reason = _reasons(error)
             refusal = AnswerValidationError(
-                f"the answer {plain.text!r} is refused by its type: {_reasons(error)}",
+                f"the answer {plain.text!r} is refused by its type: {reason}",
                 text=plain.text,
                 finish_reason=plain.finish_reason,
                 usage=usage,
+                reason=reason,
             )
             refusal.__cause__ = error
             return replace(cast("Candidate[Any]", plain), value=None, error=refusal)
@@ -171,19 +221,6 @@ class Request(Generic[T]):
         if self._adapter is not None:
             return self._adapter.validate_json(text)
         return cast("T", text if self.schema is None else json.loads(text))
-
-
-def _pattern(compiled: re.Pattern[str]) -> Regex:
-    """The constraint of a compiled pattern, its flags written into it."""
-    if not isinstance(compiled.pattern, str):
-        raise RequestError(
-            f"grammar {compiled!r} is a pattern of bytes", field="grammar", hint="compile a string"
-        )
-    letters = "".join(letter for letter, flag in _FLAGS.items() if compiled.flags & flag)
-    return Regex(f"(?{letters}){compiled.pattern}" if letters else compiled.pattern)
-
-
-_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
 
 def _only_candidate(plain: Answer[str]) -> Candidate[str]:

@@ -16,6 +16,7 @@ it; so they are off, and whoever makes a call asks ``Attempts`` after each failu
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 import time
@@ -121,6 +122,14 @@ class Attempts:
         self._retries_left = terms.retries
         self._broken_left = _BROKEN_RETRIES
         self._backoff = _FIRST_BACKOFF
+
+    def renewed(self, request_id: str) -> Attempts:
+        """The attempts at another call within the same time, for the request of this name."""
+        following = copy.copy(self)
+        following.request_id = request_id
+        following._broken_left = _BROKEN_RETRIES
+        following._backoff = _FIRST_BACKOFF
+        return following
 
     @property
     def seconds_left(self) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -24,6 +24,7 @@ from guided.client.answer import Answer, Completed
 from guided.client.decode import decode_answer
 from guided.client.request import Request
 from guided.client.retry import Attempts
+from guided.client.tries import Tries
 from guided.errors import GuidedError, RequestError
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
@@ -43,17 +44,31 @@ class Asked(Generic[T]):
     """One request of a batch, and the attempts at it."""
 
     index: int
-    request: Request[T]
+    tries: Tries[T]
     message: pb.GenerateRequest
     attempts: Attempts
+    name: str
+    """That of the first try."""
 
-    def outcome(self, response: pb.GenerateResponse) -> Answer[T] | GuidedError:
-        """What the server's answer is to the caller."""
+    @classmethod
+    def of(cls, index: int, request: Request[T], attempts: Attempts) -> Asked[T]:
+        """The first try."""
+        message = message_of(request, attempts)
+        return cls(index, Tries(request), message, attempts, attempts.request_id)
+
+    def outcome(self, response: pb.GenerateResponse) -> Answer[T] | GuidedError | None:
+        """What the server's answer is to the caller; ``None`` where another try follows."""
         self.attempts.succeed()
         try:
-            return self.request.read(decode_answer(response, self.attempts.request_id))
+            return self.tries.read(decode_answer(response, self.attempts.request_id))
         except GuidedError as error:
             return self.attempts.named(error)
+
+    def next_try(self) -> Asked[T]:
+        """The same place in the batch, with the request that follows a refused answer."""
+        attempts = self.attempts.renewed(self.tries.name(self.name))
+        message = message_of(self.tries.request, attempts)
+        return replace(self, message=message, attempts=attempts)
 
 
 class Window(Generic[T]):
@@ -104,15 +119,22 @@ class Window(Generic[T]):
         self._in_flight -= 1
         if not isinstance(ending, grpc.RpcError):
             self._room = min(self._most, self._room + 1 / self._room)
-            return Completed(asked.index, asked.outcome(ending))
+            outcome = asked.outcome(ending)
+            if outcome is not None:
+                return Completed(asked.index, outcome)
+            self._pause(asked.next_try(), 0.0)
+            return None
         if _is_overload(ending):
             self._room = float(max(1, self._in_flight))
         try:
             pause = asked.attempts.pause(ending)
         except GuidedError as error:
             return Completed(asked.index, error)
-        heapq.heappush(self._paused, (time.monotonic() + pause, asked.index, asked))
+        self._pause(asked, pause)
         return None
+
+    def _pause(self, asked: Asked[T], seconds: float) -> None:
+        heapq.heappush(self._paused, (time.monotonic() + seconds, asked.index, asked))
 
     def _next(self) -> Asked[T] | None:
         if self._paused and self._paused[0][0] <= time.monotonic():
@@ -124,8 +146,7 @@ class Window(Generic[T]):
             self._is_read = True
             return None
         index, request = following
-        attempts = self._attempts(request)
-        return Asked(index, request, message_of(request, attempts), attempts)
+        return Asked.of(index, request, self._attempts(request))
 
 
 def message_of(request: Request[Any], attempts: Attempts) -> pb.GenerateRequest:

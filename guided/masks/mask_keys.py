@@ -81,8 +81,8 @@ def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
         return RowTraits(packed[LOW], high, like)
     leading, stays = survey_bytes(arrays, row)
     outline = None if leading < _FEW_BYTES else outline_of(arrays, row, reach)
-    # A count tells blanks apart. With an exit action each site would be uncertain by itself, where a
-    # walk from the row finds one doubt for all.
+    # A count tells blanks apart. With an exit action each site would be uncertain by itself, where
+    # a walk from the row finds one doubt for all.
     takes_blanks = stays and outline is None and packed[HIGH] < 0 and packed[LABEL] == DEAD
     return RowTraits(packed[LOW], high, like, outline, takes_blanks=takes_blanks)
 

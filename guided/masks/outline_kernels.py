@@ -108,8 +108,7 @@ def search_outline(
         done += 1
         if rows[current, ROLE] == IN_RARE_KEY:
             fewest = min(fewest, rows[current, ENDS])
-        found[size], found[size + 1] = rows[current, BEAT], rows[current, NEED]
-        found[size + 2] = 0
+        found[size], found[size + 1], found[size + 2] = rows[current, BEAT], rows[current, NEED], 0
         if rows[current, LABEL] != DEAD:
             closing = _closing_with(rows[current, LABEL], closings, num_closings, rows)
             if closing == len(closings):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Final, get_origin
 
@@ -41,8 +40,8 @@ def adapter_of(response_model: TypeForm[Any] | TypeAdapter[Any]) -> TypeAdapter[
         hint = "pass a type, e.g. a pydantic model, or schema="
         if isinstance(response_model, Mapping):
             hint = "pass it as schema="
-        elif isinstance(response_model, re.Pattern):
-            hint = "pass it as grammar=, or Annotated[str, pydantic.Field(pattern=...)]"
+        elif isinstance(response_model, str):
+            hint = "pass a type; a grammar in Lark's format has a rule named start"
         raise RequestError(
             f"response_model {response_model!r} is not a type", field="response_model", hint=hint
         )

@@ -62,6 +62,7 @@ class EchoEngine:
     context_window: int = 1000
     vocabulary_size: int = 256
     drafters: tuple[str, ...] = ()
+    instruction_set: str = "AVX2"
     prompt_bound: PromptBound | None = None
     refused: int = 0
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -45,6 +46,59 @@ def test_the_answer_of_a_stream_is_read_by_its_type(echo: Client) -> None:
     with echo.stream(RawPrompt("[1, 2]"), list[int], max_tokens=9) as stream:
         assert "".join(stream) == "[1, 2]"
     assert stream.answer.value == [1, 2]
+
+
+def test_values_come_as_they_are_complete(echo: Client) -> None:
+    """Each token of this engine is a character, and its last one all the rest."""
+    text = '{"a": [1, "x"], "b": {}}'
+    with echo.stream(RawPrompt(text), dict[str, Any], max_tokens=30) as stream:
+        told = [(event.pointer, event.value) for event in stream.values()]
+    assert told == [
+        ("/a/0", 1),
+        ("/a/1", "x"),
+        ("/a", [1, "x"]),
+        ("/b", {}),
+        ("", {"a": [1, "x"], "b": {}}),
+    ]
+    assert stream.answer.value == told[-1][1]
+
+
+def test_an_answer_is_seen_while_it_grows(echo: Client) -> None:
+    with echo.stream(RawPrompt('["ab", "c"]'), list[str], max_tokens=11) as stream:
+        partials = list(stream.partials())
+        assert [] in partials
+        assert ["a"] in partials
+        assert ["ab", ""] in partials
+    assert partials[-1] == stream.answer.value == ["ab", "c"]
+    with echo.stream(RawPrompt("12"), schema={}, max_tokens=2) as number:
+        assert list(number.partials()) == [12]
+
+
+def test_the_asyncio_stream_tells_the_same(echo_server: ServerProcess) -> None:
+    async def read() -> tuple[list[tuple[str, Any]], list[Any]]:
+        prompt, options = RawPrompt('["ab",7]'), Options(max_tokens=8)
+        async with AsyncClient(echo_server.address) as client:
+            async with client.stream(prompt, list[str | int], **options) as stream:
+                events = [(event.pointer, event.value) async for event in stream.values()]
+            async with client.stream(prompt, list[str], **options) as stream:
+                partials = [partial async for partial in stream.partials()]
+        return events, partials
+
+    events, partials = asyncio.run(read())
+    assert events == [("/0", "ab"), ("/1", 7), ("", ["ab", 7])]
+    assert partials[1:4] == [[""], ["a"], ["ab"]]
+
+
+def test_values_are_read_from_the_beginning_of_json(echo: Client) -> None:
+    with echo.stream(RawPrompt("[1]"), list[int], max_tokens=3) as stream:
+        next(stream)
+        with pytest.raises(RequestError, match="some of the stream was read already"):
+            next(stream.values())
+    with (
+        echo.stream(RawPrompt("text")) as stream,
+        pytest.raises(RequestError, match="parts of an answer need a response_model or a schema"),
+    ):
+        next(stream.partials())
 
 
 def test_an_error_before_the_first_text_is_that_of_a_plain_call(echo: Client) -> None:

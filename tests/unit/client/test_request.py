@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from decimal import Decimal
+from enum import Enum
 from typing import Annotated, Any, Literal, NewType, cast
 
 import pytest
@@ -23,6 +24,7 @@ from guided.errors import (
 )
 from guided.spec import (
     Beams,
+    Choice,
     FinishReason,
     Forcing,
     JsonOptions,
@@ -194,13 +196,8 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
         (
             {"response_model": "int"},
             "response_model",
-            f"response_model 'int' is not a type; {NO_TYPE}",
-        ),
-        (
-            {"response_model": re.compile("a")},
-            "response_model",
-            "response_model re.compile('a') is not a type; pass it as grammar=, or "
-            "Annotated[str, pydantic.Field(pattern=...)]",
+            "response_model 'int' is not a type; pass a type; a grammar in Lark's format has a "
+            "rule named start",
         ),
         (
             {"grammar": re.compile(b"a")},
@@ -265,6 +262,61 @@ def test_a_compiled_pattern_is_a_grammar_with_its_flags() -> None:
     assert request.specification.constraint == Regex("(?is)a.")
     start = ConstraintCompiler(BYTES).start(Regex("(?is)a."))
     assert accepts(start, b"A\n")
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = 2
+
+
+LARK = """
+start: "a" rest
+rest: "b"+
+"""
+
+
+@pytest.mark.parametrize(
+    ("response_model", "constraint"),
+    [
+        (re.compile("[a-z]+", re.I), Regex("(?i)[a-z]+")),
+        (LARK, Lark(LARK)),
+        ("?start: /x/", Lark("?start: /x/")),
+        (Lark("start: /y/"), Lark("start: /y/")),
+        (Choice(["a", "b"]), Choice(["a", "b"])),
+    ],
+)
+def test_a_constraint_may_stand_for_a_type_and_its_text_is_the_value(
+    response_model: Any, constraint: Any
+) -> None:
+    request = Request[str]("x", response_model)
+    assert request.specification.constraint == constraint
+    assert request.read(plain("abb")).value == "abb"
+    with pytest.raises(RequestError, match="a grammar is given beside a response_model"):
+        Request("x", response_model, grammar=constraint)
+    with pytest.raises(RequestError, match="json_options needs a response_model or a schema"):
+        Request("x", response_model, json_options=JsonOptions(whitespace=1))
+
+
+@pytest.mark.parametrize(
+    ("response_model", "texts"),
+    [
+        (list[Person], {'[{"name":"a","age":1}]': [Person(name="a", age=1)], "[]": []}),
+        (Literal["yes", 3, None], {'"yes"': "yes", "3": 3, "null": None}),
+        (Colour, {'"red"': Colour.RED, "2": Colour.BLUE}),
+        (int | list[str], {"7": 7, '["a"]': ["a"]}),
+        (tuple[int, Colour], {'[1,"red"]': (1, Colour.RED)}),
+        (Person | None, {"null": None, '{"name":"a","age":1}': Person(name="a", age=1)}),
+    ],
+)
+def test_lists_literals_enumerations_and_unions_are_types(
+    response_model: Any, texts: dict[str, Any]
+) -> None:
+    request = Request[Any]("x", response_model)
+    start = ConstraintCompiler(BYTES).start(request.specification.constraint)
+    for text, value in texts.items():
+        assert accepts(start, text.encode())
+        assert request.read(plain(text)).value == value
+    assert not accepts(start, b'"no"')
 
 
 def test_whatever_a_validator_raises_is_the_error_of_its_answer() -> None:

@@ -1,0 +1,268 @@
+"""Answers of a Python type while they grow, out of pydantic's core schema of the type.
+
+What is complete is read by its own part of the type, with all of its validators. What is not
+complete runs no code of anybody's: models, dataclasses, typed dictionaries, lists and dictionaries
+hold what there is of them, strings the text so far, and everything else waits for its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar, cast
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import SchemaValidator, core_schema
+
+from guided.client.growing_json import GrowingJson, Node
+from guided.response_types.core_schema import CoreSchema, parts
+
+__all__ = ["Partials"]
+
+T = TypeVar("T")
+
+_MISSING: Final[Any] = object()
+"""Of a value that has not begun, or of which nothing can be told yet."""
+
+_ANY: Final[CoreSchema] = {"type": "any"}
+_HAS_OWN_FIELDS: Final = frozenset({"model-fields", "dataclass-args", "typed-dict"})
+
+
+class Partials(Generic[T]):
+    """What there is of an answer of one type at any moment of its growth."""
+
+    def __init__(self, adapter: TypeAdapter[T] | None) -> None:
+        """Without an adapter the answer is the JSON itself."""
+        schema: CoreSchema = _ANY if adapter is None else adapter.core_schema
+        self._definitions: list[Any] = []
+        if schema["type"] == "definitions":
+            self._definitions = schema["definitions"]
+            schema = schema["schema"]
+        self._named = {part["ref"]: part for part in self._definitions}
+        self._root = schema
+        self._adapter = adapter
+        self._validators: dict[int, SchemaValidator | None] = {}
+        self._document = GrowingJson()
+
+    def feed(self, text: str) -> list[T]:
+        """Take in more text; what there is of the answer then, if anything."""
+        self._document.feed(text)
+        return self._now()
+
+    def end(self) -> list[T]:
+        """Say that no text follows; the answer, where only now it is known to be complete."""
+        return self._now() if self._document.end() else []
+
+    def _now(self) -> list[T]:
+        root = self._document.root
+        if root is None:
+            return []
+        value = self._of(self._root, root, {})
+        return [] if value is _MISSING else [value]
+
+    def _of(self, schema: CoreSchema, node: Node, config: CoreSchema) -> Any:
+        """What there is of a value; ``config`` is that of the model around it."""
+        if node.end is not None:
+            if node.typed is None:
+                node.typed = (self._whole(schema, node, config),)
+            return node.typed[0]
+        match schema["type"]:
+            case "definition-ref":
+                return self._of(self._named[schema["schema_ref"]], node, config)
+            case "nullable":
+                return self._of(schema["schema"], node, config)
+            case "default" if schema.get("on_error", "raise") == "raise":
+                return self._of(schema["schema"], node, config)
+            case "json-or-python":
+                return self._of(schema["json_schema"], node, config)
+            case "tagged-union":
+                choice = self._choice(schema, node)
+                return _MISSING if choice is None else self._of(choice, node, config)
+            case "model" if schema.get("root_model"):
+                return self._root_model(schema, node)
+            case "any":
+                return self._raw(node)
+            case "str":
+                text = self._document.growing_text(node)
+                return _MISSING if text is None else text
+        if isinstance(node.inside, dict):
+            return self._object(schema, node.inside, config)
+        if isinstance(node.inside, list):
+            return self._array(schema, node.inside, config)
+        return _MISSING
+
+    def _object(self, schema: CoreSchema, inside: dict[str, Node], config: CoreSchema) -> Any:
+        match schema["type"]:
+            case "function-after":
+                return self._object(self._resolved(schema["schema"]), inside, config)
+            case "model":
+                return self._model(schema, inside)
+            case "dataclass":
+                return self._dataclass(schema, inside)
+            case "typed-dict":
+                config = schema.get("config", config)
+                return dict(self._fields(schema["fields"].items(), inside, config))
+            case "dict" if schema.get("keys_schema", _ANY)["type"] in ("any", "str"):
+                values = schema.get("values_schema", _ANY)
+                found = {name: self._of(values, one, config) for name, one in inside.items()}
+                return {name: value for name, value in found.items() if value is not _MISSING}
+        return _MISSING
+
+    def _array(self, schema: CoreSchema, inside: list[Node], config: CoreSchema) -> Any:
+        if schema["type"] == "function-after":
+            return self._array(self._resolved(schema["schema"]), inside, config)
+        if schema["type"] != "list":
+            return _MISSING
+        items = schema.get("items_schema", _ANY)
+        found = [self._of(items, one, config) for one in inside]
+        return [value for value in found if value is not _MISSING]
+
+    # Objects with fields. No method and no code of theirs is run: they are set as they are when
+    # they are unpickled.
+
+    def _model(self, schema: CoreSchema, inside: dict[str, Node]) -> Any:
+        config = schema.get("config", {})
+        described = schema["schema"]
+        while described["type"] == "function-after":
+            described = described["schema"]
+        if described["type"] != "model-fields" or schema.get("custom_init"):
+            return _MISSING
+        fields = described["fields"]
+        found = dict(self._fields(fields.items(), inside, config))
+        extra = None
+        if "allow" in (described.get("extra_behavior"), config.get("extra_fields_behavior")):
+            own = {name for key, field in fields.items() for name in _members(key, field, config)}
+            extra = {
+                name: one.value
+                for name, one in inside.items()
+                if name not in own and one.end is not None
+            }
+        return _made(schema["cls"], dict.fromkeys(fields) | found, {*found}, extra)
+
+    def _root_model(self, schema: CoreSchema, node: Node) -> Any:
+        value = self._of(schema["schema"], node, schema.get("config", {}))
+        if value is _MISSING:
+            return _MISSING
+        return _made(schema["cls"], {"root": value}, {"root"}, None)
+
+    def _dataclass(self, schema: CoreSchema, inside: dict[str, Node]) -> Any:
+        described = schema["schema"]
+        if described["type"] != "dataclass-args":
+            return _MISSING
+        named = [(field["name"], field) for field in described["fields"]]
+        found = dict(self._fields(iter(named), inside, schema.get("config", {})))
+        made = object.__new__(schema["cls"])
+        for name in schema["fields"]:
+            # The class may be frozen.
+            object.__setattr__(made, name, found.get(name))
+        return made
+
+    def _fields(
+        self, fields: Iterator[tuple[str, Any]], inside: dict[str, Node], config: CoreSchema
+    ) -> Iterator[tuple[str, Any]]:
+        """The fields of which there is something, by their names in Python."""
+        for key, field in fields:
+            found = (inside[name] for name in _members(key, field, config) if name in inside)
+            if (node := next(found, None)) is not None:
+                value = self._of(field["schema"], node, config)
+                if value is not _MISSING:
+                    yield key, value
+
+    # What is complete
+
+    def _whole(self, schema: CoreSchema, node: Node, config: CoreSchema) -> Any:
+        """A complete value, or missing where its type refuses it: the whole answer is refused."""
+        if schema["type"] == "any":
+            return node.value
+        text = self._document.text[node.start : node.end]
+        try:
+            if schema is self._root and self._adapter is not None:
+                return self._adapter.validate_json(text)
+            validator = self._validator(schema, config)
+            return _MISSING if validator is None else validator.validate_json(text)
+        except Exception:  # a validator may raise anything; that of the whole answer is told
+            return _MISSING
+
+    def _validator(self, schema: CoreSchema, config: CoreSchema) -> SchemaValidator | None:
+        """The validator of a part of the type; ``None`` for one that asks for what is beside it."""
+        if id(schema) not in self._validators:
+            made = None
+            if not self._asks_for_neighbours(schema, set()):
+                part, around = cast("Any", schema), cast("Any", config)
+                made = SchemaValidator(
+                    core_schema.definitions_schema(part, self._definitions), around
+                )
+            self._validators[id(schema)] = made
+        return self._validators[id(schema)]
+
+    def _asks_for_neighbours(self, schema: CoreSchema, seen: set[int]) -> bool:
+        """Whether a validator is told the fields beside its value (``info.data``)."""
+        schema = self._resolved(schema)
+        if schema["type"] in _HAS_OWN_FIELDS or id(schema) in seen:
+            return False
+        seen.add(id(schema))
+        if schema["type"].startswith("function-") and schema["function"]["type"] == "with-info":
+            return True
+        return any(self._asks_for_neighbours(part, seen) for part, _ in parts(schema))
+
+    # What helps
+
+    def _resolved(self, schema: CoreSchema) -> CoreSchema:
+        while schema["type"] == "definition-ref":
+            schema = self._named[schema["schema_ref"]]
+        return schema
+
+    def _choice(self, schema: CoreSchema, node: Node) -> CoreSchema | None:
+        """The branch of a union, once the member is complete that tells it."""
+        if not isinstance(node.inside, dict) or callable(schema["discriminator"]):
+            return None
+        choices: Mapping[object, CoreSchema] = schema["choices"]
+        for name in _first_steps(schema["discriminator"]):
+            found = node.inside.get(name)
+            if found is not None and found.end is not None:
+                return choices.get(found.value) if isinstance(found.value, str | int) else None
+        return None
+
+    def _raw(self, node: Node) -> Any:
+        if node.end is not None:
+            return node.value
+        if isinstance(node.inside, dict):
+            found = {name: self._raw(one) for name, one in node.inside.items()}
+            return {name: value for name, value in found.items() if value is not _MISSING}
+        if isinstance(node.inside, list):
+            return [value for value in map(self._raw, node.inside) if value is not _MISSING]
+        text = self._document.growing_text(node)
+        return _MISSING if text is None else text
+
+
+def _made(
+    kind: type[BaseModel], values: dict[str, Any], begun: set[str], extra: dict[str, Any] | None
+) -> BaseModel:
+    made = kind.__new__(kind)
+    state = {
+        "__dict__": values,
+        "__pydantic_fields_set__": begun,
+        "__pydantic_extra__": extra,
+        "__pydantic_private__": None,
+    }
+    BaseModel.__setstate__(made, state)
+    return made
+
+
+def _members(key: str, field: Mapping[str, Any], config: CoreSchema) -> Iterator[str]:
+    """The members that a field is read from, in the order in which pydantic looks for them."""
+    alias = field.get("validation_alias")
+    if alias is None:
+        yield key
+        return
+    yield from _first_steps(alias)
+    if config.get("validate_by_name") or config.get("populate_by_name"):
+        yield key
+
+
+def _first_steps(alias: Any) -> Iterator[str]:
+    """The names of members that an alias is: a name, a path, or several paths."""
+    if isinstance(alias, str):
+        yield alias
+        return
+    paths = alias if alias and isinstance(alias[0], list) else [alias]
+    yield from (path[0] for path in paths if len(path) == 1 and isinstance(path[0], str))

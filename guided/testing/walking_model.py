@@ -1,0 +1,254 @@
+"""Answers without a model: given ones, or ways through the constraint."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import AsyncGenerator
+from typing import Final, TypeAlias
+
+from guided.constraint.compiler import ConstraintCompiler
+from guided.constraint.reading import read_text
+from guided.engine.workbench import Workbench
+from guided.errors import GuidedError, RequestError
+from guided.masks.mask import tokens_of
+from guided.masks.matcher import Matcher
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import (
+    CandidateResult,
+    CheckedConstraint,
+    FinishReason,
+    GenerationRequest,
+    GenerationResult,
+    TextFit,
+    TextReport,
+    TokenId,
+    Usage,
+)
+from guided.stats import CacheStats, EngineStats, Histogram, ModelInfo, Phase
+from guided_service.inspection import task_of
+from guided_service.messages import Inspect
+
+__all__ = ["FREE_TEXT", "Reply", "WalkingModel"]
+
+Reply: TypeAlias = str | GuidedError
+"""The text of an answer, or the error that a request meets instead."""
+
+FREE_TEXT: Final = "An answer without a model."
+"""What there is to say where nothing is asked of an answer."""
+
+_END: Final = TokenId(256)
+_PIECE: Final = 4
+"""Characters of one piece of a stream."""
+_LIKELY: Final = frozenset(b'{}[]",:')
+_MOST_CHOSEN: Final = 200
+"""Bytes that a random answer chooses before it takes the shortest way out."""
+_NO_TIMES: Final = Histogram((1.0,), (0, 0))
+
+
+class WalkingModel:
+    """What a server has instead of an engine; a token is a byte.
+
+    Constraints are compiled in threads, so an event loop may call it.
+    """
+
+    def __init__(self, replies: tuple[Reply, ...] = ()) -> None:
+        self.replies = deque(replies)
+        """What the next requests are answered, first come first served."""
+        self.requests: list[GenerationRequest] = []
+        """All that were asked, in order."""
+        tokens = (*(bytes((byte,)) for byte in range(256)), None)
+        vocabulary = Vocabulary(tokens, frozenset({_END}), lambda text: [*text.encode()])
+        self._compiler = ConstraintCompiler(vocabulary)
+        self._bench = Workbench(vocabulary, self._compiler.start)
+        self._lock = threading.Lock()
+        self._made = time.monotonic()
+        self._usage = Usage()
+        self._answered = Counter[FinishReason]()
+
+    def check_ready(self) -> None:
+        """There is nothing to wait for."""
+
+    def check_prompt(self, request: GenerationRequest) -> None:
+        """Any length is fine."""
+
+    def model(self) -> ModelInfo:
+        """What ``client.model()`` tells."""
+        return ModelInfo("no model", context_window=2**20, vocabulary_size=257)
+
+    def stats(self) -> EngineStats:
+        """What ``client.stats()`` tells."""
+        return EngineStats(
+            seconds=time.monotonic() - self._made,
+            running=0,
+            waiting=0,
+            usage=self._usage,
+            model_calls=0,
+            cache=CacheStats(block_size=1, free=0, held=0, cached=0),
+            phases=dict.fromkeys(Phase, 0.0),
+            compiling=_NO_TIMES,
+            queueing=_NO_TIMES,
+            first_token=_NO_TIMES,
+            inter_token=_NO_TIMES,
+            answering=_NO_TIMES,
+            answered=dict(self._answered),
+        )
+
+    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
+        """One answer."""
+        del received  # nothing waits here
+        return await asyncio.to_thread(self._answer, request)
+
+    async def stream(
+        self, request: GenerationRequest, received: float
+    ) -> AsyncGenerator[str | GenerationResult, None]:
+        """The pieces of one answer, then the answer; several come whole."""
+        result = await self.generate(request, received)
+        if not result.candidates:
+            for at in range(0, len(result.text), _PIECE):
+                yield result.text[at : at + _PIECE]
+        yield result
+
+    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+        """What an engine finds out about a constraint."""
+        return await asyncio.to_thread(self._inspect, asked)
+
+    def _inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+        with self._lock:
+            self._bench.submit(asked.request_id, lambda: task_of(asked))
+            while True:
+                for ended in self._bench.run_slice(is_alone=True):
+                    if isinstance(ended.outcome, GuidedError):
+                        raise ended.outcome
+                    return ended.outcome
+
+    def _answer(self, request: GenerationRequest) -> GenerationResult:
+        _check(request)
+        start = time.monotonic()
+        matcher = self._compiler.start(request.constraint)
+        with self._lock:
+            self.requests.append(request)
+            replies = [self.replies.popleft() if self.replies else None for _ in _seeds(request)]
+        found = [
+            self._one(request, matcher, seed, reply)
+            for seed, reply in zip(_seeds(request), replies, strict=True)
+        ]
+        result = _result(request, found[: request.n], time.monotonic() - start)
+        with self._lock:
+            self._usage = Usage.total((self._usage, result.usage))
+            self._answered[result.finish_reason] += 1
+        return result
+
+    def _one(
+        self, request: GenerationRequest, start: Matcher, seed: int, reply: Reply | None
+    ) -> tuple[str, FinishReason]:
+        if isinstance(reply, GuidedError):
+            raise reply
+        if reply is not None:
+            text, reason = reply, _end_of(request, reply)
+        elif request.constraint is None:
+            text, reason = FREE_TEXT, FinishReason.STOP
+        else:
+            is_random = request.sampling.temperature > 0
+            most = min(request.max_tokens, _MOST_CHOSEN) if is_random else 0
+            text, reason = _walk(start, random.Random(seed), most)  # noqa: S311 - no secret
+        return _stopped(request, text, reason)
+
+
+def _seeds(request: GenerationRequest) -> range:
+    seed = request.sampling.seed or 0
+    return range(seed, seed + request.drawn)
+
+
+def _check(request: GenerationRequest) -> None:
+    """Raise RequestError for what only a model knows."""
+    for name, is_asked in (
+        ("beams", request.beams is not None),
+        ("top_logprobs", request.top_logprobs is not None),
+        ("stop_tokens", bool(request.stop_tokens)),
+    ):
+        if is_asked:
+            raise RequestError(
+                f"{name} needs a model, and this is a server without one",
+                field=name,
+                hint="leave it out of what is tested by guided.testing",
+            )
+
+
+def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
+    """Why a reply ends; raises RequestError for one that no server would have given."""
+    if request.constraint is None:
+        return FinishReason.STOP
+    report = read_text(request.constraint, reply.encode())
+    if report.fit is not TextFit.COMPLETE:
+        there = reply.encode()[: report.offset].decode(errors="ignore")
+        end = there + report.shortest_end.decode(errors="replace")
+        raise RequestError(
+            f"the reply {reply!r} is no answer to this request: its constraint is left behind "
+            f"{there!r}",
+            hint=f"give one that fits, such as {end!r}",
+        )
+    return FinishReason.STOP if report.allowed else FinishReason.COMPLETE
+
+
+def _walk(start: Matcher, drawn: random.Random, most: int) -> tuple[str, FinishReason]:
+    """So many random choices at most, and the shortest way to the end."""
+    matcher, tokens = start, list[TokenId]()
+    while len(tokens) < most and not matcher.is_complete:
+        token = _chosen(drawn, tokens_of(matcher.mask()).tolist())
+        if token == _END:
+            break
+        matcher = matcher.advance(token)
+        tokens.append(token)
+    is_closed = bool(most) and not matcher.is_accepting
+    for token in matcher.shortest_end():
+        matcher = matcher.advance(token)
+        tokens.append(token)
+    reason = FinishReason.COMPLETE if matcher.is_complete else FinishReason.STOP
+    return bytes(tokens).decode(), FinishReason.LENGTH_CLOSED if is_closed else reason
+
+
+def _chosen(drawn: random.Random, tokens: list[int]) -> TokenId:
+    """One of the tokens; those that build JSON and printable ones come up more often."""
+    structure = [token for token in tokens if token in _LIKELY]
+    if structure and drawn.random() < 0.4:
+        return TokenId(drawn.choice(structure))
+    printable = [token for token in tokens if 0x20 <= token < 0x7F]
+    return TokenId(drawn.choice(printable or tokens))
+
+
+def _stopped(
+    request: GenerationRequest, text: str, reason: FinishReason
+) -> tuple[str, FinishReason]:
+    """The text up to the stop string that is complete first."""
+    found = [(text.find(stop) + len(stop), stop) for stop in request.stop if stop in text]
+    if not found:
+        return text, reason
+    end, stop = min(found)
+    return text[: end if request.include_stop else end - len(stop)], FinishReason.STOP_SEQUENCE
+
+
+def _result(
+    request: GenerationRequest, found: list[tuple[str, FinishReason]], seconds: float
+) -> GenerationResult:
+    candidates = tuple(
+        CandidateResult(index, text, _tokens(text), reason, score=0.0)
+        for index, (text, reason) in enumerate(found)
+    )
+    text, reason = found[0]
+    return GenerationResult(
+        text=text,
+        tokens=_tokens(text),
+        finish_reason=reason,
+        usage=Usage(prompt_tokens=1, sampled_tokens=sum(len(one.tokens) for one in candidates)),
+        seconds=seconds,
+        candidates=candidates if request.has_candidates else (),
+        verification=request.verification,
+    )
+
+
+def _tokens(text: str) -> tuple[TokenId, ...]:
+    return tuple(TokenId(byte) for byte in text.encode())
