@@ -148,7 +148,8 @@ def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int |
 
     ``max_digits`` bounds the digits on either side of the point, but for what the assertion needs
     and for the whole part of multiples of large divisors. The complement is not what the assertion
-    forbids: ``number_verdicts`` tells that.
+    forbids: ``number_verdicts`` tells that. What both return is kept, and not to be changed. Both
+    raise LimitExceededError for numbers of too many digits, and for automata that grow too large.
     """
     return _dfa(assertion, spelling, max_digits, fails=False)
 
@@ -271,7 +272,10 @@ def _is_listed(assertion: Numbers) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
-    """Multiples in the range, nearest to zero, in ascending order; and whether these are all."""
+    """Multiples in the range, nearest to zero, in ascending order; and whether these are all.
+
+    Only for an assertion that asks for multiples of something.
+    """
     grid = _grid(assertion)
     assert grid is not None, assertion
     step = Fraction(grid.count) * Fraction(10) ** grid.power

@@ -200,8 +200,8 @@ class ArrayEnding:
             return
         base = self._due(place)
         base += [differs(about, self.formulas) for about in self.unique]
-        # What helps may come first, where neither a place nor a later item sets it apart; what is
-        # known of a situation holds whatever came before.
+        # No item that helps comes after one that does not: no place tells the two apart, so they
+        # could change places. Not where situations are remembered, which know no item before.
         idle = place > self.alike and not last.helps and bool(self.unique)
         for step in self._breaking(self.formulas.all_of(base), steps, 0, ()):
             if step.helps:

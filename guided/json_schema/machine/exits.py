@@ -71,8 +71,8 @@ class Exits:
     ) -> tuple[int, int] | None:
         """The stack and the row after an action, ``None`` where it must not be taken.
 
-        ``stack`` is that of the container for CLOSE, ITEM, ``EmptyArray`` and names, and that of
-        the value which is awaited for DONE, ``Done``, OPEN_OBJECT and OPEN_ARRAY.
+        ``stack`` is that of the container for CLOSE, ITEM and names, and that of the value which is
+        awaited for DONE, ``Done``, OPEN_OBJECT, OPEN_ARRAY and ``EmptyArray``: the first item.
         ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of
         a free name that is closed: without it the set of names becomes unknown.
         """

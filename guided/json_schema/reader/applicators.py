@@ -87,7 +87,10 @@ _MAX_REFERENCES: Final = 10
 
 
 def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
-    """For every branch the others that may hold of the same value."""
+    """For every branch, by index, the others that may hold of the same value.
+
+    Others that never do may be among them, since only outlines are compared.
+    """
     spend(len(branches) ** 2 // 3)
     outlines = [_outline(branch) for branch in branches]
     others: list[list[int]] = [[] for _ in branches]
