@@ -34,6 +34,7 @@ class AwaitedValues:
         self.arrays: Final = ends.arrays
         self.stacks: Final = ends.stacks
         self.searches: Final = ends.searches
+        # ``ends`` asks this about the containers around one, further and further out.
         ends.accepted = self.accepted
         self._accepted: dict[int, tuple[int, ...]] = {}
         """The accepted ones among the possible truth vectors of a stack."""

@@ -303,6 +303,7 @@ class DocumentStates:
         return self._items[key]
 
     def _only_close(self) -> int:
+        """The state in which nothing but the closing bracket of an array may come."""
         if "close" not in self._items:
             self._items["close"] = self._structural(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True

@@ -132,6 +132,7 @@ class ObjectEnding:
         return True
 
     def _may_have(self, name: str) -> bool:
+        """Whether a spelled-out name may still come, be spelled and fit what names have to fit."""
         return (
             not self.objects.is_passed(self.frame, self.order.index[name])
             and name not in self.banned

@@ -257,6 +257,7 @@ class StringAutomata:
         return found
 
     def _leaf_dfa(self, about: Assertion) -> Dfa:
+        """``leaf_dfa`` for an assertion about strings that is new."""
         if isinstance(about, Matches):
             return pattern_dfa(about.pattern)
         if isinstance(about, Length):

@@ -163,6 +163,7 @@ def _resolved(visit: Visit | bool) -> Visit | bool:
 
 
 def _listed(visit: Visit | bool) -> list[Json] | None:
+    """The only values of a schema, if it lists them; ``const`` alone where it has both."""
     if isinstance(visit, bool):
         return None
     if "const" in visit.keywords:
@@ -172,6 +173,7 @@ def _listed(visit: Visit | bool) -> list[Json] | None:
 
 
 def _types(keywords: dict[str, Json]) -> frozenset[str]:
+    """The types that ``type`` allows, where integers are numbers; all without it."""
     names = keywords.get("type")
     if names is None:
         return _ALL
@@ -182,6 +184,7 @@ def _types(keywords: dict[str, Json]) -> frozenset[str]:
 
 
 def _scalars(values: list[Json]) -> frozenset[_Scalar]:
+    """The scalars among values; equal numbers are one, however they are written."""
     return frozenset(
         (_type(value), Decimal(value) if is_number(value) else value)
         for value in values

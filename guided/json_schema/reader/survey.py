@@ -72,6 +72,7 @@ class Survey:
         self.ambiguous: set[str] = set()
         """URIs that several schemas give themselves: no matter until a reference names one."""
         self._texts = {uri.removesuffix("#"): text for uri, text in documents}
+        """The documents of the request, read or not."""
         self._documents: dict[str, Json] = {}
         """The documents of the request that were read."""
         self._resources: dict[str, Resource] = {}
