@@ -108,6 +108,7 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
     """Digits that numbers under all these assertions may need on a side, at least ``max_digits``.
 
     Automata that are to be combined are made with one limit, or what one bound needs another cuts.
+    ``None`` for no limit. Raises LimitExceededError for a number of too many digits.
     """
     limits = _digit_limits(assertions, max_digits)
     return None if limits is None else max(limits)
@@ -116,7 +117,7 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
 def _digit_limits(
     assertions: Iterable[NumberAssertion], max_digits: int | None
 ) -> tuple[int, int] | None:
-    """``digit_limit`` before and after the point; checks the numbers in the assertions, too."""
+    """``digit_limit`` before and after the point; checks the numbers even where there is none."""
     landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
     for value in landmarks:
         _check_digits(value)

@@ -177,7 +177,10 @@ class DocumentStates:
     def _edges_over_others(
         self, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> dict[int, int] | None:
-        """States of the strings that formulas list, laid over those of all other strings."""
+        """States of the strings that formulas list, laid over those of all other strings.
+
+        By the opening quote; ``None`` where nothing is listed, or cannot be laid over the others.
+        """
         others, texts = self.scalars.strings.without_listed(asks)
         if not texts:
             return None

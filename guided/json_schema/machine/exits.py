@@ -147,7 +147,10 @@ class Exits:
         return isinstance(frame, Pending) and frame.remembers
 
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """What follows a free name of a class, whichever it is."""
+        """What follows a free name of a class, whichever it is; ``None`` where none may be written.
+
+        ``stack`` is one that ``after_names`` gave.
+        """
         at = stack, number
         if at not in self._after_unknown_names:
             named = self._evaluation.names.class_written(stack, number, None)

@@ -141,7 +141,10 @@ _PARTS: Final = {
 
 
 def _vocabularies(draft: Draft, uri: str) -> set[str] | None:
-    """The vocabularies of ``Keyword.vocabulary`` that a vocabulary's URI stands for."""
+    """The vocabularies of ``Keyword.vocabulary`` that a vocabulary's URI stands for.
+
+    ``None`` for one that is not of this draft.
+    """
     prefix = draft.uri.removesuffix("schema") + "vocab/"
     if not uri.startswith(prefix):
         return None

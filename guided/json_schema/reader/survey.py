@@ -88,6 +88,7 @@ class Survey:
 
         If neither a document nor a metaschema has it as its own, all other documents are read: not
         up to the first hit, so that a URI which two of them claim is known to be ambiguous.
+        ``None`` if none of them claims it either.
         """
         found = self._resources.get(uri)
         # The caller's documents before published ones, and last those that may give themselves or
