@@ -108,7 +108,6 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
     """Digits that numbers under all these assertions may need on a side, at least ``max_digits``.
 
     Automata that are to be combined are made with one limit, or what one bound needs another cuts.
-    ``None`` for no limit. Raises LimitExceededError for a number of too many digits.
     """
     limits = _digit_limits(assertions, max_digits)
     return None if limits is None else max(limits)
@@ -117,7 +116,7 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
 def _digit_limits(
     assertions: Iterable[NumberAssertion], max_digits: int | None
 ) -> tuple[int, int] | None:
-    """``digit_limit`` before and after the point; checks the numbers even where there is none."""
+    """``digit_limit`` before and after the point, ``None`` for none; checks the numbers anyway."""
     landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
     for value in landmarks:
         _check_digits(value)
@@ -273,12 +272,9 @@ def _is_listed(assertion: Numbers) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
-    """Multiples in the range, nearest to zero, in ascending order; and whether these are all.
-
-    Only for an assertion that asks for multiples of something.
-    """
+    """The multiples in range nearest to zero, ascending, and whether these are all of them."""
     grid = _grid(assertion)
-    assert grid is not None, assertion
+    assert grid is not None, assertion  # only asked of assertions with a divisor
     step = Fraction(grid.count) * Fraction(10) ** grid.power
     low = high = None
     if assertion.low is not None:
