@@ -34,6 +34,7 @@ class AwaitedValues:
         self.arrays: Final = ends.arrays
         self.stacks: Final = ends.stacks
         self.searches: Final = ends.searches
+        # ``ends`` asks this about the containers around one, further and further out.
         ends.accepted = self.accepted
         self._accepted: dict[int, tuple[int, ...]] = {}
         """The accepted ones among the possible truth vectors of a stack."""
@@ -115,7 +116,7 @@ class AwaitedValues:
         """The same, where the search knows one value that leaves a completion.
 
         Its truth vector need not be a likely one: it is kept as a hint, and what was found without
-        it is forgotten.
+        it is forgotten. ``None`` where even so none is found that can be written here.
         """
         inner = self.stacks.enter(pending, self.stacks.parents[stack])
         truth = self.truths.of_value(pending.asks, value)
@@ -173,7 +174,7 @@ class AwaitedValues:
         """A text that fits ``wish`` and can be written where it is awaited, as well as found.
 
         The search for the end of a container knows all accepted truth vectors at once, and may give
-        up on them where it finds a value of one truth vector.
+        up on them where it finds a value of one truth vector. ``None`` where there is none.
         """
         text = self.values.text(wish)
         kind = None if text is None else _OPENED.get(text[0])

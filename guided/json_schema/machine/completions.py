@@ -191,6 +191,7 @@ class Completions:
         text = self._to_exit(state.row)
         if text:
             return text
+        # The way ends in this row, as that of a number does: its exit action is what is next.
         after = self._after_automaton(state)
         assert after is not None, state
         return self._ahead(after)
@@ -203,7 +204,8 @@ class Completions:
     def _end_between(self, state: State) -> _End | None:
         """The end that is known from a state between two values, or with a text to remember.
 
-        Bounds on other states rest on these; inside an automaton a shorter way may be found.
+        Bounds on other states rest on these; inside an automaton a shorter way may be found, so for
+        a state there it is ``None``.
         """
         is_between = state.texts or state.row in self._rows.between
         return self._ends.get(state) if is_between else None

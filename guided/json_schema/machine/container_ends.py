@@ -115,7 +115,10 @@ class ContainerEnds:
         return found
 
     def _end_by_truth(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
-        """What the search finds for one truth vector where it gives up on all of them together."""
+        """What the search finds for one truth vector where it gives up on all of them together.
+
+        Of those that ``parent`` accepts, a known one (``hints``) first; ``None`` for nothing.
+        """
         hint = self.hints.get(parent)
         for truth in sorted(self.accepted(parent), key=lambda truth: truth != hint):
             found = self._search_end(frame, self.truths.as_formula(frame.goals, (truth,)))

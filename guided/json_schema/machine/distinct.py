@@ -51,7 +51,10 @@ class DistinctTexts:
         return [self._texts[key] for key in self._key_at]
 
     def add(self, formula: Formula) -> bool:
-        """Find a value for one more place, which fits a formula; ``False`` where there is none."""
+        """Find a value for one more place, which fits a formula.
+
+        ``False`` where there is none: then everything is as it was.
+        """
         place = len(self._places)
         candidates = self._known.get(formula)
         if candidates is None:

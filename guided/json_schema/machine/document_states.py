@@ -177,7 +177,10 @@ class DocumentStates:
     def _edges_over_others(
         self, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> dict[int, int] | None:
-        """States of the strings that formulas list, laid over those of all other strings."""
+        """States of the strings that formulas list, laid over those of all other strings.
+
+        By the opening quote; ``None`` where nothing is listed, or cannot be laid over the others.
+        """
         others, texts = self.scalars.strings.without_listed(asks)
         if not texts:
             return None
@@ -303,6 +306,7 @@ class DocumentStates:
         return self._items[key]
 
     def _only_close(self) -> int:
+        """The state in which nothing but the closing bracket of an array may come."""
         if "close" not in self._items:
             self._items["close"] = self._structural(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True

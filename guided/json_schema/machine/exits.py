@@ -71,8 +71,8 @@ class Exits:
     ) -> tuple[int, int] | None:
         """The stack and the row after an action, ``None`` where it must not be taken.
 
-        ``stack`` is that of the container for CLOSE, ITEM, ``EmptyArray`` and names, and that of
-        the value which is awaited for DONE, ``Done``, OPEN_OBJECT and OPEN_ARRAY.
+        ``stack`` is that of the container for CLOSE, ITEM and names, and that of the value which is
+        awaited for DONE, ``Done``, OPEN_OBJECT, OPEN_ARRAY and ``EmptyArray``: the first item.
         ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of
         a free name that is closed: without it the set of names becomes unknown.
         """
@@ -147,7 +147,10 @@ class Exits:
         return isinstance(frame, Pending) and frame.remembers
 
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """What follows a free name of a class, whichever it is."""
+        """What follows a free name of a class, whichever it is; ``None`` where none may be written.
+
+        ``stack`` is one that ``after_names`` gave.
+        """
         at = stack, number
         if at not in self._after_unknown_names:
             named = self._evaluation.names.class_written(stack, number, None)
@@ -156,6 +159,7 @@ class Exits:
         return self._after_unknown_names[at]
 
     def _value_done(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
+        """``_after_value``, remembered unless it depends on the text of an item."""
         if item is not None:
             return self._after_value(stack, truth, item)
         key = stack, truth

@@ -51,7 +51,7 @@ class FreeNames:
         """What closes a name that was begun: as one that the object owes, where one begins so.
 
         Only for states that a machine has entered: from these a name is left, which for a rare one
-        ``can_close`` has seen. No more than _KEY_TRIES are tried.
+        ``can_close`` has seen. Only _KEY_TRIES are tried: an AssertionError if all are taken.
         """
         owed = self._evaluation.ends.end(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):

@@ -32,6 +32,7 @@ class MemberRules:
         """By patterns and formulas for names. Kept as long as this is: see ``NameStates``."""
         self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
         self._pattern_leaves: dict[int, Leaf] = {}
+        """The assertion of each pattern, by the identity of the pattern."""
         self._named: dict[Leaf, dict[str, Formula]] = {}
         """``Members.named`` of an assertion, for look-ups."""
         self._of_one: dict[tuple[Leaf, str | NameClass], Formula] = {}
@@ -75,6 +76,7 @@ class MemberRules:
         return parts or [about.rest]
 
     def _dfa_of(self, pattern: Regular) -> Dfa:
+        """The automaton of the names that a pattern of the grammar is found in."""
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.
         leaf = self._pattern_leaves.get(id(pattern))
         if leaf is None:

@@ -113,6 +113,7 @@ class NameSpace:
         return self._shortest_names(number).gave_up
 
     def _shortest_names(self, number: int) -> ShortestTexts:
+        """The names of a class, searched for once; all of them where the class has few."""
         names = self._shortest.get(number)
         if names is None:
             block = self.block(frozenset((number,)))

@@ -28,6 +28,7 @@ class NextItems:
         self.restriction: Final = awaited.truths.restriction
         self.scalars: Final = awaited.truths.scalars
         self._begun: dict[int, int | None] = {}
+        """By the stack of an array between two items, that of its next item."""
 
     def begun(self, stack: int) -> int | None:
         """The stack of the next item, ``None`` where there must not be one."""

@@ -33,7 +33,9 @@ class NextNames:
         self.stacks: Final = awaited.stacks
         self._after_names: dict[int, int] = {}
         self._named: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
+        """By the assertions about members of a plain object, and its order."""
         self._classes: dict[Plain, frozenset[int]] = {}
+        """The classes of names that fit a plain object, those of which all names are taken too."""
 
     def name_written(self, stack: int, name: str) -> int | None:
         """The stack of the value of a name that the schema spells out."""

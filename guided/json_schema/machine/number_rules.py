@@ -73,6 +73,7 @@ class NumberRules:
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
+        """``block`` for a key that is new."""
         judged, found = self._numbers(asks, truths)
         dfa = byte_dfa_from_dfa(judged, utf8_sequences, self.missing)
         return block_of(dfa, key=key, verdicts=tuple(found)) if len(dfa) else None

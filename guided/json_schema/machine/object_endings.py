@@ -65,7 +65,10 @@ class ObjectEnding:
         return self._with_failing(failing)
 
     def _with_failing(self, failing: list[Leaf]) -> bytes | None:
-        """The text with all these assertions made to fail, each by some member."""
+        """The text with all these assertions made to fail, each by some member.
+
+        ``None`` where no ways to do so go together, or too many were tried, which is counted.
+        """
         if not failing:
             return self._filled()
         # One iterator of ways for each assertion that has to fail; each undoes its own last step.
@@ -132,6 +135,7 @@ class ObjectEnding:
         return True
 
     def _may_have(self, name: str) -> bool:
+        """Whether a spelled-out name may still come, be spelled and fit what names have to fit."""
         return (
             not self.objects.is_passed(self.frame, self.order.index[name])
             and name not in self.banned

@@ -120,6 +120,7 @@ class Restriction:
         self._known: dict[JsonType, dict[Formula, Formula]] = {
             kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
         }
+        """What ``to`` says, by type and formula."""
         self._types: dict[Formula, frozenset[JsonType]] = {}
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 

@@ -110,6 +110,7 @@ class TruthLabels:
         self.asks = asks
         self.truths = truths
         self.found: list[int] = []
+        """The truth vector of each label; ``_numbers`` is the inverse."""
         self._numbers: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:

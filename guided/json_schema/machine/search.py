@@ -38,6 +38,7 @@ class Searches:
 
     def __init__(self) -> None:
         self.incomplete = 0
+        """Places where values, names or completions may have been missed; it only grows."""
         self.missed = 0
         """Searches for members or items that gave up, so that other choices may have to do."""
         self.nesting = Nesting()

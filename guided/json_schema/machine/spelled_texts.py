@@ -88,7 +88,10 @@ class Chains:
             state += len(text)
 
     def branch(self, chains: _Group, depth: int) -> int:
-        """A state after ``depth`` bytes that all the chains have in common; chains are sorted."""
+        """A state after ``depth`` bytes that all the chains have in common.
+
+        Chains are sorted by text, and no text is the beginning of another.
+        """
         if len(chains) == 1:
             return chains[0].state + depth
         # Texts may have very much in common, so a stack of our own stands for recursion.

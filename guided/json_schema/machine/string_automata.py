@@ -95,10 +95,7 @@ def choices_in(formula: Formula) -> tuple[str, ...] | None:
 def without_length(
     ask: Formula, formulas: Formulas
 ) -> tuple[tuple[Formula], tuple[int, int | None]]:
-    """A formula without the bounds on the length that it sets in any case, and those bounds.
-
-    The formula comes as the one ask of a value, in a tuple. The bounds may cross.
-    """
+    """A formula, as the one ask, without bounds on the length that it sets; and those bounds."""
     low, high = 0, None
     others: list[Formula] = []
     for part in conjuncts(ask):
@@ -257,6 +254,7 @@ class StringAutomata:
         return found
 
     def _leaf_dfa(self, about: Assertion) -> Dfa:
+        """``leaf_dfa`` for an assertion about strings that is new."""
         if isinstance(about, Matches):
             return pattern_dfa(about.pattern)
         if isinstance(about, Length):
