@@ -5,12 +5,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from cachetools import LRUCache
 
 from guided.json_schema.machine.evaluation import Evaluation
+from guided.json_schema.machine.objects import Order
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.stacks import ObjectFrame
 from guided.machine.table import TransitionTable
@@ -43,7 +44,8 @@ class FreeNames:
         found = self._closable.get(at)
         if found is None:
             ends = itertools.islice(self._endings(row), _KEY_TRIES)
-            found = any(self._may_stand(stack, begun + text[:-1]) for text in ends)
+            taken = self._stacks.free_keys(stack)
+            found = any(self._may_stand(stack, begun + text[:-1], taken) for text in ends)
             self._closable[at] = found
         return found
 
@@ -51,32 +53,36 @@ class FreeNames:
         """What closes a name that was begun: as one that the object owes, where one begins so.
 
         Only for states that a machine has entered: from these a name is left, which for a rare one
-        ``can_close`` has seen. Only _KEY_TRIES are tried: an AssertionError if all are taken.
+        ``can_close`` has seen. It is among the first of which more than can be refused are tried.
         """
         owed = self._evaluation.ends.end(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
             key = json_key(name)[1:]
             if key.startswith(begun):
                 return key[len(begun) :]
-        for text in itertools.islice(self._endings(row), _KEY_TRIES):
-            if self._may_stand(stack, begun + text[:-1]):
+        taken = self._stacks.free_keys(stack)
+        refused = len(taken) + len(self._order(stack).spelled)
+        for text in itertools.islice(self._endings(row), refused + 1):
+            if self._may_stand(stack, begun + text[:-1], taken):
                 return text
         raise AssertionError(f"no name is left in stack {stack} after {begun!r}")
 
-    def _may_stand(self, stack: int, key: bytes) -> bool:
+    def _order(self, stack: int) -> Order:
+        frame = self._stacks.frames[stack]
+        assert isinstance(frame, ObjectFrame), frame
+        return self._evaluation.objects.orders[frame.order]
+
+    def _may_stand(self, stack: int, key: bytes, taken: Collection[bytes]) -> bool:
         """Whether a name may be given here; ``key`` is how it is written between its quotes, in the
-        one spelling that names have.
+        one spelling that names have, and ``taken`` are the free names of the object.
 
         That the class of a free name is allowed is known from the row that it was found from, so
         all that is asked of it is whether the object has it already.
         """
-        frame = self._stacks.frames[stack]
-        assert isinstance(frame, ObjectFrame), frame
-        order = self._evaluation.objects.orders[frame.order]
-        if key in order.spelled:
+        if key in self._order(stack).spelled:
             name = json.loads(b'"' + key + b'"')
             return self._evaluation.names.name_written(stack, name) is not None
-        return key not in self._stacks.free_keys(stack)
+        return key not in taken
 
     def _endings(self, row: int) -> Iterator[bytes]:
         """The texts from inside a name to the end of its closing quote, shortest first."""

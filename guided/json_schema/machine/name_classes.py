@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from guided.json_schema.formulas.formula import Formula
-from guided.machine.block import STOP, Block, block_of
+from guided.machine.block import Block, block_of
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.dfa import DEAD, Dfa, combine
 from guided.regular.expression import Regular
@@ -208,4 +208,3 @@ def _few(alike: list[int]) -> list[int]:
 _ENOUGH: Final = 64
 _EXPANSION_WORK: Final = 100
 """Units of work for a state whose moves are followed, a few bytes of each."""
-assert STOP == -1

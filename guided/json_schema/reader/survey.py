@@ -148,7 +148,8 @@ class Survey:
             if isinstance(identifier, str):
                 here = child(pointer, dialect.id_keyword)
                 resource.uri = _own_uri(uri, identifier, here)
-                self._resources.setdefault(resource.uri, resource)
+                if self._resources.setdefault(resource.uri, resource) is not resource:
+                    self.ambiguous.add(resource.uri)
         self.add(root, pointer, resource)
         return resource
 

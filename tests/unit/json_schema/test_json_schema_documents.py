@@ -48,6 +48,19 @@ def test_a_document_may_be_named_by_its_own_id() -> None:
     assert not _fits(schema, 2, elsewhere=document)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"$id": "http://y.org/z", "const": 2}, {"$defs": {"a": {"$id": "http://y.org/z"}}}],
+    ids=["of a document", "inside of one"],
+)
+def test_an_id_that_two_documents_claim_names_neither(other: Any) -> None:
+    first = {"$id": "http://y.org/z", "const": 1}
+    for documents in ({"a": first, "b": other}, {"a": other, "b": first}):
+        with pytest.raises(InvalidConstraintError, match="names several schemas"):
+            _fits({"$ref": "http://y.org/z"}, 1, **documents)
+    assert _fits({"$ref": "http://x.org/a"}, 1, a=first, b=other)
+
+
 def test_a_document_without_a_draft_is_read_as_the_schema_that_names_it() -> None:
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "http://x.org/d"}
     assert _fits(schema, [3], d={"items": {"$ref": "#/x", "maximum": 2}, "x": {"minimum": 1}})

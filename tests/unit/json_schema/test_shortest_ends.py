@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -238,3 +239,14 @@ def test_an_item_of_the_way_out_is_no_trap() -> None:
     }
     machine = machine_of(schema, JsonOptions(spelling=Spelling.ANY))
     assert accepts(machine, "[4,1,0,2]")
+
+
+def test_a_name_is_found_however_many_shorter_ones_are_taken() -> None:
+    names = [
+        "".join(name) for size in range(1, 11) for name in itertools.product("ab", repeat=size)
+    ]
+    machine = machine_of(
+        _object(patternProperties={"^[ab]{1,11}$": {}}, additionalProperties=False)
+    )
+    begun = "{" + "".join(f'"{name}":0,' for name in names) + '"'
+    assert machine.shortest_end(reached(machine, begun)) == b'aaaaaaaaaaa":0}'
