@@ -77,7 +77,10 @@ def dump_automata(automata: RuleAutomata) -> str:
 
 
 def dump_network(network: Network) -> str:
-    """By rule the moves and calls out of each state."""
+    """By rule the moves and calls out of each state; of a hole what its texts are like.
+
+    Bytes that lead to the same state are shown as one set. States are numbered as in the network.
+    """
     lines = ["the empty text is one, too"] if network.accepts_nothing else []
     last = len(network.starts) - len(network.holes)
     ends = (*network.starts, len(network))[1:]

@@ -294,7 +294,7 @@ class _Extents:
     """Adds up how large terminals are when they are written out, without writing them out.
 
     Each terminal is looked into once. ``depth`` is, in all methods, how many levels are open above.
-    Not to be used any more after an error, which leaves terminals open.
+    After an error, which leaves terminals open, it is of no more use.
     """
 
     def __init__(self) -> None:
