@@ -85,6 +85,7 @@ class ConstraintCompiler:
         self.limits = limits or ConstraintLimits()
         self.binding = TokenBinding.of(vocabulary, self.limits.max_inner_mask_bytes)
         self._free_text = FreeText.of(vocabulary)
+        # Shared by all that is compiled here: equal masks of different constraints are one.
         self._masks = MaskStore(self.limits.max_mask_bytes)
         self._kept = CompiledCache(self.limits.max_compiled, self.limits.max_compiled_bytes)
 
@@ -120,8 +121,8 @@ class ConstraintCompiler:
     def _follow(self, constraint: Structure, texts: Iterable[bytes]) -> None:
         """Ask for the masks along the beginnings of texts, written in tokens of one byte.
 
-        Raises TokenRejectedError where the constraint does not let a text begin so, as may be under
-        options of JSON.
+        The texts are printable, and every vocabulary has those tokens. Raises TokenRejectedError
+        where the constraint does not let a text begin so, as may be under options of JSON.
         """
         compiled = self._compile(constraint)
         for text in texts:

@@ -137,6 +137,7 @@ def _at_random(compiled: CompiledConstraint, rng: random.Random) -> _Way:
     taken = 0
 
     def way(matcher: ConstraintMatcher) -> TokenId | None:
+        """The next token that waits; where none does, some are chosen at ``matcher`` first."""
         nonlocal taken
         taken += 1
         if not waiting:

@@ -63,6 +63,7 @@ class _Builder:
     """Builds recognisers on one table: all those of one constraint, so it is of use once."""
 
     def __init__(self, missing: frozenset[int], limits: RecognizerLimits) -> None:
+        """``missing`` are bytes that no text may need, as no token spells them."""
         self._missing = missing
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)

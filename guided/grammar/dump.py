@@ -209,6 +209,7 @@ def _is_unit(part: Regular) -> bool:
 
 
 def _class(chars: CodePoints) -> str:
+    """A set as a pattern writes it: by what it lacks where it has the last of all characters."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _shown(chars.ranges[0][0])
     if chars.ranges and chars.ranges[-1][1] == MAX_CODE_POINT:
@@ -217,6 +218,7 @@ def _class(chars: CodePoints) -> str:
 
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    """The inside of a class, the first _MOST_RANGES of it."""
     shown = [
         _shown(low) + (f"-{_shown(high)}" if high > low else "")
         for low, high in ranges[:_MOST_RANGES]

@@ -107,6 +107,7 @@ class _Parser:
         return bodies
 
     def _choice(self) -> Body:
+        """Sequences up to what is no bar; a single one is returned as itself."""
         options = [self._sequence()]
         while self._here.kind == "|":
             self._at += 1
@@ -212,6 +213,7 @@ class _Parser:
             )  # fmt: skip
 
     def _enter(self) -> None:
+        """Open a parenthesis or a repeat; who calls takes one off ``_depth`` at its end."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self._too_large(
@@ -225,6 +227,7 @@ class _Parser:
         return self._tokens[self._at]
 
     def _take(self, kind: str, expected: str) -> Token:
+        """Read the token here, which must be of the kind; ``expected`` is for the error."""
         token = self._here
         if token.kind != kind:
             raise self._invalid(token, f"unexpected {token.text[:20]}: {expected}")

@@ -195,6 +195,7 @@ def _character(text: str, found: re.Match[str]) -> _Character:
 
 
 def _wrong_escape(text: str, position: int, letter: str) -> ConstraintError:
+    """The error for a backslash before a letter with which it means nothing here."""
     if letter in _KINDS:
         return refused(
             UnsupportedFeatureError, text, position, f"the class \\{letter} is not supported",

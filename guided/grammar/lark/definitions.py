@@ -304,7 +304,11 @@ class _Extents:
         """Terminals that are looked into, each of them for another one."""
 
     def of(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
-        """The extent of a part of a terminal; ``source`` is the grammar whose names it uses."""
+        """The extent of a part of a terminal; ``source`` is the grammar whose names it uses.
+
+        Raises as ``of_definition`` and ``terminal_of`` do, and UnsupportedFeatureError for a
+        template.
+        """
         match tree:
             case Name():
                 return self.of_definition(terminal_of(tree, source), source, tree.position, depth)

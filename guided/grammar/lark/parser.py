@@ -186,6 +186,7 @@ class _Parser:
         return self._definition(token.text)
 
     def _ignore(self, token: Token) -> Ignore:
+        """What is ignored, after the ``%ignore`` that ``token`` is."""
         self._treeless = "what is ignored"
         body = self._choice()
         if isinstance(body, Series) and not body.parts:

@@ -115,7 +115,7 @@ class AssertionAutomaton:
         """By state and byte the state after it, see ``after_byte``."""
 
     def _byte_classes(self) -> list[CodePoints]:
-        """The bytes in sets of which all automata read the members alike."""
+        """The bytes in sets of which all automata read the members alike; one where none reads."""
         columns = np.array([table.byte_class for table in self._tables.values()], dtype=np.uint8)
         columns = columns.reshape(-1, 256)
         alike: dict[bytes, list[tuple[int, int]]] = {}
@@ -231,7 +231,11 @@ def _texts_ending_in(look: Look) -> ByteDfa:
 
 
 def _texts_beginning_with(look: Look) -> tuple[ByteDfa, int | None]:
-    """The texts at whose start a look-ahead finds it, and the state that has all texts, if any."""
+    """The texts at whose start a look-ahead finds it, and the state in which it was found.
+
+    That is the state from which all texts go on; ``None`` where there is none, as where it looks
+    for what no text has.
+    """
     dfa = dfa_from_regular(Concat((look.item, ANYTHING)))
     # States keep their numbers: those inside of a code point are added after them.
     all_texts = [
