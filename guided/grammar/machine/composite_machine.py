@@ -111,6 +111,7 @@ class CompositeMachine(GrammarMachine):
         """
         target = self.table.step(state.row, byte)
         if target != DEAD and not self.table.exits[target]:
+            # No exit action is taken, so the stack of the first stays as it is, and so do all.
             first = isomorphic.parses[0]
             after = self.fillings[first.hole].step(state._replace(stack=first.stack), byte)
             return None if after is None else after._replace(stack=state.stack)
@@ -322,7 +323,8 @@ class CompositeMachine(GrammarMachine):
         ``closed`` has its calls, and is not changed. Repeated until nothing new ends: a rule that
         ends may return to a state that ends, too. ``done`` has pairs of state and continuation, as
         the continuation of a state may be joined with others later, and what it returns to has to
-        be added again then.
+        be added again then. Calls that are there already may be added once more: what follows them
+        is joined.
         """
         done: set[tuple[int, int]] = set()
         while True:

@@ -251,7 +251,8 @@ class GrammarMachine(PushdownMachine):
 
         The row has the states, sorted, and for each the slot of its continuation. Slots are
         numbered as they first come up in that order, and the stack is the continuations by slot:
-        so configurations that differ in their continuations alone share a row.
+        so configurations that differ in their continuations alone share a row, which is kept by the
+        states and their slots.
         """
         key = tuple(closed)
         kept = self._kept.get(key)

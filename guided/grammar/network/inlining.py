@@ -259,7 +259,8 @@ class _Inlining:
         """By rule the terminals to write out in it: first where that copies the fewest states.
 
         A copy saves calls while a text is read, and costs states. A terminal whose copies would be
-        more than _MAX_COPIES states altogether stays a call everywhere.
+        more than _MAX_COPIES states altogether stays a call everywhere. Of equals the least rule
+        comes first, so that the choice is the same each time.
         """
         copies = sorted(
             (sites.count * self.sizes[callee], rule, callee)

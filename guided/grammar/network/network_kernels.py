@@ -125,7 +125,7 @@ def shortest_ways(
 def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The places of each key among ``keys`` (a counting sort): those of ``k`` from ``first[k]`` on.
 
-    ``count`` is how many keys there are; returns ``first`` and the places.
+    Keys are numbers from 0 on, less than ``count``; returns ``first`` and the places.
     """
     first = np.zeros(count + 1, dtype=np.int64)
     for key in keys:

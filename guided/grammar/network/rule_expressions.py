@@ -231,6 +231,7 @@ def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
 
     Kept, as grammars have the same few sets again and again; it depends on the arguments alone.
     """
+    # Characters of ASCII are their own bytes.
     if not missing and (not chars or chars.ranges[-1][1] < 128):
         return Chars(chars)
     if len(chars.ranges) > _SMALL:
