@@ -295,7 +295,10 @@ def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
 
 
 def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
-    """The nodes that a node leads to, in post-order: each after all that it leads to itself."""
+    """The nodes that a node leads to, itself last: each comes after all that it leads to.
+
+    For graphs without circles, as ``takes`` is. A stack of our own, as chains may be long.
+    """
     order: list[int] = []
     seen = {root}
     path = [(root, iter(sorted(edges[root])))]
