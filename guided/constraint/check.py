@@ -26,9 +26,11 @@ def check(
 ) -> SchemaReport:
     """Check a JSON Schema, given as text or dict, or whatever may be a response model.
 
-    A grammar or another constraint is checked as it is, without options of JSON. Raises
-    InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError, each
-    naming the place by its JSON pointer, and RequestError for a type that has no schema.
+    A grammar or another constraint is checked as it is: ``json_options`` and ``documents``, the
+    texts that references of the schema may name, are for schemas and types alone. Raises
+    InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError, those
+    about a schema naming the place by its JSON pointer, and RequestError for a type that has no
+    schema.
     """
     validators: tuple[UnenforcedValidator, ...] = ()
     if not isinstance(schema, Structure) and is_response_type(schema):

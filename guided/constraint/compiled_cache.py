@@ -36,11 +36,16 @@ class CompiledCache:
         self._max_count = max_count
         self._max_bytes = max_bytes
         self._compiled: OrderedDict[str, CompiledConstraint] = OrderedDict()
+        """The one used least lately first."""
         self._sizes: OrderedDict[str, int] = OrderedDict()
-        """Bytes of each constraint when it was measured, the one measured longest ago first."""
+        """Bytes of each constraint when it was measured, the one measured longest ago first. It has
+        the same keys as ``_compiled``."""
         self._refused: LRUCache[str, ErrorRecord] = LRUCache(_MAX_REFUSAL_BYTES, _size_of)
+        """Records, not errors: a new error is made of one each time that it is raised."""
         self._making: dict[str, _Making] = {}
+        """Those being compiled, or waited for."""
         self._lock = threading.Lock()
+        """Held where any of these is changed, and never while something is compiled."""
 
     def __len__(self) -> int:
         return len(self._compiled)
@@ -52,7 +57,10 @@ class CompiledCache:
             return sum([compiled.nbytes for compiled in self._compiled.values()])
 
     def get(self, key: str) -> CompiledConstraint | None:
-        """The constraint that was compiled before; raises again where it was refused."""
+        """The constraint that was compiled before, from now on the one used last.
+
+        Raises again where it was refused; ``None`` where nothing is known of it.
+        """
         with self._lock:
             compiled = self._compiled.get(key)
             if compiled is not None:
@@ -64,7 +72,10 @@ class CompiledCache:
         return None
 
     def put(self, key: str, compiled: CompiledConstraint) -> None:
-        """Keep a compiled constraint, and let go of those used least lately as far as needed."""
+        """Keep a compiled constraint, and let go of those used least lately as far as needed.
+
+        In place of the one of the same key, if there is one. It is itself kept, however large.
+        """
         with self._lock:
             self._compiled[key] = compiled
             self._compiled.move_to_end(key)
@@ -79,11 +90,12 @@ class CompiledCache:
                 held -= self._sizes.pop(oldest)
 
     def _measure(self, key: str) -> None:
+        """Measure a constraint that is kept; ``_lock`` must be held."""
         self._sizes[key] = self._compiled[key].nbytes
         self._sizes.move_to_end(key)
 
     def refuse(self, key: str, error: ConstraintError | LimitExceededError) -> None:
-        """Remember that a constraint cannot be enforced."""
+        """Remember that a constraint cannot be enforced; not with a message past the bound."""
         record = record_error(error)
         with self._lock:
             if _size_of(record) <= _MAX_REFUSAL_BYTES:
@@ -91,7 +103,10 @@ class CompiledCache:
 
     @contextmanager
     def making(self, key: str) -> Iterator[None]:
-        """Compile in the block; who wants the same waits, and finds it kept afterwards."""
+        """Compile in the block; who wants the same waits, and finds it kept afterwards.
+
+        So who has waited looks with ``get`` first. The last to leave drops the lock of the key.
+        """
         with self._lock:
             making = self._making.setdefault(key, _Making())
             making.users += 1
@@ -109,7 +124,7 @@ class CompiledCache:
 
 
 class _Making:
-    """A constraint that is being compiled."""
+    """A constraint that is being compiled; ``users`` are the threads in ``making`` for it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

@@ -76,12 +76,16 @@ _ANY_BUDGET: Final = 2**62
 
 
 class ConstraintCompiler:
-    """Compiles constraints for one vocabulary; safe to use from several threads."""
+    """Compiles constraints for one vocabulary; safe to use from several threads.
+
+    What is compiled, and what is refused, is kept by the constraint's digest.
+    """
 
     def __init__(self, vocabulary: Vocabulary, limits: ConstraintLimits | None = None) -> None:
         self.limits = limits or ConstraintLimits()
         self.binding = TokenBinding.of(vocabulary, self.limits.max_inner_mask_bytes)
         self._free_text = FreeText.of(vocabulary)
+        # Shared by all that is compiled here: equal masks of different constraints are one.
         self._masks = MaskStore(self.limits.max_mask_bytes)
         self._kept = CompiledCache(self.limits.max_compiled, self.limits.max_compiled_bytes)
 
@@ -99,7 +103,8 @@ class ConstraintCompiler:
         """Make what a process needs once, and its first requests would wait for otherwise.
 
         That is machine code, read from where numba keeps it, and the automata of formats and of
-        common values as they are spelled under the options: about a second.
+        common values as they are spelled under the options: about a second. Nothing of it is kept
+        as a compiled constraint.
         """
         for grammar, texts in _REHEARSED:
             self._follow(Lark(grammar), texts)
@@ -114,7 +119,11 @@ class ConstraintCompiler:
                 self._compile(constraint).start().mask()
 
     def _follow(self, constraint: Structure, texts: Iterable[bytes]) -> None:
-        """Ask for the masks along the beginnings of texts."""
+        """Ask for the masks along the beginnings of texts, written in tokens of one byte.
+
+        The texts are printable, and every vocabulary has those tokens. Raises TokenRejectedError
+        where the constraint does not let a text begin so, as may be under options of JSON.
+        """
         compiled = self._compile(constraint)
         for text in texts:
             matcher = compiled.start()
@@ -139,7 +148,8 @@ class ConstraintCompiler:
         """The constraint compiled before, unless its machine is too full; else what is made now.
 
         What was refused before is refused at once, and threads that ask for the same one wait for
-        the first of them.
+        the first of them. Only ConstraintError and LimitExceededError are kept as refusals: any
+        other error leaves the next caller to try again.
         """
         key = constraint.digest()
         compiled = self._still_roomy(key)
@@ -157,6 +167,7 @@ class ConstraintCompiler:
         return compiled
 
     def _still_roomy(self, key: str) -> CompiledConstraint | None:
+        """The constraint kept, unless its machine is too full; raises what was refused before."""
         # A machine only grows, and a popular one would fill up: answers under way keep the old one.
         compiled = self._kept.get(key)
         return None if compiled is not None and _is_full(compiled) else compiled

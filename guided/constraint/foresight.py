@@ -59,11 +59,18 @@ class _Foresight:
         self.machine = machine
         self.limits = limits
         self.work = MAX_WORK
+        """What is left of it."""
         self.waiting: deque[tuple[int, str]] = deque([(ROOT, "")])
+        """Stacks to go on from, each with its place in an answer, a JSON pointer with ``*``."""
         self.seen: set[Frame] = set()
+        """Innermost frames of the stacks that were gone on from."""
 
     def found(self) -> Iterator[LikelyLimit]:
-        """The limits as they are met; a frame that was seen leads to what it led to before."""
+        """The limits as they are met; a frame that was seen leads to what it led to before.
+
+        To be gone through once, inside of ``limited_work`` for all steps together; each step has
+        such a limit of its own, and one that hits it is told and not gone on from.
+        """
         steps, told = 0, 0
         while self.waiting and steps < MAX_STEPS and told < MAX_LIMITS and self.work > 0:
             stack, place = self.waiting.popleft()
@@ -81,11 +88,15 @@ class _Foresight:
                     yield LikelyLimit(place, str(error))
                 spent = self.limits.step_work - (units_left() or 0)
             self.work -= spent
-            # Each step has a tank of its own, most of them too small for work to rest in it.
+            # Each step has a tank of its own, most of them too small for work to rest in it. So
+            # what it spent is spent once more here, where work rests.
             spend(spent + _STEP_WORK)
 
     def _ahead(self, stack: int, frame: Frame, place: str) -> list[tuple[int, str]]:
-        """What may come next in a stack, each with its place in an answer."""
+        """What may come next in a stack, each with its place in an answer.
+
+        ``frame`` is the innermost of ``stack``. Raises LimitExceededError where a limit is hit.
+        """
         machine, labels = self.machine, self.machine.labels
         if isinstance(frame, ArrayFrame):
             return self._behind(stack, ITEM, child(place, "*"))
@@ -114,5 +125,6 @@ class _Foresight:
         return [each for label in numbers for each in self._behind(stack, label, around)]
 
     def _behind(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:
+        """The stack after an exit action, with its place; none where it must not be taken."""
         resolved = self.machine.exits.resolve(stack, label)
         return [] if resolved is None else [(resolved[0], place)]

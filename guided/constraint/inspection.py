@@ -62,10 +62,11 @@ def inspect_grammar(
     texts: Iterable[Sequence[TokenId]] = (),
     walks: int = 0,
 ) -> GrammarInspection:
-    """Compile a grammar and follow texts, given as tokens, and some random ones.
+    """Compile a grammar and follow texts, given as tokens, and ``walks`` random ones.
 
-    Raises what ``ConstraintCompiler.compile`` does, and TokenRejectedError for a text that is not
-    one of the grammar.
+    The random ones are the same each time. Compiling takes next to no time where the compiler has
+    the grammar already. Raises what ``ConstraintCompiler.compile`` does, and TokenRejectedError for
+    a text that does not begin one of the grammar.
     """
     begun = time.thread_time()
     compiled = compiler.compile(grammar)
@@ -91,7 +92,11 @@ _Way: TypeAlias = Callable[[ConstraintMatcher], TokenId | None]
 
 
 def _trace(compiled: CompiledConstraint, machine: GrammarMachine, way: _Way) -> Trace:
-    """Follow ``way``, which gives the next token or ``None``, and measure each mask on it."""
+    """Follow ``way``, which gives the next token or ``None``, and measure each mask on it.
+
+    ``run`` is what is left of a forced run: it goes on while the text takes its tokens, and a new
+    one is asked for when it is used up or the text leaves it.
+    """
     allowed: list[int] = []
     seconds: list[float] = []
     readings: list[int] = []
@@ -123,12 +128,16 @@ _WALK_TOKENS: Final = 100
 
 
 def _at_random(compiled: CompiledConstraint, rng: random.Random) -> _Way:
-    """Any token that is allowed, but forced runs as the tokenizer spells them."""
+    """Any token that is allowed, but forced runs as the tokenizer spells them.
+
+    To be followed once: it counts its tokens, and ``waiting`` has those that are chosen already.
+    """
     ends = compiled.binding.vocabulary.end_ids
     waiting: list[TokenId] = []
     taken = 0
 
     def way(matcher: ConstraintMatcher) -> TokenId | None:
+        """The next token that waits; where none does, some are chosen at ``matcher`` first."""
         nonlocal taken
         taken += 1
         if not waiting:

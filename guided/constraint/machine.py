@@ -47,7 +47,10 @@ def build(
     missing: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
 ) -> Built:
-    """The same, with what was read of the schemas in it."""
+    """The same, with what was read of the schemas in it; raises as ``machine_of`` does.
+
+    A schema alone has a machine without a grammar, gone ahead of (``look_ahead``).
+    """
     builder = _Builder(missing, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
         machine = builder.json_machine(constraint)
@@ -57,21 +60,25 @@ def build(
 
 
 class _Builder:
-    """Builds recognisers on one table."""
+    """Builds recognisers on one table: all those of one constraint, so it is of use once."""
 
     def __init__(self, missing: frozenset[int], limits: RecognizerLimits) -> None:
+        """``missing`` are bytes that no text may need, as no token spells them."""
         self._missing = missing
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)
         self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
+        """Each with its path, see ``Built``; also those that no document satisfies."""
 
     def grammar_machine(self, constraint: Structure) -> GrammarMachine:
         """The recogniser of any constraint but a schema alone.
 
         Schemas that no document satisfies leave the texts out that need them; only if no text is
-        left their error is raised.
+        left their error is raised, that of the first.
         """
         composition = lower_composition(constraint)
+        # Machines and what their texts are like, both by the number of the hole that is left:
+        # ``without_holes`` numbers the others anew in the same order.
         fillings: list[JsonMachine] = []
         texts: list[HoleText] = []
         empty: dict[int, UnsatisfiableError] = {}
@@ -96,7 +103,10 @@ class _Builder:
         return CompositeMachine(network, fillings, self._table, self._limits)
 
     def json_machine(self, schema: JsonSchema, path: tuple[str, ...] = ()) -> JsonMachine:
-        """The recogniser of a schema's documents, on the table that all share."""
+        """The recogniser of a schema's documents, on the table that all share.
+
+        Raises UnsatisfiableError where there is none, and whatever else ``machine_of`` does.
+        """
         lowered, options = lower_json_schema(schema), schema.options
         self.schemas.append((path, lowered))
         grammar = lowered.grammar
@@ -104,7 +114,8 @@ class _Builder:
             return JsonMachine(grammar, options, self._missing, self._limits, self._table)
         except UnsatisfiableError:
             if self._missing:
-                # Tell apart what no text satisfies from what this vocabulary cannot spell.
+                # Tell apart what no text satisfies from what this vocabulary cannot spell: this
+                # raises for the first, and is not used for the second.
                 JsonMachine(grammar, options, frozenset(), self._limits)
                 raise UnsatisfiableError(
                     "every document needs bytes for which the model has no token",

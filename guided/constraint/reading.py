@@ -25,7 +25,8 @@ def read_text(
 ) -> TextReport:
     """Follow a text, complete or the beginning of one, on a recogniser of its own.
 
-    So it neither fills up one that answers are written by, nor has to wait for it. Raises what
+    So it neither fills up one that answers are written by, nor has to wait for it. The report is of
+    the longest beginning that fits: what may follow it, and how it would be ended. Raises what
     ``machine_of`` does, and LimitExceededError for a text that takes too much to be read.
     """
     limits = limits or ConstraintLimits()
@@ -44,7 +45,10 @@ def read_text(
 
 
 def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
-    """The last state that a text gets to, and how many of its bytes lead there."""
+    """The last state that a text gets to, and how many of its bytes lead there.
+
+    Chunk by chunk, and only in the one that is refused byte by byte. Raises LimitExceededError.
+    """
     state = machine.start
     for begin in range(0, len(text), _CHUNK):
         machine.parts.check_room()
@@ -58,7 +62,10 @@ def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
 
 
 def _follow_bytes(machine: Recognizer, state: State, chunk: bytes, begin: int) -> tuple[State, int]:
-    """The same in the chunk in which the text leaves the constraint."""
+    """The same in the chunk in which the text leaves the constraint, from ``state`` at ``begin``.
+
+    One of its bytes is refused, as the machine has refused them together.
+    """
     for offset in range(len(chunk)):
         following = machine.advance(state, chunk[offset : offset + 1])
         if following is None:

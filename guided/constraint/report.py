@@ -33,7 +33,9 @@ def checked(
 ) -> CheckedConstraint:
     """Compile a constraint on a recogniser of its own, and say how answers are held to it.
 
-    ``missing`` are bytes that a vocabulary cannot spell. Raises what ``machine_of`` does.
+    ``missing`` are bytes that a vocabulary cannot spell. Raises what ``machine_of`` does, and
+    LimitExceededError where it, or judging each keyword after it, takes too much work or room. The
+    cost is that of building alone, in seconds of this thread.
     """
     limits = limits or ConstraintLimits()
     began = time.thread_time()
@@ -52,6 +54,7 @@ def checked(
 
 
 def _verdicts(built: Built) -> Iterator[Verdict]:
+    """Those of all schemas in a constraint, each with the part that its schema stands in."""
     for path, lowered in built.schemas:
         part = ", ".join(path)
         for verdict in lowered.verdicts:
@@ -65,7 +68,10 @@ def memory_of_machine(machine: Recognizer) -> int:
 
 
 def shortened(found: CheckedConstraint) -> CheckedConstraint:
-    """The same with as many verdicts as a message should hold; the report says how many lack."""
+    """The same with as many verdicts as a message should hold; the report says how many lack.
+
+    Those that are kept are the first. Itself where all of them fit.
+    """
     report = found.report
     sizes = accumulate(
         len(each.pointer) + len(each.note) + len(each.part) + _VERDICT_BYTES

@@ -12,7 +12,7 @@ __all__ = ["lower_choice"]
 
 
 def lower_choice(options: Collection[str]) -> ContextFreeGrammar:
-    """Exactly these texts.
+    """Exactly these texts; one that is listed twice is one.
 
     Raises InvalidConstraintError for one that is not Unicode text, or LimitExceededError.
     """

@@ -91,20 +91,27 @@ def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
 
 
 class _Composer:
-    """Gathers the rules and the holes of all parts."""
+    """Gathers the rules and the holes of all parts.
+
+    Names of rules begin with the number of their grammar (``0:start``), so those of one grammar
+    never meet those of another.
+    """
 
     def __init__(self) -> None:
         self.rules: dict[str, cf.Body] = {}
         self.holes: list[FilledHole] = []
+        """By the number of the hole."""
         self._numbers: dict[str, int] = {}
-        """By the digest of a schema that fills a hole."""
+        """By the digest of a schema the hole that it fills."""
         self._starts: dict[str, cf.Body] = {}
-        """By the digest of a part that is a grammar."""
+        """By the digest of a part that is a grammar the body of its texts."""
 
     def body(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
         """The body of a part; ``path`` says in errors where the part stands, from the outside in.
 
-        Grammars are lowered once for all places that have an equal one, and schemas fill one hole.
+        Grammars are lowered once for all places that have an equal one, and schemas fill one hole:
+        ``path`` is then that of the first. Recursive, as deep as constraints nest. Raises as
+        ``lower_composition`` does.
         """
         match constraint:
             case Text(text):
@@ -180,6 +187,7 @@ class _Composer:
         """Free text with calls in it: ``(text up to a trigger, rest of the call)* free text``.
 
         ``free`` has no trigger in it, so a text has one parse only: every trigger begins a call.
+        What begins with one trigger is told apart by the rest of ``tag.begin`` after it.
         """
         free, among = _terminal(_free(tagged.triggers)), _any(tagged.triggers)
         if tagged.calls is Calls.NONE:
@@ -252,7 +260,8 @@ def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Struc
 
     Returns the text without ``%json``, the imports likewise, by dotted name, and by the name of
     each hole what it is called in errors and the constraint that fills it. Those holes are the
-    ``lark.holes`` that were given, and one for each schema, which is called ``JSON_…``.
+    ``lark.holes`` that were given, and one for each schema, which is called ``JSON_…``. Raises
+    InvalidConstraintError for what is not JSON, and LimitExceededError for a text that is too long.
     """
     fillings: dict[str, tuple[str, Structure]] = {
         name: (f"hole {name!r}", filling) for name, filling in lark.holes
@@ -273,7 +282,7 @@ def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Struc
 
 
 def _has_holes(lark: Lark, path: tuple[str, ...] = ()) -> bool:
-    """Whether other constraints stand in a grammar."""
+    """Whether other constraints stand in a grammar; raises as ``_filled`` does, naming ``path``."""
     with naming(path):
         return bool(_filled(lark)[2])
 
@@ -292,7 +301,8 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
     """A body with the prefix before its own rules, and ``blank`` before each of its terminals.
 
     ``own`` are the names of the grammar's rules; calls of others are of what fills its holes.
-    ``blank`` is ``None`` where nothing is ignored.
+    ``blank`` is ``None`` where nothing is ignored. Holes and those others count as terminals: blank
+    stands before them.
     """
 
     def inner(part: cf.Body) -> cf.Body:
@@ -318,7 +328,8 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
 def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
     """The grammar without the texts that need an ``empty`` hole.
 
-    The holes that are left are numbered anew from 0, in the same order.
+    ``empty`` are numbers of holes. Those that are left are numbered anew from 0, in the same order,
+    so what fills them keeps its order, too. Rules may be left without a text.
     """
     if not empty:
         return grammar

@@ -77,7 +77,10 @@ def dump_automata(automata: RuleAutomata) -> str:
 
 
 def dump_network(network: Network) -> str:
-    """By rule the moves and calls out of each state."""
+    """By rule the moves and calls out of each state; of a hole what its texts are like.
+
+    Bytes that lead to the same state are shown as one set. States are numbered as in the network.
+    """
     lines = ["the empty text is one, too"] if network.accepts_nothing else []
     last = len(network.starts) - len(network.holes)
     ends = (*network.starts, len(network))[1:]
@@ -206,6 +209,7 @@ def _is_unit(part: Regular) -> bool:
 
 
 def _class(chars: CodePoints) -> str:
+    """A set as a pattern writes it: by what it lacks where it has the last of all characters."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _shown(chars.ranges[0][0])
     if chars.ranges and chars.ranges[-1][1] == MAX_CODE_POINT:
@@ -214,6 +218,7 @@ def _class(chars: CodePoints) -> str:
 
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
+    """The inside of a class, the first _MOST_RANGES of it."""
     shown = [
         _shown(low) + (f"-{_shown(high)}" if high > low else "")
         for low, high in ranges[:_MOST_RANGES]

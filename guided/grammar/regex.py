@@ -13,14 +13,15 @@ __all__ = ["lower_regex"]
 
 
 def lower_regex(constraint: Regex) -> ContextFreeGrammar:
-    """The texts that match as a whole.
+    """The texts that match as a whole, in either dialect.
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with a caret, or LimitExceededError.
     """
     if constraint.dialect is RegexDialect.ECMA:
         regular = parse_regex(constraint.pattern)
     else:
-        # Of whole texts a lazy quantifier has as many as any other.
+        # Matched as a whole, it may have anchors, and a lazy quantifier has as many texts as any
+        # other. The reader of this dialect gives a position only: the caret is added here.
         try:
             regular = parse_python_regex(constraint.pattern, anchored=True)
         except ConstraintError as error:

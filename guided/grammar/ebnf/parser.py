@@ -48,10 +48,10 @@ _SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, Non
 
 
 def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
-    """The grammar that ``text`` writes.
+    """The grammar that ``text`` writes, its texts those of the rule ``root``.
 
-    Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret, or
-    LimitExceededError.
+    Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret where a
+    place can be named, or LimitExceededError.
     """
     if len(text) > MAX_GRAMMAR_LENGTH:
         raise LimitExceededError(
@@ -77,18 +77,23 @@ def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
 
 
 class _Parser:
-    """Recursive descent over the tokens; each method begins at the token ``_here``."""
+    """Recursive descent over the tokens; each method begins at the token ``_here``.
+
+    It leaves the first token after what it has read. The last one, "end", is never read, so there
+    is always one. After an error it is of no more use.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = list(tokens_of(text))
         self._at = 0
         self._depth = 0
+        """Parentheses and repeats that are open."""
         self.called_at: dict[str, int] = {}
         """Where each rule is called first."""
 
     def rules(self) -> dict[str, Body]:
-        """The bodies of all rules, by name."""
+        """The bodies of all rules, by name; those that they call may be missing (``called_at``)."""
         bodies: dict[str, Body] = {}
         while self._here.kind != "end":
             name = self._take("name", "a rule is defined as NAME ::= …")
@@ -102,6 +107,7 @@ class _Parser:
         return bodies
 
     def _choice(self) -> Body:
+        """Sequences up to what is no bar; a single one is returned as itself."""
         options = [self._sequence()]
         while self._here.kind == "|":
             self._at += 1
@@ -139,7 +145,10 @@ class _Parser:
         return body
 
     def _begins_rule(self) -> bool:
-        """Whether the name here begins the next rule: rules have no sign at their end."""
+        """Whether the name here begins the next rule: rules have no sign at their end.
+
+        With a class between the name and ``::=``, too, which ``rules`` refuses as an attribute.
+        """
         following = self._tokens[self._at + 1]
         if following.kind == "class":
             following = self._tokens[self._at + 2]
@@ -169,7 +178,10 @@ class _Parser:
         return item
 
     def _bounds(self, token: Token) -> tuple[int, int | None]:
-        """The bounds that a token such as ``{2,3}`` writes."""
+        """The bounds that a token such as ``{2,3}`` writes, ``None`` for the upper one of ``{2,}``.
+
+        Raises LimitExceededError past MAX_BOUND, and InvalidConstraintError where they cross.
+        """
         numbers = re.findall(r"\d+", token.text)
         if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):
             raise self._too_large(
@@ -201,6 +213,7 @@ class _Parser:
             )  # fmt: skip
 
     def _enter(self) -> None:
+        """Open a parenthesis or a repeat; who calls takes one off ``_depth`` at its end."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self._too_large(
@@ -214,6 +227,7 @@ class _Parser:
         return self._tokens[self._at]
 
     def _take(self, kind: str, expected: str) -> Token:
+        """Read the token here, which must be of the kind; ``expected`` is for the error."""
         token = self._here
         if token.kind != kind:
             raise self._invalid(token, f"unexpected {token.text[:20]}: {expected}")

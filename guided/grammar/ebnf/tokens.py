@@ -112,13 +112,16 @@ _DIGITS: Final = {"x": 2, "u": 4, "U": 8}
 
 
 class _Character(NamedTuple):
+    """A character of a literal or a class, and where it is written."""
+
     code_point: int
     position: int
     is_plain: bool
+    """Whether it is written as itself; others never are a sign such as ``^`` or a dash."""
 
 
 def literal_of(text: str, token: Token) -> Regular:
-    """The text between the quotes."""
+    """The text between the quotes; raises InvalidConstraintError for one that is no text."""
     characters = _characters(text, token)
     for one in characters:
         if 0xD800 <= one.code_point <= 0xDFFF:
@@ -131,7 +134,11 @@ def literal_of(text: str, token: Token) -> Regular:
 
 
 def class_of(text: str, token: Token) -> Regular:
-    """The characters between the brackets; a dash at either end, or after a range, is one."""
+    """The characters between the brackets; a dash at either end, or after a range, is one.
+
+    After a ``^`` all others. Raises InvalidConstraintError for a range that is none, and where no
+    character is left.
+    """
     listed = _characters(text, token)
     negative = bool(listed) and listed[0].is_plain and listed[0].code_point == ord("^")
     if negative:
@@ -163,6 +170,7 @@ def _is_dash(character: _Character) -> bool:
 
 
 def _characters(text: str, token: Token) -> list[_Character]:
+    """What stands between the first sign and the last of a token, escapes read."""
     begin, end = token.position + 1, token.position + len(token.text) - 1
     spend(_WORK * (end - begin))
     return [_character(text, found) for found in _CHARACTER.finditer(text, begin, end)]
@@ -187,6 +195,7 @@ def _character(text: str, found: re.Match[str]) -> _Character:
 
 
 def _wrong_escape(text: str, position: int, letter: str) -> ConstraintError:
+    """The error for a backslash before a letter with which it means nothing here."""
     if letter in _KINDS:
         return refused(
             UnsupportedFeatureError, text, position, f"the class \\{letter} is not supported",

@@ -50,7 +50,8 @@ def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
     """What a grammar defines; ``imports`` are the texts of others, by their dotted names.
 
     Grammars that come with Lark need not be among ``imports``. Raises InvalidConstraintError or
-    UnsupportedFeatureError with the position, or LimitExceededError for a text that is too long.
+    UnsupportedFeatureError with the position, or LimitExceededError for a text that is too long, or
+    nests or grows too much.
     """
     for each in (text, *imports.values()):
         check_length(each)
@@ -63,7 +64,11 @@ def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
 
 
 def _read(source: Source, statements: list[Statement], imports: Mapping[str, str]) -> None:
-    """Enter what the statements of a grammar define."""
+    """Enter what the statements of a grammar define, and what it imports, into ``source``.
+
+    Recursive where an imported grammar imports others, as deep as ``Source`` lets it be.
+    """
+    # By the path of a grammar the names asked for, and where it is first imported.
     asked: dict[tuple[str, ...], dict[str, str]] = {}
     positions: dict[tuple[str, ...], int] = {}
     for statement in statements:
@@ -97,7 +102,9 @@ def _import(
     """Enter what a grammar is asked for into ``source``, and the rules that this leads to.
 
     ``aliases`` are the names asked for, with what they are called in ``source``. The text of the
-    grammar is one of ``imports``, or comes with Lark.
+    grammar is one of ``imports``, or comes with Lark. It is read anew each time, so that extending
+    what was imported changes no other grammar. A name that it does not define is left out, and
+    refused where it is used.
     """
     name = ".".join(path)
     if name in imports:
@@ -130,13 +137,16 @@ def _of_lark() -> Mapping[str, Path]:
 
 @functools.cache
 def _read_of_lark(name: str) -> tuple[str, list[Statement]]:
-    """Text and statements of a grammar that comes with Lark; these never change."""
+    """Text and statements of a grammar that comes with Lark; kept, and so not to be changed."""
     text = _of_lark()[name].read_text("utf-8")
     return text, parse_lark(text)
 
 
 def _define(source: Source, statement: Define) -> None:
-    """Enter a definition, in place of the one before (%override) or as one more body (%extend)."""
+    """Enter a definition, in place of the one before (%override) or as one more body (%extend).
+
+    Raises InvalidConstraintError where the one before lacks, does not fit, or was not to be there.
+    """
     parameters = tuple(source.full_name(each.text) for each in statement.parameters)
     definition = Definition(statement.name, parameters, source)
     known = source.definitions.get(definition.name)
@@ -165,9 +175,9 @@ def _add(source: Source, definition: Definition) -> None:
 
 
 def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
-    """The definitions of these names, and those of the rules that they refer to.
+    """The definitions of these names, and all that rules among them refer to, directly or not.
 
-    What terminals refer to stays with their own grammar.
+    What terminals refer to stays with their own grammar. Names without a definition are left out.
     """
     waiting = [source.full_name(name) for name in names]
     found = dict.fromkeys(waiting)
@@ -195,7 +205,11 @@ _MAX_DEPTH: Final = 150
 
 
 def terminal_of(name: Name, source: Source) -> Definition:
-    """The terminal that a name in a terminal stands for; it is that of its own grammar."""
+    """The terminal that a name in a terminal stands for; it is that of its own grammar.
+
+    Raises InvalidConstraintError for a rule and for what is not defined, and
+    UnsupportedFeatureError for what is only declared.
+    """
     found = source.definitions.get(source.full_name(name.text))
     if not name.is_terminal:
         raise source.error(name.position, f"the rule {name.text!r} stands in a terminal")
@@ -241,7 +255,8 @@ def _is_declared(name: Name, source: Source) -> bool:
 def _check_names(definition: Definition, named: Mapping[str, Definition]) -> None:
     """Raise InvalidConstraintError for parameters that mean two things, and names that mean none.
 
-    Those of terminals are ``_check_terminals``'s.
+    Also for templates with another number of arguments; a template named alone may be an argument,
+    so ``lower`` looks at these. Names in terminals are ``_check_terminals``'s.
     """
     spend(5 + len(definition.parameters))
     parameters = set[str]()
@@ -279,15 +294,21 @@ class _Extents:
     """Adds up how large terminals are when they are written out, without writing them out.
 
     Each terminal is looked into once. ``depth`` is, in all methods, how many levels are open above.
+    After an error, which leaves terminals open, it is of no more use.
     """
 
     def __init__(self) -> None:
         self._known: dict[Definition, _Extent] = {}
+        """Those of terminals that were looked into to their end."""
         self._open: set[Definition] = set()
         """Terminals that are looked into, each of them for another one."""
 
     def of(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
-        """The extent of a part of a terminal; ``source`` is the grammar whose names it uses."""
+        """The extent of a part of a terminal; ``source`` is the grammar whose names it uses.
+
+        Raises as ``of_definition`` and ``terminal_of`` do, and UnsupportedFeatureError for a
+        template.
+        """
         match tree:
             case Name():
                 return self.of_definition(terminal_of(tree, source), source, tree.position, depth)

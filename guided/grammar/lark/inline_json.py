@@ -13,7 +13,8 @@ from guided.spec.source_position import SourcePosition
 
 __all__ = ["inline_names", "without_inline_json"]
 
-# One that is not closed goes up to the end of its line: it is refused when the grammar is read.
+# What may hold a %json that is none: texts, patterns and comments. One that is not closed goes up
+# to the end of its line: it is refused when the grammar is read.
 _LITERALS: Final = r'"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
 _INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
 
@@ -29,8 +30,10 @@ def inline_names(texts: Iterable[str]) -> set[str]:
 def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, dict[str, str]]:
     """The grammar with a declared terminal in place of each schema, and the schemas by its name.
 
-    The names differ from those that are ``taken``, see ``inline_names``. All else stays where it
-    is. Raises InvalidConstraintError, with line, column and caret, for what is not JSON.
+    The names differ from those that are ``taken`` and from those in the text, see ``inline_names``.
+    All else stays where it is, but for the declaration at the end. Raises InvalidConstraintError,
+    with line, column and caret, for what is not JSON, and LimitExceededError for a text that is too
+    long.
     """
     check_length(text)
     schemas: dict[str, str] = {}
@@ -70,7 +73,10 @@ def _blanks(written: str, name: int) -> str:
 
 
 def _end_of_json(text: str, at: int) -> int:
-    """Where the JSON value that begins at a place ends; raises InvalidConstraintError for none."""
+    """Where the JSON value that begins at a place ends; raises InvalidConstraintError for none.
+
+    What the value says is not looked at: it is read again, as a schema, later.
+    """
     try:
         _, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:

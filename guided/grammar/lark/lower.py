@@ -56,8 +56,9 @@ def lower_lark(
 
     ``imports`` are the texts of grammars that it may import, by dotted name; those that come with
     Lark (``common``, ``unicode``, …) need not be among them. ``holes`` are the bodies of terminals
-    that it declares. Raises InvalidConstraintError or
-    UnsupportedFeatureError, with line, column and caret, or LimitExceededError.
+    that it, or one that it imports, declares, by name; calls in them are left to the caller to
+    define. Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret
+    where a place can be named, or LimitExceededError.
     """
     imports, holes = imports or {}, holes or {}
     definitions = definitions_of(text, imports)
@@ -108,7 +109,8 @@ def _hole_of(declared: Definition, holes: Collection[str]) -> str:
     """The name of the hole that a declared terminal is.
 
     The full name of an imported terminal has the names of grammars before it, joined by ``__``. So
-    its endings are tried, the longest first.
+    its endings are tried, the longest first. Raises UnsupportedFeatureError where none is a hole's,
+    and for a declared rule.
     """
     parts = declared.name.split("__")
     for at in range(len(parts)):
@@ -143,7 +145,7 @@ class _Rules:
         self._waiting: list[tuple[str, Definition, tuple[Body, ...]]] = []
         """Rules that were called and are still to be lowered: name, definition, arguments."""
         self._used: dict[tuple[str, tuple[Body, ...]], str] = {}
-        """By definition and arguments the name of the rule."""
+        """By name of the definition and arguments the name of the rule; all that were called."""
 
     def lowered(self, start: Definition) -> Mapping[str, Body]:
         """All rules that the start leads to, templates written out for what they are used with."""
@@ -156,7 +158,10 @@ class _Rules:
         return self._bodies
 
     def ignored(self, definitions: Definitions) -> tuple[Terminal, ...]:
-        """The terminals of the ``%ignore`` statements: what may stand before each terminal."""
+        """The terminals of the ``%ignore`` statements: what may stand before each terminal.
+
+        Raises UnsupportedFeatureError for a hole, and for a terminal that is declared only.
+        """
         source, found = definitions.source, list[Terminal]()
         for each in definitions.ignored:
             if isinstance(each.body, Name) and each.body.text in self._holes:
@@ -192,7 +197,10 @@ class _Rules:
         return Call(number)
 
     def _body(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
-        """The body of a part of a rule; ``source`` is the grammar whose names it uses."""
+        """The body of a part of a rule; ``source`` is the grammar whose names it uses.
+
+        Recursive, as deep as the parser lets brackets nest. Rules that it calls are only noted.
+        """
         spend(5)
         match tree:
             case Alternatives(options):
@@ -249,7 +257,8 @@ class _Rules:
         """The rule of a name that is used with ``count`` arguments, 0 for a name alone.
 
         The name may be a parameter for which a template was given. Raises InvalidConstraintError
-        where the rule takes another number of arguments.
+        where the rule takes another number of arguments, or a parameter that is no template is
+        given some.
         """
         full = source.full_name(name.text)
         body = given.get(full)

@@ -59,6 +59,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# By number of the group, which a match tells faster than its name.
 _KINDS: Final = {index: kind for kind, index in _TOKEN.groupindex.items()}
 _STATEMENT: Final = re.compile(r"%\w+")
 _STATEMENTS: Final = "%import, %ignore, %declare, %override, %extend and, in rules, %json"
@@ -79,9 +80,11 @@ class Token:
 def tokens_of(text: str) -> list[Token]:
     """The tokens in order, a "line" where a statement may end, the last of kind "end".
 
-    Blanks and comments are left out. Raises InvalidConstraintError with the position.
+    Blanks and comments are left out. A line that begins with ``|`` is no end: it is a "|". Raises
+    InvalidConstraintError with the position.
     """
     spend(len(text) // 4)
+    # So the last statement has an end of its line, too.
     ended = text + "\n"
     tokens: list[Token] = []
     position = 0
@@ -137,7 +140,8 @@ def parse_lark(text: str) -> list[Statement]:
 class _Parser:
     """Recursive descent over the tokens; a method for each rule of the grammar at the top.
 
-    Each method begins at the token ``_here`` and leaves the first one after what it has read.
+    Each method begins at the token ``_here`` and leaves the first one after what it has read. The
+    last token, "end", is never read, so there is always one. After an error it is of no more use.
     """
 
     def __init__(self, text: str) -> None:
@@ -145,6 +149,7 @@ class _Parser:
         self._tokens = tokens_of(text)
         self._at = 0
         self._depth = 0
+        """Brackets and arguments that are open."""
         self._treeless = ""
         """What is being read, for errors, if Lark makes no tree of it that an alias could name.
 
@@ -152,6 +157,7 @@ class _Parser:
         """
 
     def statements(self) -> list[Statement]:
+        """All statements in order; each must end with its line."""
         found: list[Statement] = []
         while self._kind != "end":
             if self._kind == "line":
@@ -162,7 +168,7 @@ class _Parser:
         return found
 
     def _statement(self) -> Statement:
-        """The statement that begins here, up to its end of line."""
+        """The statement that begins here, up to its end of line, which is left."""
         token = self._here
         if token.kind != "statement":
             return self._definition("")
@@ -180,6 +186,7 @@ class _Parser:
         return self._definition(token.text)
 
     def _ignore(self, token: Token) -> Ignore:
+        """What is ignored, after the ``%ignore`` that ``token`` is."""
         self._treeless = "what is ignored"
         body = self._choice()
         if isinstance(body, Series) and not body.parts:
@@ -187,7 +194,10 @@ class _Parser:
         return Ignore(body, token.position)
 
     def _definition(self, how: str) -> Define:
-        """A definition; ``how`` is %override, %extend or empty, and was read before."""
+        """A definition; ``how`` is %override, %extend or empty, and was read before.
+
+        Marks and the priority are read, not kept: they do not change which texts there are.
+        """
         marks = self._accept("marks")
         kinds = _NAMES if marks is None else ("rule",)
         token = self._take(kinds, "a rule or a terminal is defined as NAME: …")
@@ -256,7 +266,10 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Series(tuple(parts))
 
     def _item(self) -> Tree | None:
-        """What stands here, ``None`` where the alternative ends."""
+        """What stands here, ``None`` where the alternative ends; brackets with all in them.
+
+        ``[x]`` is an ``x`` that may be left out.
+        """
         opening = self._here
         if opening.kind not in ("(", "["):
             return self._value()
@@ -271,7 +284,7 @@ class _Parser:
         return body if closing == ")" else Repeated(body, 0, 1)
 
     def _value(self) -> Tree | None:
-        """A value, ``None`` where there is none."""
+        """A literal, a range, a name or a use of a template; ``None`` where none begins here."""
         token = self._here
         if token.kind in _LITERALS:
             self._at += 1
@@ -293,6 +306,7 @@ class _Parser:
         return Use(name, tuple(arguments))
 
     def _argument(self) -> Tree:
+        """An argument of a template; nested ones count as brackets do."""
         self._enter()
         value = self._value()
         if value is None:

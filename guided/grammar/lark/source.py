@@ -35,7 +35,14 @@ def check_length(text: str) -> None:
 
 
 class Source:
-    """A grammar that is read, and what its names are called in the whole."""
+    """A grammar that is read, and what its names are called in the whole.
+
+    ``prefix`` is the name of the grammar, ``__`` for its dots, and ``aliases`` are what the
+    ``importer`` calls names that it asks for; the grammar that was given has none of the three.
+    ``definitions`` are entered while it is read, and not changed afterwards. Sources are keys by
+    identity: one grammar that is imported twice is two. Raises LimitExceededError where grammars
+    import each other too deeply.
+    """
 
     __slots__ = ("_aliases", "_depth", "_importer", "_prefix", "definitions", "text")
 
@@ -99,14 +106,17 @@ class Source:
 
 
 class Written(NamedTuple):
-    """A body where it stands."""
+    """A body where it stands: the grammar whose names it uses."""
 
     tree: Tree
     source: Source
 
 
 class Definition:
-    """A rule, a template or a terminal."""
+    """A rule, a template or a terminal; the ``name`` and the ``parameters`` are full names.
+
+    ``source`` is the grammar that it stands in, and ``position`` a place there, for errors.
+    """
 
     __slots__ = ("bodies", "is_terminal", "name", "parameters", "position", "source")
 
@@ -117,11 +127,15 @@ class Definition:
         self.source: Final = source
         self.position: Final = name.position
         self.bodies: Final[list[Written]] = []
-        """It is any of them; of none if it is only declared."""
+        """It is any of them; there is none if it is only declared. ``%extend`` adds to them while
+        grammars are read, and nothing does afterwards."""
 
 
 def uses_in(tree: Tree) -> Iterator[tuple[Name, int]]:
-    """The names in a tree, each with the number of arguments that it is given."""
+    """The names in a tree, each with the number of arguments that it is given; in no order.
+
+    A name that stands alone is given 0, be it a template that is passed as an argument.
+    """
     waiting = [tree]
     while waiting:
         part = waiting.pop()

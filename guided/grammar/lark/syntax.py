@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Name:
-    """A rule, a parameter or a terminal."""
+    """A rule, a parameter or a terminal; ``position``, here as below, is that in its text."""
 
     __slots__ = ("position", "text")
     __match_args__: Final = ("text", "position")

@@ -45,10 +45,16 @@ class Terminals:
     def __init__(self) -> None:
         self._pieces: dict[Definition, Pieces] = {}
         self._written: dict[tuple[Source, str], Pieces] = {}
+        """By grammar and what is written there; errors point to the place where it first is."""
         self._texts: dict[Definition, Regular] = {}
+        """Expressions, edges not yet parted, of terminals and of all that they refer to."""
 
     def of(self, definition: Definition) -> Pieces:
-        """Those of a terminal with a name."""
+        """Those of a terminal with a name.
+
+        This and the two below raise InvalidConstraintError or UnsupportedFeatureError, with a
+        position, and LimitExceededError.
+        """
         pieces = self._pieces.get(definition)
         if pieces is None:
             pieces = _parted(self._text_of(definition), definition.source, definition.position)
@@ -77,7 +83,11 @@ class Terminals:
         return text
 
     def _of(self, tree: Tree, source: Source) -> Regular:
-        """The expression of a part of a terminal; ``definitions`` has checked that it ends."""
+        """The expression of a part of a terminal.
+
+        Recursive: ``definitions`` has checked that no terminal is made of itself, and how deep and
+        how large they become. It has refused templates in them, too.
+        """
         spend(20)
         match tree:
             case Name():
@@ -131,9 +141,9 @@ class _WrongEscapeError(ValueError):
 
 
 def regular_of_literal(written: Literal, source: Source) -> Regular:
-    """The texts of a literal.
+    """The texts of a literal: a text in quotes as it is, a pattern as Python reads it.
 
-    Raises InvalidConstraintError or UnsupportedFeatureError, with the position.
+    Raises InvalidConstraintError or UnsupportedFeatureError, with the position of its beginning.
     """
     begin, position = written.text[0], written.position
     # After the closing quote or slash nothing but flags follows, so it is the last one.
@@ -181,7 +191,10 @@ def regular_of_range(written: Range, source: Source) -> Regular:
 
 
 def _unescaped(text: str) -> str:
-    """A text with the escapes of characters read; others stay for whoever reads patterns."""
+    """A text with the escapes of characters read; others stay for whoever reads patterns.
+
+    Line breaks become ``\\n``. Raises _WrongEscapeError for what stands for no character.
+    """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text if "\\" not in text else _ESCAPE.sub(_meant, text)
@@ -208,6 +221,7 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _any_case(text: Regular) -> Regular:
+    """What ``literal`` made of a text, a sequence of characters, in capital or small letters."""
     assert isinstance(text, Concat)
     parts = [part.chars for part in text.parts if isinstance(part, Chars)]
     return Concat(tuple([Chars(any_case(chars)) for chars in parts]))

@@ -23,14 +23,14 @@ class Completions:
         self._continuations = continuations
 
     def left(self, parses: Sequence[tuple[int, int]]) -> int:
-        """How many bytes end the text at most by the nearest of several parses.
-
-        A parse is a state and the continuation of its rule.
-        """
+        """How many bytes end the text at most by the nearest of several parses, one at least."""
         return min([self._left(*parse) for parse in parses])
 
     def shortest(self, parses: Sequence[tuple[int, int]]) -> bytes:
-        """The bytes that end the text by the nearest of several parses."""
+        """The bytes that end the text by the nearest of several parses, one at least.
+
+        Of several that are as near the one with the least numbers, so that it is always the same.
+        """
         return self._completion(*min(parses, key=lambda parse: (self._left(*parse), parse)))
 
     def _left(self, state: int, continuation: int) -> int:
@@ -38,11 +38,11 @@ class Completions:
         return self._continuations.left_behind(state, continuation)
 
     def _completion(self, state: int, continuation: int) -> bytes:
-        """The fewest bytes from a state to the end of the text.
+        """The fewest bytes from a state to the end of the text; through holes perhaps a few more.
 
         ``returns`` is a stack of our own for the calls that the way itself makes: what follows them
         is known. Only when it is empty does the way leave the rule that it began in, and the
-        continuation says where to.
+        continuation says where to. It must be whole: no way leads out of one that was cut off.
         """
         network, continuations = self._network, self._continuations
         text = bytearray()
@@ -68,5 +68,5 @@ class Completions:
         return bytes(text)
 
     def _hole_text(self, state: int) -> bytes:
-        """The shortest text that fills a hole."""
+        """A text that fills a hole, short; ``state`` is that of the hole in the network."""
         raise AssertionError(f"nobody fills the hole at {state}")

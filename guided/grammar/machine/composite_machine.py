@@ -40,7 +40,8 @@ class CompositeMachine(GrammarMachine):
     """Recognises the texts of a network whose holes are filled by other machines.
 
     ``fillings`` are those, by the number of the hole, all on ``table``. A *configuration* here has
-    states of the network and states in holes, which ``Holes`` numbers on after them.
+    states of the network and states in holes, which ``Holes`` numbers on after them. Stacks are
+    never truncated, so no continuation is unknown.
     """
 
     def __init__(
@@ -51,10 +52,13 @@ class CompositeMachine(GrammarMachine):
         limits: RecognizerLimits | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
+        # Before the base is made, as that asks the methods below for the first state.
         self.fillings = tuple(fillings)
         self.holes = Holes(network, self.fillings, table)
         self.hole_stacks = CompositeStacks(limits.max_stacks, self.fillings)
+        """The same as ``stacks``."""
         self._after_hole: dict[int, State] = {}
+        """By continuation the state after a hole, see ``_after``."""
         inner = [filling.parts for filling in self.fillings]
         super().__init__(network, limits, table, self.hole_stacks, inner)
 
@@ -64,7 +68,11 @@ class CompositeMachine(GrammarMachine):
     # --- moving ---------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows."""
+        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows.
+
+        One parse is left by its exit where it does not read the byte. Several are never left: all
+        that may follow one of them is among them.
+        """
         at: State | None = state
         while at is not None:
             several = self.hole_stacks.several.get(at.stack)
@@ -97,11 +105,13 @@ class CompositeMachine(GrammarMachine):
     ) -> State | None:
         """The state after a byte, from one whose parses are all in isomorphic rows.
 
-        Inside of the automata the row of the first parse moves for all. Where it ends, or would
-        have to leave it, the parses may part: they are written out and moved one by one.
+        Inside of the automata the row of the first parse moves for all, and its count, which is
+        that of all, decides for all. Where it ends, or would have to be left, the parses may part:
+        they are written out and moved one by one.
         """
         target = self.table.step(state.row, byte)
         if target != DEAD and not self.table.exits[target]:
+            # No exit action is taken, so the stack of the first stays as it is, and so do all.
             first = isomorphic.parses[0]
             after = self.fillings[first.hole].step(state._replace(stack=first.stack), byte)
             return None if after is None else after._replace(stack=state.stack)
@@ -109,7 +119,10 @@ class CompositeMachine(GrammarMachine):
         return self._state_of(self._moved(parses, byte))
 
     def _parses(self, state: State) -> Mapping[int, int] | None:
-        """All parses with all that may follow them, ``None`` where the state has but one."""
+        """All parses with all that may follow them, by state the continuation of each.
+
+        ``None`` where the state is one of the grammar alone, or has one parse, inside of a hole.
+        """
         isomorphic = self.hole_stacks.isomorphic.get(state.stack)
         if isomorphic is not None:
             return self._with_returns(self.holes.parses(isomorphic, state, self.continuations))
@@ -127,7 +140,7 @@ class CompositeMachine(GrammarMachine):
         return state._replace(stack=stack)
 
     def _after(self, continuation: int) -> State:
-        """The state after a hole, at the beginning of what follows it."""
+        """The state after a hole, at the beginning of what follows it; kept by the continuation."""
         found = self._after_hole.get(continuation)
         if found is None:
             started = self._started(self._returned([continuation]))
@@ -151,6 +164,7 @@ class CompositeMachine(GrammarMachine):
         several = self.hole_stacks.several.get(state.stack)
         if several is None:
             return super().only_byte(state)
+        # The row of several parses reads every byte, so only trying them tells.
         only: int | None = None
         for byte in self.holes.onward(several):
             if self._moved(several, byte):
@@ -169,7 +183,11 @@ class CompositeMachine(GrammarMachine):
     # --- transitions ---------------------------------------------------------------------------
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row that an exit action leads to; see ``Recognizer``."""
+        """The stack and the row that an exit action leads to; see ``Recognizer``.
+
+        What the action means depends on the stack: it is one of the grammar, of the machine in the
+        hole, of that of the first of isomorphic parses, or a byte (``Holes.any_byte_row``).
+        """
         if self.hole_stacks.is_of_grammar(stack):
             return super().transition(stack, action)
         inside = self.hole_stacks.inside.get(stack)
@@ -205,6 +223,8 @@ class CompositeMachine(GrammarMachine):
             self.continuations.add(reached, self.holes.number(HoleState(hole, state)), after)
 
     def _settled(self, stack: int, row: int) -> State:
+        # Rows that read no byte are the base's to leave only in stacks of the grammar alone: in
+        # others actions mean something else, and rows stand as their own machine left them.
         while self.hole_stacks.is_of_grammar(stack) and self.table.exits[row]:
             stack, row = self.resolve(stack, int(self.table.label[row]))
         return State(stack, row)
@@ -212,7 +232,10 @@ class CompositeMachine(GrammarMachine):
     # --- configurations ---------------------------------------------------------------------
 
     def _state_of(self, configuration: dict[int, int]) -> State | None:
-        """The state of a configuration, ``None`` for none."""
+        """The state of a configuration, ``None`` for an empty one; its calls are added here.
+
+        Unlike what ``_started`` gives, it may have a count, and isomorphic parses stay together.
+        """
         if not configuration:
             return None
         closed = self._closed(configuration)
@@ -238,7 +261,8 @@ class CompositeMachine(GrammarMachine):
         return super()._with_calls(rest) | begun
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
-        # Three kinds of states: no parse in a hole, one parse that is in a hole, and several.
+        # ``closed`` has its calls, and is not empty. Three kinds of states: no parse in a hole, one
+        # parse that is in a hole, and several.
         if all(state < self.network.first_hole for state in closed):
             return super()._placed(closed)
         lone = self._lone(closed)
@@ -250,7 +274,10 @@ class CompositeMachine(GrammarMachine):
         return self._placed_several(self._with_returns(closed))
 
     def _placed_several(self, parses: Mapping[int, int]) -> tuple[int, int]:
-        """Stack and row of several parses; every byte leads on from the row to an exit action."""
+        """Stack and row of several parses; every byte leads on from the row to an exit action.
+
+        ``parses`` has its calls and returns: stacks of several are never left by an exit.
+        """
         kept = {state: after for state, after in parses.items() if self._is_parse(state)}
         return self.hole_stacks.of_several(kept), self.holes.any_byte_row()
 
@@ -293,9 +320,11 @@ class CompositeMachine(GrammarMachine):
     def _with_returns(self, closed: dict[int, int]) -> dict[int, int]:
         """A configuration with all that may follow what ends in it, and the calls of that.
 
-        Repeated until nothing new ends: a rule that ends may return to a state that ends, too.
-        ``done`` has pairs of state and continuation, as the continuation of a state may be joined
-        with others later, and what it returns to has to be added again then.
+        ``closed`` has its calls, and is not changed. Repeated until nothing new ends: a rule that
+        ends may return to a state that ends, too. ``done`` has pairs of state and continuation, as
+        the continuation of a state may be joined with others later, and what it returns to has to
+        be added again then. Calls that are there already may be added once more: what follows them
+        is joined.
         """
         done: set[tuple[int, int]] = set()
         while True:
@@ -309,7 +338,8 @@ class CompositeMachine(GrammarMachine):
             closed = self._with_calls(closed)
 
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
-        # What follows an item may be a hole, whose states the method of the base does not know.
+        # What follows an item may be a hole, whose states the method of the base does not know. In
+        # the items no call is still to begin, so only returns are to be added.
         closed: dict[int, int] = {}
         for item in items:
             self.continuations.add(closed, *item)
@@ -339,7 +369,7 @@ class CompositeMachine(GrammarMachine):
         return _CompositeCompletions(self.network, self.continuations, self.holes)
 
     def bytes_left(self, state: State) -> int:
-        """Upper bound on the length of ``shortest_end``."""
+        """Upper bound on the length of ``shortest_end``: to the end of the hole, and from there."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().bytes_left(state)
@@ -356,8 +386,10 @@ class CompositeMachine(GrammarMachine):
         return rest + self._completions.shortest([*returns.items()])
 
     def parses(self, state: State) -> list[tuple[int, int]]:
-        """The states that the text may be in, each with its continuation; of one inside of a hole
-        nothing is said.
+        """The states that the text may be in, each with its continuation.
+
+        Not for a state with one parse that is inside of a hole, whose stack has no slots: callers
+        ask the machine in the hole.
         """
         parses = self._parses(state)
         return super().parses(state) if parses is None else list(parses.items())

@@ -49,10 +49,15 @@ class CompositeStacks(GrammarStacks):
     def __init__(self, most: int, fillings: Sequence[PushdownMachine]) -> None:
         super().__init__(most)
         self._fillings = fillings
+        # Each stack that is not of the grammar alone is in one of these three, for good: they say
+        # again what its frame does, in a form to be read.
         self.inside: dict[int, Inside] = {}
+        """By stack the one parse."""
         self.several: dict[int, Mapping[int, int]] = {}
-        """By stack all parses: the continuation of each state, END among them."""
+        """By stack all parses: the continuation of each state, that of END where the text may end.
+        Calls and returns are among them."""
         self.isomorphic: dict[int, IsomorphicParses] = {}
+        """By stack all parses."""
 
     def is_of_grammar(self, number: int) -> bool:
         """Whether no parse is inside of a hole."""

@@ -42,23 +42,28 @@ Frames: TypeAlias = Mapping[int, int]
 
 
 class Continuations:
-    """Numbers continuations; equal ones have equal numbers."""
+    """Numbers continuations; equal ones have equal numbers, which are never given back."""
 
     def __init__(self, network: Network, most: int) -> None:
         self.most = most
         self._left = network.left
         self.frames: list[Frames] = [{END: ROOT}, {UNKNOWN: CUT}]
+        """By number; not to be changed. But for these two, frames lead only to continuations that
+        were numbered before, so there are no circles."""
         self.left: list[int] = [0, 0]
-        """Bytes from each to the end of the text, at least."""
+        """By number the bytes to the end of the text, at least."""
         self._numbers = {frozenset(frames.items()): at for at, frames in enumerate(self.frames)}
+        """The inverse of ``frames``."""
         self._cut: dict[tuple[int, int], int] = {}
+        """By continuation and depth, see ``cut``."""
         self._unions: dict[tuple[int, int], int] = {}
+        """By the two that are joined, the smaller number first, see ``_pair``."""
 
     def __len__(self) -> int:
         return len(self.frames)
 
     def of(self, frames: Frames) -> int:
-        """The continuation with these frames; raises LimitExceededError when full."""
+        """The continuation with these frames, one at least; raises LimitExceededError when full."""
         key = frozenset(frames.items())
         number = self._numbers.get(key)
         if number is None:
@@ -75,11 +80,14 @@ class Continuations:
         return number
 
     def left_behind(self, state: int, continuation: int) -> int:
-        """Bytes from a state to the end of the text, at least."""
+        """Bytes from a state to the end of the text, at least; none from END and UNKNOWN."""
         return 0 if state < 0 else self._left[state] + self.left[continuation]
 
     def best(self, continuation: int) -> tuple[int, int]:
-        """The frame from which it is nearest to the end of the text."""
+        """The state and continuation of the frame that is nearest to the end of the text.
+
+        Of several the one with the least numbers, so that completions are the same every time.
+        """
         frames = self.frames[continuation].items()
         return min(frames, key=lambda frame: (self.left_behind(*frame), frame))
 
@@ -95,7 +103,11 @@ class Continuations:
             frames[state] = self.union(known, continuation)
 
     def union(self, left: int, right: int) -> int:
-        """The continuation by which may follow what follows by either of two."""
+        """The continuation by which may follow what follows by either of two.
+
+        A state that is returned to in both is in it with the union of what follows it in each.
+        Raises LimitExceededError when full.
+        """
         if left == right:
             return left
         key = _pair(left, right)
@@ -139,6 +151,7 @@ class Continuations:
     def cut(self, continuation: int, depth: int) -> int:
         """The continuation down to ``depth`` callers; beyond them it is CUT, of unknown frames.
 
+        An end of the text (ROOT) that is nearer stays known, and with no callers all is CUT.
         Recursive, but ``depth`` is small (``state_masks`` asks for two callers at most).
         """
         if not depth:
@@ -164,10 +177,14 @@ class GrammarStacks:
     def __init__(self, most: int) -> None:
         self.most = most
         self.frames: list[tuple[int, ...]] = []
-        # No stack of a grammar by itself has names that must not come again.
+        """By number; not to be changed, and numbers are never given back."""
+        # No stack of a grammar by itself has names that must not come again: all facts are 0.
         self.facts: NDArray[np.int32] = np.zeros((256, 3), dtype=np.int32)
+        """int32 ``[room, 3]``, room for more stacks than there are; see ``guided.machine.facts``.
+        A new array each time the room is used up."""
         self.with_keys: list[int] = []
         self._numbers: dict[tuple[int, ...], int] = {}
+        """The inverse of ``frames``."""
 
     def __len__(self) -> int:
         return len(self.frames)

@@ -49,16 +49,20 @@ class _KeptStates:
 
     def __init__(self, states: list[int], may_end: bool) -> None:
         self.states: Final = states
+        """Sorted; those that ``_is_kept``."""
         self.may_end: Final = may_end
         self.rows: Final[dict[tuple[int, ...], int]] = {}
+        """By the slots of ``states``, in their order; filled by ``_placed``."""
 
 
 class GrammarMachine(PushdownMachine):
     """Recognises the texts of a network, byte by byte.
 
-    Raises LimitExceededError, from any method that may lay down rows, past ``limits``, and where
-    the shortest text is longer than MAX_SHORTEST_BYTES. ``inner`` are the parts of machines that
-    read in the holes of the network.
+    Raises LimitExceededError, from any method that may lay down rows, past ``limits``, and when it
+    is made where the shortest text is longer than MAX_SHORTEST_BYTES. ``inner`` are the parts of
+    machines that read in the holes of the network. What is kept (``_resolved`` and others) is right
+    for good, as the network never changes, and rows, labels, stacks and continuations keep their
+    numbers.
     """
 
     def __init__(
@@ -83,22 +87,28 @@ class GrammarMachine(PushdownMachine):
             "nest less deeply, or make the grammar less ambiguous",
             inner,
         )
+        # In place of what states have in common, which needs the attributes below: see ``_shared``.
         super().__init__(parts, StateSharing())
         self.network = network
         self.stacks = stacks
         self.continuations = continuations
         self.rows = GrammarRows(network, table)
         self._ranks = {network.starts[rule]: rank for rank, rule in enumerate(call_order(network))}
+        """By first state of a rule its place in ``call_order``."""
         # Plain lists: transitions ask about few states, and numpy takes long to answer for one.
         reads = (network.moves != DEAD).any(axis=1)
         self._accepting: list[bool] = network.accepting.tolist()
+        # A state that neither reads nor ends has calls alone, and these have begun in its row; or
+        # it stands for a hole, see ``CompositeMachine._is_parse``.
         self._is_kept: list[bool] = (network.accepting | reads).tolist()
         self._only_ends: list[bool] = (network.accepting & ~reads & ~self.rows.calling).tolist()
         self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
+        """By stack and exit action what ``resolve`` gives."""
         self._begun: dict[tuple[int, ...], list[_BegunCall]] = {}
         """By states the calls that begin in them."""
         self._kept: dict[tuple[int, ...], _KeptStates] = {}
         """By states those that their row has."""
+        # Both are for subclasses to replace, and use what was set above.
         self.sharing = self._shared()
         self._completions = self._made_completions()
         first = {network.starts[0]: ROOT} if network.starts else {}
@@ -122,7 +132,10 @@ class GrammarMachine(PushdownMachine):
         return Completions(self.network, self.continuations)
 
     def is_accepting(self, state: State) -> bool:
-        """Whether the text may end here."""
+        """Whether the text may end here; only for whole stacks, see ``_started``.
+
+        It may where exit actions lead to a row in which it may: rules that end one after another.
+        """
         at: State | None = state
         while at is not None and at.row not in self.rows.may_end:
             at = self.after_exit(at)
@@ -159,7 +172,10 @@ class GrammarMachine(PushdownMachine):
         return state_of(stack, row)
 
     def resolve(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row after an exit action; EXACT where the stack is truncated there."""
+        """The stack and the row after an exit action; EXACT where the stack is truncated there.
+
+        The row may be one that reads no byte, see ``_settled``. Kept for each stack and action.
+        """
         found = self._resolved.get((stack, action))
         if found is None:
             found = self._resolved[stack, action] = self._resolved_anew(stack, action)
@@ -196,8 +212,9 @@ class GrammarMachine(PushdownMachine):
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         """Where a byte leads from the items, and from what may follow those that end.
 
-        ``items`` are states with their continuations; the list is used up. If a continuation was
-        cut off, all that is known of the answer is that it is unknown.
+        ``items`` are states with their continuations, in which no call is still to begin; the list
+        is used up. If a continuation was cut off, all that is known of the answer is that it is
+        unknown. Calls that begin after the byte are still to be added.
         """
         reached: dict[int, int] = {}
         column = self.network.byte_class.item(byte)
@@ -222,7 +239,8 @@ class GrammarMachine(PushdownMachine):
     def _started(self, configuration: dict[int, int]) -> tuple[int, int]:
         """Stack and row of a configuration, calls that begin in it included.
 
-        In place of the stack EXACT where the configuration is not known.
+        In place of the stack EXACT where the configuration is not known; the row beside it, that of
+        the end, then means nothing.
         """
         if UNKNOWN in configuration:
             return EXACT, self.rows.end
@@ -233,7 +251,8 @@ class GrammarMachine(PushdownMachine):
 
         The row has the states, sorted, and for each the slot of its continuation. Slots are
         numbered as they first come up in that order, and the stack is the continuations by slot:
-        so configurations that differ in their continuations alone share a row.
+        so configurations that differ in their continuations alone share a row, which is kept by the
+        states and their slots.
         """
         key = tuple(closed)
         kept = self._kept.get(key)
@@ -251,9 +270,11 @@ class GrammarMachine(PushdownMachine):
     def _with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
         """A configuration with the rules that are called in it before another byte is read.
 
-        All who call a rule share its continuation: it has a frame for each state that one of the
-        calls returns to. ``_calls_begun`` gives the rules in an order in which the continuations of
-        all callers are known before they are looked up in ``closed``.
+        Not for one that is UNKNOWN. All who call a rule share its continuation: it has a frame for
+        each state that one of the calls returns to. ``_calls_begun`` gives the rules in an order in
+        which the continuations of all callers are known before they are looked up in ``closed``.
+        Which calls begin depends on the states alone, so it is kept by these, and only their
+        continuations are worked out each time.
         """
         spend(5 + len(configuration))
         key = tuple(configuration)
@@ -278,7 +299,8 @@ class GrammarMachine(PushdownMachine):
         """The calls that begin in a set of states, each rule after all rules that call it.
 
         The heap gives the first states of rules in the order of ``call_order``. States that are no
-        first states of rules are not called by anyone, so they come before all of them.
+        first states of rules are not called by anyone, so they come before all of them. ``callers``
+        and the heap grow together: ``_call`` enters a rule in both when it is first called.
         """
         ranks = self._ranks
         begun: list[_BegunCall] = []
@@ -302,7 +324,10 @@ class GrammarMachine(PushdownMachine):
     def _call(
         self, state: int, callers: dict[int, list[tuple[int, int]]], starts: list[tuple[int, int]]
     ) -> None:
-        """Begin the calls of a state: note it among the callers of each rule."""
+        """Begin the calls of a state: note it among the callers of each rule.
+
+        ``callers`` and ``starts``, the heap, are those of ``_calls_begun``; both are added to.
+        """
         network = self.network
         for rule, target in network.calls[state]:
             start = network.starts[rule]
@@ -318,7 +343,7 @@ class GrammarMachine(PushdownMachine):
         return 0 if state.row in self.rows.may_end else self._completions.left(self.parses(state))
 
     def shortest_end(self, state: State) -> bytes:
-        """The fewest bytes that complete the text from here."""
+        """The fewest bytes that complete the text from here; only for whole stacks."""
         if state.row in self.rows.may_end:
             return b""
         return self._completions.shortest(self.parses(state))
@@ -345,6 +370,7 @@ class _TruncatedStacks(StateSharing):
     def __init__(self, machine: GrammarMachine) -> None:
         self._machine = machine
         self._truncated: dict[tuple[int, int], int] = {}
+        """By stack and depth; what is kept is right for good, as stacks never change."""
 
     def truncated(self, stack: int, depth: int) -> int:
         """The stack with only the innermost ``depth`` callers known."""

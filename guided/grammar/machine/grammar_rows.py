@@ -70,7 +70,7 @@ class _RuleBlock(NamedTuple):
     """How many states there are."""
     block: Block
     exits: list[list[int]]
-    """By exit action a state and a byte, DEAD for none.
+    """By exit action of the block a state and a byte, DEAD for none.
 
     The first has neither: the end of the rule (Return). A state alone: calls begin there (Enter).
     Both of them: the byte may also belong to what follows the rule (Both). The last ones come with
@@ -81,7 +81,8 @@ class _RuleBlock(NamedTuple):
 class _Laid(NamedTuple):
     """A rule's rows, from ``first`` on, with what follows it in a slot of the stack.
 
-    The labels of its exit actions begin with ``label``; that of its end is shared by all rules.
+    The labels of its exit actions begin with ``label``, in the order of ``rule.exits`` after the
+    first; that of its end stands elsewhere, as all rules in the slot share it.
     """
 
     first: int
@@ -99,11 +100,13 @@ class _Laid(NamedTuple):
         begin, size, block, exits = self.rule
         at = row - self.first
         assert 0 <= at < len(block), row
+        # Rows after those of the states are Both, and the last of ``exits`` are theirs: from the
+        # end, both are counted alike.
         state = begin + at if at < size else exits[at - len(block)][0]
         return (Item(state, self.slot),)
 
     def meaning(self, label: int) -> Enter | Both:
-        """What one of its labels means."""
+        """What one of its labels means; not that of its end."""
         state, byte = self.rule.exits[1 + label - self.label]
         items = (Item(state, self.slot),)
         return Enter(items) if byte == DEAD else Both(items, byte)
@@ -150,7 +153,11 @@ def _first_label(laid: _Laid | _LaidSets) -> int:
 
 
 class GrammarRows:
-    """Lays rows down in a table, each once."""
+    """Lays rows down in a table, each once; neither rows nor labels are ever given back.
+
+    All methods that may lay rows down raise LimitExceededError, where the table is full or the work
+    for the constraint is spent.
+    """
 
     def __init__(self, network: Network, table: TransitionTable) -> None:
         self.network = network
@@ -165,13 +172,14 @@ class GrammarRows:
         self._items: dict[int, Items] = {}
         """By row, of those that were asked for, and those that were laid down alone."""
         self._laid: list[_Laid | _LaidSets] = []
-        """What was laid down together, in the order of their rows."""
+        """What was laid down together: both its rows and its labels ascend."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
         self._meanings: list[Return | Enter | Both | None] = []
         """By label, less the first; ``None`` for one of rows laid down together, until somebody
         asks."""
         self._labels: dict[Return | Enter | Both, int] = {}
+        """The labels that ``_label`` gave; others of rows laid down together may mean the same."""
         self._waiting: dict[int, int] = {}
         """By label a row that has nothing but its exit action."""
         self._rule_blocks: dict[int, _RuleBlock] = {}
@@ -179,12 +187,16 @@ class GrammarRows:
         """By rule and slot the first row of a block."""
         self._sets: dict[tuple[Items, bool], int] = {}
         """By items, and whether the text may end there, the row of a set."""
+        # The row after the whole text: no items, no byte, no exit action.
         self.end = self._sets[(), True] = table.add_row({})
         self._items[self.end] = ()
         self.may_end.add(self.end)
 
     def items(self, row: int) -> Items:
-        """The items of a row."""
+        """The items of a row, which must be one that was laid down here; kept once asked for.
+
+        Those of a row that is Both are the items before its byte.
+        """
         found = self._items.get(row)
         if found is None:
             laid = self._laid[bisect_right(self._laid, row, key=_first_row) - 1]
@@ -205,9 +217,11 @@ class GrammarRows:
         assert all(0 <= row < self.table.num_rows for row in self._items)
 
     def meaning(self, label: int) -> Return | Enter | Both:
-        """What a label means."""
+        """What a label means, always the same; kept once it was worked out."""
         found = self._meanings[label - FIRST_UNSURE]
         if found is None:
+            # Only rows laid down together have labels without a meaning yet: it is of the last
+            # whose labels begin up to here.
             laid = self._laid[bisect_right(self._laid, label, key=_first_label) - 1]
             found = self._meanings[label - FIRST_UNSURE] = laid.meaning(label)
         return found
@@ -237,7 +251,7 @@ class GrammarRows:
         return label
 
     def _waiting_row(self, meaning: Enter | Both) -> int:
-        """A row that reads no byte, and has but its exit action."""
+        """The row that reads no byte and has but the exit action of this meaning."""
         label = self._label(meaning)
         row = self._waiting.get(label)
         if row is None:
@@ -265,6 +279,7 @@ class GrammarRows:
         if block is None:
             block = self._rule_blocks[rule] = self._rule_block(rule)
         spend(50 + block.size)
+        # The label of the end first, as it may be new: the others have to be side by side.
         end, own = self._label(Return((slot,))), len(block.exits) - 1
         label = FIRST_UNSURE + len(self._meanings)
         labels = np.array([end, *range(label, label + own), DEAD], dtype=np.int32)
@@ -274,7 +289,10 @@ class GrammarRows:
         return first
 
     def _rule_block(self, rule: int) -> _RuleBlock:
-        """What the blocks of a rule have in common, whatever slot its continuation is in."""
+        """What the blocks of a rule have in common, whatever slot its continuation is in.
+
+        ``_block`` keeps it by rule, so it depends on the network alone.
+        """
         network = self.network
         begin = network.starts[rule]
         end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
@@ -308,8 +326,9 @@ class GrammarRows:
     def _lay_down(self, found: FoundSets, may_end: bool) -> int:
         """Lay down the sets that were found; returns the row of the first of them.
 
-        Sets that cannot be a row as they are (calls begin there, or a state came with two slots)
-        get a row with nothing but an exit action, Enter.
+        Sets that cannot be a row as they are (calls begin there, a state came with two slots, or
+        there was no room) get a row with nothing but an exit action, Enter. It stands in
+        ``sets.rows`` only while edges that lead to it are laid.
         """
         spend(10 * len(found.rows) + len(found.edges))
         sets = self.sets
@@ -355,8 +374,8 @@ class GrammarRows:
     def _labels_of_ends(self, numbers: list[int], alike: list[int]) -> list[int]:
         """By set the label of what ends in it, DEAD for nothing.
 
-        ``alike`` has by set the place of one in which the rules of the same slots end, so that few
-        sets have to be looked at.
+        ``alike`` has by set the place in ``numbers`` of one in which the rules of the same slots
+        end, DEAD where no rule ends, so that few sets have to be looked at.
         """
         labels = {DEAD: DEAD}
         for place in alike:

@@ -41,18 +41,24 @@ class Holes:
         self._network = network
         self._first: Final = network.first_hole
         self._table = table
+        # The states of the network that stand for holes are the starts of what fills them, by the
+        # same numbers; others come after them.
         self._states = [HoleState(hole, each.start) for hole, each in enumerate(fillings)]
+        """By number, less that of the first; numbers are never given back."""
         self._numbers = {state: self._first + at for at, state in enumerate(self._states)}
+        """The inverse of ``_states``."""
         self._forks: dict[int, frozenset[int]] = {}
+        """By hole, of those asked about, what ``_forks_of`` gives."""
         self._isomorphic = IsomorphicRows(table)
         self._any_byte: int | None = None
+        """``any_byte_row``, ``None`` until it is first needed."""
 
     def at(self, number: int) -> HoleState:
         """The state with a number."""
         return self._states[number - self._first]
 
     def number(self, state: HoleState) -> int:
-        """The number of a state."""
+        """The number of a state, a new one where it has none yet."""
         at = self._first + len(self._states)
         number = self._numbers.setdefault(state, at)
         if number == at:
@@ -75,7 +81,11 @@ class Holes:
         return self.fillings[hole].shortest_end(state)
 
     def onward(self, states: Iterable[int]) -> set[int]:
-        """All bytes that may follow some of the states, and perhaps others."""
+        """All bytes that may follow some of the states, and perhaps others.
+
+        ``states`` are all of a configuration that has its calls and returns, END perhaps among
+        them: nothing follows that.
+        """
         found: set[int] = set()
         network, table = self._network, self._table
         for number in states:
@@ -94,7 +104,7 @@ class Holes:
 
         Such a text, the number ``1`` before ``2`` say, is one of several parses from the start.
         Only states with the stack of the start can be forks: inside of a container the text of
-        the hole cannot end.
+        the hole cannot end. ``rows`` are the machine's, which is made after this.
         """
         at_start = at.state.stack == self.fillings[at.hole].start.stack
         return at_start and at.state.row in self._forks_of(at.hole, rows)
@@ -104,9 +114,10 @@ class Holes:
     ) -> IsomorphicParses | None:
         """The parses of states with a continuation each, where their rows are all isomorphic.
 
-        ``states`` are sorted, so those of the network come first, and one look tells whether there
-        are any. ``None`` where some are no states in holes, differ in their counts, remember
-        texts, or are forks, and where some row is not isomorphic to the first.
+        ``states``, one at least, are sorted: so END and those of the network come first, and one
+        look tells whether there are any. ``continuations`` has, by state, all of them. ``None``
+        where some are no states in holes, differ in their counts, remember texts, or are forks, and
+        where some row is not isomorphic to the first, which the order decides.
         """
         if states[0] < self._first:
             return None
@@ -128,7 +139,11 @@ class Holes:
     def parses(
         self, isomorphic: IsomorphicParses, state: State, continuations: Continuations
     ) -> dict[int, int]:
-        """The parses of a state in isomorphic rows, as states with a continuation each."""
+        """The parses of a state in isomorphic rows, as states with a continuation each.
+
+        The row of ``state`` is the first parse's, and ``maps`` know those of the others by it; its
+        count is that of all. Parses that come to one state in one hole are joined.
+        """
         found: dict[int, int] = {}
         for parse, each in zip(isomorphic.parses, isomorphic.maps, strict=True):
             local = State(parse.stack, each.rows[state.row], state.count)
@@ -141,7 +156,8 @@ class Holes:
     ) -> list[tuple[HoleState, int]] | None:
         """Where an action leads from each of the parses that may take it, with its continuation.
 
-        ``None`` where that depends on a text.
+        ``action`` is one of a row that the first parse may be in, so each map has it. ``None``
+        where that depends on a text, or has one to be remembered; empty where none may take it.
         """
         taken: list[tuple[HoleState, int]] = []
         for parse, each in zip(isomorphic.parses, isomorphic.maps, strict=True):
@@ -167,7 +183,10 @@ class Holes:
         return self._any_byte
 
     def _forks_of(self, hole: int, rows: GrammarRows) -> frozenset[int]:
-        """The rows of a hole's first value from which a text may come to a fork."""
+        """The rows of a hole's first value from which a text may come to a fork.
+
+        Found once for each hole; its first value was laid down when its machine was made.
+        """
         found = self._forks.get(hole)
         if found is None:
             rule = self._network.rule_of(self._first + hole)

@@ -43,8 +43,11 @@ class Isomorphism:
     """Which row, and which exit action, corresponds to each that a row leads to."""
 
     number: int
+    """Tells those of one ``IsomorphicRows`` apart."""
     rows: dict[int, int]
+    """By row that the one leads to, itself among them, that of the other."""
     actions: dict[int, int]
+    """By exit action of these rows that of the other; DEAD, which is none, is its own."""
 
 
 class IsomorphicRows:
@@ -53,12 +56,14 @@ class IsomorphicRows:
     def __init__(self, table: TransitionTable) -> None:
         self.table = table
         self._known: dict[tuple[int, int], Isomorphism | None] = {}
+        """By row and other row; ``None`` for those that were found to differ."""
 
     def of(self, row: int, other: int) -> Isomorphism | None:
         """The map from ``row`` to ``other``; ``None`` where there is none, and in member names.
 
         Isomorphic are rows that count alike, and from which the same bytes lead to isomorphic rows.
-        Each exit action of the one then corresponds to one exit action of the other.
+        Each exit action of the one then corresponds to one exit action of the other. ``None``, too,
+        for rows that lead to more than _MOST_ROWS: they are not compared to the end.
         """
         if (row, other) not in self._known:
             self._known[row, other] = self._compared(row, other)
@@ -114,6 +119,7 @@ class IsomorphicRows:
         return [(int(target), int(reached)) for target, reached in found]
 
     def _targets(self, row: int) -> NDArray[np.int32]:
+        """By byte the row that a row leads to, int32 ``[256]``, DEAD for none."""
         table = self.table
         targets: NDArray[np.int32] = table.cells[table.base[row] + table.byte_maps[table.kind[row]]]
         return targets

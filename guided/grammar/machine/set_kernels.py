@@ -52,7 +52,7 @@ class NetworkTables(NamedTuple):
     calling: NDArray[np.bool_]
     """Whether rules may end, and whether calls begin, in each state; bool ``[states]``."""
     rule_of: NDArray[np.int32]
-    """int32 ``[states]``."""
+    """The rule that each state belongs to, int32 ``[states]``."""
     follow: NDArray[np.bool_]
     """The classes of bytes that may follow each rule, bool ``[rules, classes]``."""
 
@@ -80,7 +80,11 @@ def _hash(items: Ints, begin: int, end: int) -> np.uint64:
 
 @making_kernel
 def _bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
-    """The bucket of the set whose items stand from ``begin`` to ``end``, or where it belongs."""
+    """The bucket of the set whose items stand from ``begin`` to ``end``, or where it belongs.
+
+    One is always free: ``StateSets`` has four times as many as there is room for sets. Their number
+    is a power of two.
+    """
     items, first, buckets = sets.items, sets.first, sets.buckets
     mask = np.uint64(len(buckets) - 1)
     bucket: np.uint64 = _hash(items, begin, end) & mask
@@ -99,7 +103,7 @@ def _bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
 
 @making_kernel
 def find_set(sets: SetTables, begin: int, end: int) -> int:
-    """The set with the items that stand from ``begin`` to ``end``, -1 for none."""
+    """The set with the items that stand from ``begin`` to ``end``, -1 for none in the table."""
     return int(sets.buckets[_bucket(sets, begin, end)])
 
 
@@ -125,6 +129,7 @@ class Explored(NamedTuple):
     ends_like: NDArray[np.int32]
     """By row one whose set ends in the same slots (``_like``), -1 where no rule ends in the set."""
     num_edges: int
+    """Lines of ``edges`` that were written."""
     pairs: NDArray[np.int32]
     """Rules and slots of the single states that are led to, int32 ``[pairs, 2]``."""
     sides: NDArray[np.int32]
@@ -159,6 +164,7 @@ def explore_sets(
     """
     items, first = sets.items, sets.first
     begun = count - 1
+    # Each item leads to one at most, so no set that is found has more items than the first.
     size = first[count] - first[begun]
     is_row = np.zeros(len(first), dtype=np.bool_)
     is_row[begun] = True
@@ -216,7 +222,10 @@ def explore_sets(
 
 @making_kernel
 def _pair(rule: int, slot: int, pair_of: Ints, pairs: Ints, num_pairs: int) -> tuple[int, int]:
-    """The place of a rule and a slot in ``pairs``, and how many pairs there are then."""
+    """The place of a rule and a slot in ``pairs``, and how many pairs there are then.
+
+    ``pair_of`` has the place of each that is there, see ``_no_pairs``; both are written.
+    """
     if pair_of[rule, slot] == -1:
         pair_of[rule, slot] = num_pairs
         pairs[num_pairs, 0], pairs[num_pairs, 1] = rule, slot
@@ -324,8 +333,8 @@ def _end_alike(
 def _write_reached(column: Ints, items: Ints, begin: int, end: int, to: int) -> int:
     """Write the items that a byte leads to from ``to`` on, sorted, each once; where they end.
 
-    ``column`` has the target of each item from ``begin`` to ``end``, DEAD for none. Insertion sort:
-    sets are small, and their targets are nearly sorted.
+    ``column`` has the target of each item from ``begin`` to ``end``, DEAD for none. There must be
+    room for as many items. Insertion sort: sets are small, and their targets are nearly sorted.
     """
     top = to
     for at in range(begin, end):

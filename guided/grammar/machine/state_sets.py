@@ -47,22 +47,30 @@ class FoundSets(NamedTuple):
     """Sets that bytes lead to from the first of them, up to the last that there is."""
 
     begin: int
+    """The number of the first of them; the others follow it."""
     rows: list[bool]
-    """Whether each is a row as it is; calls begin in the others, or states came together."""
+    """Whether each is a row as it is; calls begin in the others, states came together, or there
+    was no room for more rows."""
     byte_classes: NDArray[np.uint8]
     edges: NDArray[np.int32]
-    """Both as ``TransitionTable.add_sets`` takes them, of the sets that are rows; until more sets
-    are followed."""
+    """Both as ``TransitionTable.add_sets`` takes them, of the sets that are rows. They are parts of
+    arrays that the next call of ``explored`` writes over."""
     ends_like: list[int]
-    """By row one in whose set the rules of the same slots end, -1 where none does."""
+    """By row one in whose set the rules of the same slots end, -1 where no rule ends in it."""
     pairs: list[list[int]]
-    """Rules and slots of the single states that bytes lead to."""
+    """Rules and slots of the single states that bytes lead to; lines of ``edges`` that are TO_STATE
+    have places in it."""
     sides: NDArray[np.int32]
     """Sets and bytes that may belong to what follows the set, too, int32 ``[sides, 2]``."""
 
 
 class StateSets:
-    """All sets that were asked for or found; ``follow`` is what may come after each rule."""
+    """All sets that were asked for or found; ``follow`` is what may come after each rule.
+
+    Items of a set are sorted, and each is there once. ``items`` and ``explored`` know all sets that
+    are kept; ``row`` and bytes find only those that are entered into the hash table: sets that are
+    rows as they are, and not ``is_lone``.
+    """
 
     def __init__(
         self, network: Network, calling: NDArray[np.bool_], follow: NDArray[np.bool_]
@@ -80,10 +88,13 @@ class StateSets:
             np.empty(4 * _USUAL_SETS, dtype=np.int32),
         )
         classes = min(256, 2 * network.moves.shape[1])
+        # What ``explore_sets`` writes into; a set has at most a line of edges for each class.
         self._byte_classes = np.empty((_MOST_AT_ONCE, 256), dtype=np.uint8)
         self._edges = np.empty((_MOST_AT_ONCE * classes, 4), dtype=np.int32)
         self.rows: NDArray[np.int32] = np.full(_USUAL_SETS, DEAD, dtype=np.int32)
-        """By set the row that bytes may lead to, DEAD for none."""
+        """By set the row that bytes may lead to, DEAD for none. ``GrammarRows`` enters them when
+        it has laid the sets down."""
+        # Nothing is forgotten yet: this empties the hash table, which was allocated as it came.
         self.forget(0)
 
     def __len__(self) -> int:
@@ -96,7 +107,7 @@ class StateSets:
         return tuple([item_of(state, slot) for state, slot in pairs])
 
     def row(self, items: Items) -> int:
-        """The row of a set that bytes may lead to, DEAD for none."""
+        """The row of a set that bytes may lead to, DEAD for none; nothing is numbered by that."""
         begin, end = self._written(items)
         number = find_set(self._tables, begin, end)
         return DEAD if number == DEAD else int(self.rows[number])
@@ -105,7 +116,9 @@ class StateSets:
         """Number a new set, and those that bytes lead to from it inside of the same rules.
 
         With ``is_lone`` the set is never found again: its row is for a place where the text may
-        end, and bytes must not lead to that.
+        end, and bytes must not lead to that. The others that are rows are in the hash table when
+        this returns, or raises LimitExceededError as the work for the constraint is spent; but
+        ``rows`` does not have them yet: the caller enters them there, or calls ``forget``.
         """
         begun = self._count
         while True:
@@ -116,7 +129,8 @@ class StateSets:
             )
             if found.num_sets != -1:
                 break
-            # Nothing was kept of what was found: it is looked for again, with twice the room.
+            # ``_grow`` drops what was entered into the hash table, so nothing is kept of what was
+            # found: it is looked for again, with twice the room.
             self._grow()
         first = self._tables.first
         spend(int(first[found.num_sets]) - int(first[begun]))
@@ -129,13 +143,13 @@ class StateSets:
         )
 
     def forget(self, count: int) -> None:
-        """Let all sets but the first ``count`` go."""
+        """Let all sets but the first ``count`` go; their numbers are given out again."""
         self.rows[count:] = DEAD
         self._count = count
         enter_sets(self._tables, self.rows, count)
 
     def _written(self, items: Items) -> tuple[int, int]:
-        """Write items after those of all sets; returns where they begin and end.
+        """Write items after those of all sets, making room; returns where they begin and end.
 
         They stand there until the next call or the next set. ``explored`` makes a set of them,
         ``row`` only compares them with others.
@@ -153,6 +167,7 @@ class StateSets:
     def _hold(
         self, items: NDArray[np.int32], first: NDArray[np.int32], buckets: NDArray[np.int32]
     ) -> None:
+        """Use these arrays; ``buckets`` is to be filled by ``enter_sets`` afterwards."""
         self._tables = SetTables(items, first, buckets)
         self._flat = items.reshape(-1).data
         """What Python writes single numbers in, many times as fast as with numpy."""

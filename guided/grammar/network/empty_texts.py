@@ -47,7 +47,8 @@ class Productive(NamedTuple):
 def without_empty_texts(automata: RuleAutomata, start: int) -> Productive:
     """The rules that have a text besides the empty one, without that one.
 
-    Raises UnsatisfiableError where the start rule has no text.
+    They call no rule that is not among them. Raises UnsatisfiableError where the start rule has no
+    text.
     """
     productive = productive_rules(automata)
     if start not in productive:
@@ -82,7 +83,8 @@ def productive_rules(automata: RuleAutomata) -> set[int]:
 def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]:
     """The least set of rules whose automata reach an end by calls of rules in the set.
 
-    With ``reads_bytes`` by bytes and holes as well.
+    With ``reads_bytes`` by bytes and holes as well. A rule is looked at once, and again whenever a
+    rule that it calls was found.
     """
     callers: dict[int, list[int]] = {}
     for rule, dfa in automata.items():
@@ -100,7 +102,10 @@ def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]
 
 
 def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
-    """Whether a rule has a text by calls of ``rules`` alone, with ``reads_bytes`` bytes, too."""
+    """Whether an end is reached by calls of ``rules`` alone, with ``reads_bytes`` by bytes, too.
+
+    Assertions are never taken: ``lookarounds`` has left none.
+    """
     if not len(dfa):
         return False
     spend(1 + dfa.next.size // 16)
@@ -118,9 +123,9 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
 
 
 def _without_empty_text(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
-    """The automaton without the empty text and without dead calls.
+    """The automaton without the empty text and without calls of ``dead`` rules.
 
-    Calls of nullable rules may be passed over.
+    Calls of ``nullable`` rules may be passed over. The automaton itself where nothing changes.
     """
     empty_calls = [edge for edge in edges_over(dfa, Kind.CALL) if edge[1] in nullable]
     if not empty_calls and not dead and dfa.label[0] == DEAD:
@@ -135,4 +140,5 @@ def _without_empty_text(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
     label = np.concatenate([[DEAD], made.label]).astype(np.int32)
     moves = np.concatenate([made.next[:1], made.next])
     moves = np.where(moves == DEAD, DEAD, moves + 1).astype(np.int32)
+    # 0 is the only label; relabelled, the automaton is made small again.
     return Dfa(made.classes, moves, label).relabelled({0: 0})

@@ -35,7 +35,12 @@ def call_order(network: Network) -> list[int]:
 
 
 def follow_sets(network: Network) -> NDArray[np.bool_]:
-    """By rule the classes of bytes that may come after its texts, bool ``[rules, classes]``."""
+    """By rule the classes of bytes that may come after its texts, bool ``[rules, classes]``.
+
+    Whoever calls the rule: in one place some of them may not come. Holes are rules, too.
+    """
+    # Where rules begin, and where calls return to: ``own`` and ``read`` have what is read there
+    # without a call. A hole reads what its texts begin with.
     asked = sorted({*network.starts, *(edge.target for edges in network.calls for edge in edges)})
     own: NDArray[np.bool_] = network.moves[asked] != DEAD
     for hole, text in enumerate(network.holes):
@@ -53,6 +58,7 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
     # FOLLOW of a call is FIRST of the state that it returns to. Where a call may end its caller,
     # what follows the caller follows the call as well.
     follow = [0] * len(network.starts)
+    # By rule the rules that it may end with.
     last_calls: list[set[int]] = [set() for _ in network.starts]
     for source, edges in enumerate(network.calls):
         for callee, target in edges:

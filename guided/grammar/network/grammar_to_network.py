@@ -64,8 +64,9 @@ def network_from_grammar(
 ) -> Network:
     """The network of a grammar's texts that need no byte out of ``missing``.
 
-    ``holes`` says what the texts are like that fill the grammar's holes. Raises UnsatisfiableError
-    where there are none, and LimitExceededError.
+    ``holes`` says by number what the texts are like that fill the grammar's holes. Raises
+    UnsatisfiableError where no text is left, UnsupportedFeatureError where a lookaround would see
+    into a hole, and LimitExceededError.
     """
     if len(holes) > MAX_HOLES:
         raise LimitExceededError(
@@ -89,7 +90,11 @@ def network_from_grammar(
 
 
 def simplified(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dict[int, Dfa]:
-    """The automata with what need not be called taken in, without left recursion."""
+    """The automata with what need not be called taken in, without left recursion.
+
+    None of those given accepts the empty text. Raises LimitExceededError where a second try, which
+    takes less in, is too large as well.
+    """
     try:
         return without_left_recursion(inlined(automata, START, terminals), START)
     except LimitExceededError:
@@ -98,7 +103,11 @@ def simplified(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dic
 
 
 def rules_of(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Rules:
-    """The automata of the rules that the start rule leads to, in which assertions are symbols."""
+    """The automata of the rules that the start rule leads to, in which assertions are symbols.
+
+    Rules are numbered from START + 1 on in the order of ``reached_rules``; numbers of those that
+    are written out in others are left out. Raises LimitExceededError.
+    """
     reached = reached_rules(grammar)
     if len(reached) >= MAX_RULES:
         raise LimitExceededError(
@@ -113,6 +122,7 @@ def rules_of(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Rule
     if automata is None:
         # A rule grew too much with what is written out in it: all are called instead.
         automata = _automata(grammar, expressions, numbers, {}, determined)
+    # ``determined`` gives an automaton or raises at a limit; it never gives ``None``.
     assert automata is not None, "a limit raises"
     return Rules(automata, expressions.terminals, tuple(expressions.assertions))
 
@@ -146,7 +156,10 @@ def _automata(
 
 
 def _with_terminals_spelled_out(rules: Rules) -> RuleAutomata:
-    """All automata, with terminals written out in rules where that stays small."""
+    """All automata, with terminals written out in rules where that stays small.
+
+    So that the product with the assertions gets by with fewer rules; large ones go on calling them.
+    """
     automata = dict(rules.automata)
     for number, dfa in [*automata.items()]:
         called = called_rules(dfa) & rules.terminals.keys()

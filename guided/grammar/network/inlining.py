@@ -98,6 +98,8 @@ class _Inlining:
 
     Deciding works on counts of call sites and on upper bounds of sizes alone; automata are built
     only where a bound is too large to tell (``_may_be_taken_in``), and at the end (``reached``).
+    ``settle`` is called for each component, callees first, and then ``reached`` once. ``calls``,
+    ``sizes`` and ``takes`` are by rule and agree: ``_take`` and ``_replace`` change all three.
     """
 
     def __init__(self, automata: RuleAutomata, terminals: AbstractSet[int], growth: Growth) -> None:
@@ -112,7 +114,7 @@ class _Inlining:
         self.sizes = {rule: len(dfa) for rule, dfa in automata.items()}
         """States, at most."""
         self.num_sites: dict[int, int] = {}
-        """How many calls of each rule there are in all that was given."""
+        """How many calls of each rule there are in all that was given; not changed afterwards."""
         for dfa in automata.values():
             for _, rule, _ in edges_over(dfa, Kind.CALL):
                 self.num_sites[rule] = self.num_sites.get(rule, 0) + 1
@@ -145,7 +147,11 @@ class _Inlining:
                 left.remove(max(left, key=lambda rule: (self.num_sites.get(rule, 0), -rule)))
 
     def _take(self, rule: int, callee: int) -> None:
-        """Have a callee written out in a rule, sooner or later."""
+        """Have a callee written out in a rule, sooner or later; the rule must call it.
+
+        Only for a callee in ``taken_in``, which calls itself no more. In the counts, what it calls
+        then stands in its place.
+        """
         calls = self.calls[rule]
         sites = calls.pop(callee)
         spend(1 + len(self.calls[callee]) // 4)
@@ -162,7 +168,10 @@ class _Inlining:
         return (self.num_sites.get(rule, 0) - 1) * size, size, rule
 
     def _may_be_taken_in(self, rule: int) -> bool:
-        """Whether a rule calls itself no more, and is small enough to be copied to its callers."""
+        """Whether a rule calls itself no more, and is small enough to be copied to its callers.
+
+        Where the counts do not tell, the rule is written out, and they are counted anew.
+        """
         if rule in self.terminals:
             return True
         itself = self.calls[rule].get(rule)
@@ -185,13 +194,19 @@ class _Inlining:
         return size <= self.growth.states and copies * size <= self.growth.copies
 
     def _write_out(self, rule: int) -> None:
-        """Write a rule out with all it takes in; before it those of them that are copied."""
+        """Write a rule out with all it takes in; before it those of them that are copied.
+
+        Those with one call site are written out in place only, which saves an automaton.
+        """
         for each in _inner_first(rule, self.takes):
             if each == rule or self.num_sites[each] > 1:
                 self._simplify(each)
 
     def _simplify(self, rule: int) -> None:
-        """Write a rule out, with calls of itself at its ends made loops."""
+        """Write a rule out, with calls of itself at its ends made loops.
+
+        Nothing where nothing was taken in since the last time (``written``).
+        """
         if rule in self.written:
             return
         dfa = self._with(self.automata[rule], self.takes[rule])
@@ -209,7 +224,7 @@ class _Inlining:
         self.calls[rule], self.sizes[rule], self.takes[rule] = _call_sites(dfa), len(dfa), set()
 
     def _with(self, dfa: Dfa, taken: AbstractSet[int]) -> Dfa:
-        """An automaton with what it takes in."""
+        """An automaton with what it takes in, as far as it does not grow much by that."""
         if not taken:
             return dfa
         spend(100)
@@ -223,7 +238,10 @@ class _Inlining:
         return whole
 
     def reached(self, start: int) -> dict[int, Dfa]:
-        """The start rule and the rules that are called from it on."""
+        """The start rule and the rules that are called from it on, all of them written out.
+
+        Terminals are written out last, in all rules at once; see ``_spelled_out``.
+        """
         order = [start]
         found = {start}
         for rule in order:
@@ -241,7 +259,8 @@ class _Inlining:
         """By rule the terminals to write out in it: first where that copies the fewest states.
 
         A copy saves calls while a text is read, and costs states. A terminal whose copies would be
-        more than _MAX_COPIES states altogether stays a call everywhere.
+        more than _MAX_COPIES states altogether stays a call everywhere. Of equals the least rule
+        comes first, so that the choice is the same each time.
         """
         copies = sorted(
             (sites.count * self.sizes[callee], rule, callee)
@@ -276,7 +295,10 @@ def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
 
 
 def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
-    """The nodes that a node leads to, in post-order: each after all that it leads to itself."""
+    """The nodes that a node leads to, itself last: each comes after all that it leads to.
+
+    For graphs without circles, as ``takes`` is. A stack of our own, as chains may be long.
+    """
     order: list[int] = []
     seen = {root}
     path = [(root, iter(sorted(edges[root])))]

@@ -32,7 +32,12 @@ MAX_STATES: Final = 60_000
 def network_from_automata(
     automata: RuleAutomata, accepts_nothing: bool, holes: Sequence[HoleText]
 ) -> Network:
-    """The network of rules that all read a byte; raises LimitExceededError past MAX_STATES."""
+    """The network of rules that all read a byte; raises LimitExceededError past MAX_STATES.
+
+    The automata are trimmed, none of them accepts the empty text, and each rule that one of them
+    calls is among them. Rules are numbered anew in the order of their numbers, holes after them:
+    so rule 0, the whole, stays 0.
+    """
     order = sorted(automata)
     rule_of = {rule: index for index, rule in enumerate(order)}
     sizes = [*(len(automata[rule]) for rule in order), *[1] * len(holes)]
@@ -51,6 +56,7 @@ def network_from_automata(
     edges = [np.empty((0, 3), dtype=np.int32)]
     calls: list[tuple[int, int, int]] = []
     accepting = np.zeros(count, dtype=np.bool_)
+    # Holes, the last of ``starts`` and ``sizes``, have no automata: ``order`` ends before them.
     for rule, first, size, own in zip(order, starts.tolist(), sizes, columns, strict=False):
         dfa = automata[rule]
         # States keep their order; calls and holes are no bytes, so they leave the tables of moves.
@@ -105,7 +111,7 @@ def _classes(
 def _calls_by_state(
     count: int, calls: Sequence[tuple[int, int, int]]
 ) -> tuple[tuple[CallEdge, ...], ...]:
-    """The calls of each state, of calls given as source, rule and target."""
+    """The calls of each of ``count`` states, of calls given as source, rule and target."""
     calling: dict[int, list[CallEdge]] = {}
     for source, rule, target in calls:
         calling.setdefault(source, []).append(CallEdge(rule, target))

@@ -73,7 +73,8 @@ class _Level(NamedTuple):
     """What is known inside of such a text, or of the whole."""
 
     behind: tuple[frozenset[int], ...]
-    """By look-behind the states of its automaton: one, or all where a hole stands before it."""
+    """By look-behind, in the order of ``AssertionAutomaton._behind``, the states of its automaton:
+    one, all where a hole stands before it, or none for one that looks for what no text has."""
     ahead: frozenset[tuple[int, int]]
     """The look-aheads that are not decided, each with its state."""
 
@@ -83,7 +84,11 @@ _Levels: TypeAlias = tuple[_Level, ...]
 
 
 class AssertionAutomaton:
-    """The automaton of what assertions ask for, over classes of bytes that they all read alike."""
+    """The automaton of what assertions ask for, over classes of bytes that they all read alike.
+
+    ``start`` is its first state. Its states are worked out as they are asked for; those that break
+    an obligation, or in which an assertion does not hold, are ``None``.
+    """
 
     def __init__(self, assertions: Sequence[Assertion]) -> None:
         if len(assertions) > MAX_ASSERTIONS:
@@ -93,20 +98,24 @@ class AssertionAutomaton:
                 field="constraint",
             )
         self._assertions = assertions
+        # All by the number of the assertion; borders have no automaton. Look-behinds are ordered
+        # as in ``_behind`` wherever they have no number.
         looks = {n: each for n, each in enumerate(assertions) if isinstance(each, Look)}
         self._behind = {n: _texts_ending_in(each) for n, each in looks.items() if not each.ahead}
         ahead = {n: _texts_beginning_with(each) for n, each in looks.items() if each.ahead}
         self._fulfilled = {n: fulfilled for n, (_, fulfilled) in ahead.items()}
         self._tables = {n: table for n, (table, _) in ahead.items()} | self._behind
+        # By look-behind all states of its automaton, as where any text may stand before.
         self._any = tuple(frozenset(range(len(table))) for table in self._behind.values())
         self._fresh = _Level(tuple(states & {0} for states in self._any), frozenset())
         # Where a part of the text is alone, no terminal outside of such parts looks around.
         self.start: _Levels = () if Border.BEGIN in assertions else (self._fresh,)
         self.classes = self._byte_classes()
         self._known: dict[tuple[_Levels, int], _Levels | None] = {}
+        """By state and byte the state after it, see ``after_byte``."""
 
     def _byte_classes(self) -> list[CodePoints]:
-        """The bytes in sets of which all automata read the members alike."""
+        """The bytes in sets of which all automata read the members alike; one where none reads."""
         columns = np.array([table.byte_class for table in self._tables.values()], dtype=np.uint8)
         columns = columns.reshape(-1, 256)
         alike: dict[bytes, list[tuple[int, int]]] = {}
@@ -138,7 +147,11 @@ class AssertionAutomaton:
         return _Level(behind, frozenset(obligations))
 
     def _obligation(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
-        """What is left of a look-ahead in a state of its automaton, ``None`` where it is broken."""
+        """What is left of a look-ahead in a state of its automaton, ``None`` where it is broken.
+
+        That is nothing where it is fulfilled. ``at`` is DEAD where what it looks for can no longer
+        be found.
+        """
         # In all other states both outcomes are left: what is looked for may be found, or not.
         if at not in (DEAD, self._fulfilled[number]):
             return frozenset({(number, at)})
@@ -154,6 +167,8 @@ class AssertionAutomaton:
         """The state after an assertion, ``None`` where it does not hold.
 
         Asks and changes the innermost level alone: a text that is alone does not see the others.
+        There is one: borders come in pairs, and where there are any, what looks around stands
+        between them. Raises UnsupportedFeatureError where a look-behind would see into a hole.
         """
         assertion = self._assertions[number]
         if assertion is Border.BEGIN:
@@ -185,9 +200,10 @@ class AssertionAutomaton:
         )
 
     def after_hole(self, state: _Levels, hole: HoleText) -> _Levels | None:
-        """The state after a hole.
+        """The state after a hole, which begins with one byte at least.
 
-        Raises UnsupportedFeatureError where that depends on the text of the hole.
+        ``None`` where no text of the hole may stand there. Raises UnsupportedFeatureError where
+        that depends on the text of the hole.
         """
         # All first bytes must lead to one state, in which no look-ahead is open any more. What
         # look-behinds see after the hole depends on its text, so they may be in any state.
@@ -215,7 +231,11 @@ def _texts_ending_in(look: Look) -> ByteDfa:
 
 
 def _texts_beginning_with(look: Look) -> tuple[ByteDfa, int | None]:
-    """The texts at whose start a look-ahead finds it, and the state that has all texts, if any."""
+    """The texts at whose start a look-ahead finds it, and the state in which it was found.
+
+    That is the state from which all texts go on; ``None`` where there is none, as where it looks
+    for what no text has.
+    """
     dfa = dfa_from_regular(Concat((look.item, ANYTHING)))
     # States keep their numbers: those inside of a code point are added after them.
     all_texts = [
@@ -277,18 +297,24 @@ class _Product:
         self._assertions = assertions
         self._holes = holes
         self._nodes: dict[_Entry, dict[_Node, int]] = {}
+        """The nodes that were reached, numbered as they come up: 0 is where the rule begins."""
         self._edges: dict[_Entry, list[tuple[_Node, CodePoints, _Node]]] = {}
         """Those of assertions, which read nothing, have no symbols."""
         self._calls: dict[_Entry, list[tuple[_Node, _Entry, int]]] = {}
         """Where it is made, what is called, and the state of the caller after it."""
         self._callers: dict[_Entry, list[tuple[_Entry, int]]] = {}
+        """Who calls it, and the state of the caller after it."""
         self._exits: dict[_Entry, dict[_Levels, None]] = {}
+        """The states that it is left in, as far as they are known, in the order found."""
         self._numbers: dict[_Passage, int] = {}
+        """Rules of the product, in the order of their numbers."""
         self._parts: dict[CodePoints, list[CodePoints]] = {}
+        """What ``_parted`` gave."""
         self._waiting: list[tuple[_Entry, _Node]] = []
+        """Nodes to be expanded; each is once in it."""
 
     def automata(self) -> dict[int, Dfa]:
-        """Rule 0, and the rules that it leads to."""
+        """Rule 0, and the rules that it leads to, numbered anew; to be asked for once."""
         whole = _Entry(0, self._assertions.start)
         self._reach(whole, _Node(0, whole.state))
         while self._waiting:
@@ -316,7 +342,7 @@ class _Product:
             self._waiting.append((entry, node))
 
     def _expand(self, entry: _Entry, node: _Node) -> None:
-        """Follow all moves out of a node."""
+        """Follow all moves out of a node, and note that the rule is left where it may end there."""
         dfa, assertions = self._automata[entry.rule], self._assertions
         if not len(dfa):
             return
@@ -342,6 +368,7 @@ class _Product:
     def _link(
         self, entry: _Entry, node: _Node, chars: CodePoints, target: int, state: _Levels | None
     ) -> None:
+        """Add an edge to the node at ``target`` and ``state``; none where ``state`` is ``None``."""
         if state is not None:
             self._edges[entry].append((node, chars, _Node(target, state)))
             self._reach(entry, _Node(target, state))
@@ -358,6 +385,7 @@ class _Product:
             self._reach(entry, _Node(target, state))
 
     def _exit(self, entry: _Entry, state: _Levels) -> None:
+        """Note that a rule is left in a state, and go on in it after all calls known so far."""
         if state not in self._exits[entry]:
             # Callers that were met before proceed in their states after the call; later ones find
             # the exit in ``_call``.
@@ -375,7 +403,8 @@ class _Product:
     def _automaton(self, entry: _Entry, ends: Sequence[_Levels]) -> Dfa:
         """What a rule reads on its way to one of these ends.
 
-        Only when all nodes are expanded: it takes the exits of its callees as they are now.
+        Only when all nodes are expanded: it takes the exits of its callees as they are now, and the
+        node after each of them was reached by ``_call`` or ``_exit``.
         """
         nodes, accepting = self._nodes[entry], self._automata[entry.rule].accepting
         nfa = Nfa()

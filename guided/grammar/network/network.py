@@ -38,7 +38,10 @@ class HoleText(NamedTuple):
 
 
 class Way(NamedTuple):
-    """The first move of a shortest way to the end of a rule: a byte, or the call of a rule."""
+    """The first move of a shortest way to the end of a rule: a byte, or the call of a rule.
+
+    One of ``byte`` and ``rule`` is ``None``; ``target`` is the state after it in the same rule.
+    """
 
     byte: int | None
     rule: int | None
@@ -93,14 +96,17 @@ class Network:
         return bisect_right(self.starts, state) - 1
 
     def way(self, state: int) -> Way | None:
-        """The first move of a shortest way to the end of the rule, ``None`` where it may end."""
+        """The first move of a shortest way to the end of the rule.
+
+        ``None`` where the rule may end, and in states that stand for holes.
+        """
         byte, rule, target = self.ways[state].tolist()
         if target == DEAD:
             return None
         return Way(None if byte == DEAD else byte, None if rule == DEAD else rule, target)
 
     def check(self) -> None:
-        """Raise AssertionError unless the network is as it says."""
+        """Raise AssertionError unless classes, moves and shortest ways agree, outside of holes."""
         for start in self.starts:
             assert not self.accepting[start], start
         ends = (*self.starts[1:], len(self))

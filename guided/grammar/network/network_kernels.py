@@ -67,7 +67,8 @@ def _lay_moves(
 ) -> Ints:
     """``lay_moves``; ``order`` has all bytes, the most readable first."""
     count, width = table.shape
-    # The most readable byte of each class that the rule's own automaton tells apart.
+    # The most readable byte of each class that the rule's own automaton tells apart, and the class;
+    # the first ``classes`` lines, the most readable first.
     known = np.zeros(width, dtype=np.bool_)
     chosen = np.empty((width, 2), dtype=np.int32)
     classes = 0
@@ -76,9 +77,11 @@ def _lay_moves(
             known[columns[byte]] = True
             chosen[classes, 0], chosen[classes, 1] = byte, columns[byte]
             classes += 1
+    # By target the last source that has an edge to it: the first byte that leads there is kept.
     seen = np.full(count, -1, dtype=np.int32)
     edges = np.empty((count * min(classes, count), 3), dtype=np.int32)
     size = 0
+    # By class of the network the rule's column, the same for all bytes of the class.
     column_of = np.full(moves.shape[1], -1, dtype=np.int32)
     for byte in range(256):
         column_of[byte_class[byte]] = columns[byte]
@@ -110,6 +113,8 @@ def shortest_ways(
     ``known`` has the bytes of states that need no move, 0 at an end, and -1 for all others. This is
     Dijkstra's algorithm, backwards from the ends, in the form that Knuth gave it for grammars
     (Information Processing Letters 6(1), 1977): a call costs what its rule costs from its start.
+    Longer ways count as LONGEST. Networks have an end that can be reached from every state, so the
+    assertion holds.
     """
     left, ways = _shortest_ways(starts, edges, calls, known)
     assert (left >= 0).all(), "a state leads to no end"
@@ -120,7 +125,7 @@ def shortest_ways(
 def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The places of each key among ``keys`` (a counting sort): those of ``k`` from ``first[k]`` on.
 
-    ``count`` is how many keys there are; returns ``first`` and the places.
+    Keys are numbers from 0 on, less than ``count``; returns ``first`` and the places.
     """
     first = np.zeros(count + 1, dtype=np.int64)
     for key in keys:
@@ -137,7 +142,11 @@ def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 @making_kernel
 def _push_call(heap: list[Any], cost: int, tie: int, call: Ints) -> None:
-    """Put the state that a call is made in into the heap of ``_shortest_ways``."""
+    """Put the state that a call is made in into the heap of ``_shortest_ways``.
+
+    ``cost`` is that of the whole way from it, ``tie`` says how early it was found: the first of
+    equals wins.
+    """
     source, rule, target = call[_SOURCE], call[_RULE], call[_TARGET]
     through = min(cost, LONGEST)
     heapq.heappush(heap, (through, tie, np.int64(source), -1, np.int64(rule), np.int64(target)))
@@ -163,11 +172,13 @@ def _shortest_ways(
         rule_at[starts[rule]] = rule
     left = np.full(count, -1, dtype=np.int64)
     ways = np.full((count, 3), -1, dtype=np.int32)
-    # Cost, a number for ties, and the move: state, byte, rule, target. The first tells the type.
+    # Cost, a number for ties, and the move: state, byte, rule, target. The order is that of cost
+    # and tie alone, as no two ties are equal. The first entry tells numba the type.
     heap: list[Any] = [(np.int64(0), -1, -1, -1, -1, -1)]
     heap.pop()
     # A byte costs one, and states are settled in the order of their costs: so what is reached by a
-    # byte comes in that order by itself, and a queue does without a heap. Cost, tie, state, edge.
+    # byte comes in that order by itself, and a queue does without a heap. Cost, tie, state, edge;
+    # -1 for the edge of an end. There is room, as each state and each edge comes once at most.
     queue = np.empty((count + len(edges), 4), dtype=np.int64)
     head, tail, ties = 0, 0, 0
     for state in range(count):
@@ -189,7 +200,7 @@ def _shortest_ways(
                 byte, target = int(edges[edge, _BYTE]), int(edges[edge, _TARGET])
             head += 1
         if left[state] != -1:
-            # It was reached before, in fewer bytes.
+            # It was reached before, in fewer bytes or as many.
             continue
         left[state] = cost
         ways[state, 0], ways[state, 1], ways[state, 2] = byte, rule, target

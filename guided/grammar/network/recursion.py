@@ -40,7 +40,10 @@ __all__ = ["without_ending_calls", "without_leading_calls", "without_left_recurs
 
 
 def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]:
-    """The automata of the start rule and all that it calls, none of them left-recursive."""
+    """The automata of the start rule and all that it calls, none of them left-recursive.
+
+    Raises LimitExceededError where one grows too large by the copies in it.
+    """
     leading = {rule: first_calls(dfa) for rule, dfa in automata.items()}
     changed = dict(automata)
     # Each member of a component gets an automaton with a copy of the bodies of all of them.
@@ -66,6 +69,7 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAut
     Leading calls are turned round: instead of calling ``b`` first, the automaton reads a text of
     ``b`` that begins with no call, and goes on where the call would have returned to. A *hub* is
     the place after a whole text of a member; from there it goes on after each leading call of it.
+    ``rule`` is one of the ``component``. Raises LimitExceededError where it grows too large.
     """
     nfa = Nfa()
     start = nfa.add_states()
@@ -94,6 +98,7 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
 
     Where more may follow such a call, it is left out only if that changes nothing: what follows
     it is then what might follow inside of it. So ``a: a a | "x"`` is the plain automaton of x+.
+    Calls stay where the automaton would grow much without them.
     """
     if rule not in called_rules(dfa):
         return dfa
@@ -129,7 +134,7 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
 
 
 def _equal(left: Dfa, right: Dfa) -> bool:
-    """Whether two automata have the same texts."""
+    """Whether two automata have the same texts over symbols."""
     differing = combine(
         [left, right], lambda labels: 0 if (labels[0] == DEAD) != (labels[1] == DEAD) else DEAD
     )

@@ -66,8 +66,8 @@ def determined(nfa: Nfa) -> Dfa:
 def determined_if_small(nfa: Nfa) -> Dfa | None:
     """The deterministic automaton, ``None`` where it grows much.
 
-    For changes that may as well not be made. Raises LimitExceededError only where the work for the
-    whole constraint is spent.
+    For changes that may as well not be made: a limit on the automaton is an answer here, so
+    LimitExceededError is raised only where the work for the whole constraint is spent.
     """
     try:
         return dfa_from_nfa(nfa, most=nfa.count + _SPARE_STATES)
@@ -79,7 +79,8 @@ def determined_if_small(nfa: Nfa) -> Dfa | None:
 def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
     """Copy the states of ``dfa`` with its moves on ``sets``, a part of each of its classes.
 
-    Returns the first of the copies, which is that of the start.
+    Returns the first of the copies, which is that of the start; the others follow in their order.
+    That some of them accept is not copied: the caller adds what follows there.
     """
     first = nfa.add_states(len(dfa))
     nfa.paste(dfa.moves, first, sets)
@@ -89,7 +90,8 @@ def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
 def paste_without(dfa: Dfa, rules: Set[int]) -> tuple[Nfa, int]:
     """A new automaton without the calls of some rules, and the first state of the copy in it.
 
-    Its start is a state of its own, so that moves may be added that lead to the copy's start.
+    Its start is a state of its own, so that moves may be added that lead to the copy's start. The
+    states of ``dfa`` are copied in their order; those that accept lead to ``nfa.final``.
     """
     nfa = Nfa()
     start = nfa.add_states()
@@ -110,12 +112,15 @@ def substituted(
 ) -> Dfa | None:
     """The automaton with the calls of ``replaced`` rules replaced by the rules' own automata.
 
-    Only calls whose targets are ``chosen``. ``within`` tells of those rules which calls are
-    replaced in them, and so on. ``None`` where it would grow much; raises LimitExceededError past
-    MAX_NFA_STATES.
+    Only calls whose targets, states of ``dfa``, are ``chosen``; the others stay. ``within`` tells
+    of those rules which calls are replaced in them, all wherever they lead, and so on. It leads in
+    no circle, or this would not end. ``None`` where it would grow much; raises LimitExceededError
+    past MAX_NFA_STATES.
     """
     nfa, start = paste_without(dfa, replaced)
+    # By rule and the state after the call the first state of its copy.
     copies: dict[tuple[int, int], int] = {}
+    # By rule its classes without the calls that are replaced in it.
     kept: dict[int, list[CodePoints]] = {}
     # Copies whose calls are still to be looked at; the list grows while it is gone through.
     pasted = [(start, dfa, replaced)]

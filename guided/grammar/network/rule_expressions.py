@@ -48,9 +48,10 @@ _LARGE: Final = 32
 
 
 class RuleExpressions:
-    """Turns bodies into expressions; ``numbers`` are those of the rules.
+    """Turns bodies into expressions; ``numbers`` are those of the rules, from 1 on without gaps.
 
-    Bytes in ``missing`` are not spelled: no text of a terminal needs one of them.
+    Bytes in ``missing`` are not spelled: no text of a terminal needs one of them. ``terminals`` and
+    ``assertions`` grow with each body; their numbers stay.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class RuleExpressions:
         self._numbers = numbers
         self._missing = frozenset(missing) - _NEVER_IN_UTF8
         self._spelled: dict[Regular, Regular] = {}
+        """By expression of a terminal that over bytes: equal ones are one rule."""
         self.terminals: dict[int, Dfa] = {}
         """Terminals that are called, by number; these come after the numbers of rules."""
         self.assertions: dict[Assertion, int] = {}
@@ -69,7 +71,11 @@ class RuleExpressions:
             self.blank = Repeat(self._texts(ignored), 0, None)
 
     def of(self, body: Body, written_out: Mapping[str, Body] = _NO_RULES) -> Regular:
-        """The expression of a body; calls of ``written_out`` rules are replaced by their bodies."""
+        """The expression of a body; calls of ``written_out`` rules are replaced by their bodies.
+
+        Recursive: how deep bodies nest is bounded (``ContextFreeGrammar``), and so is how deep
+        rules are written out in one another.
+        """
         match body:
             case Terminal():
                 return self._terminals((body,))
@@ -143,6 +149,7 @@ class RuleExpressions:
         """A terminal's expression over bytes: spelled out, as a graph, or as the call of a rule.
 
         The larger it is, the more its own automaton saves. Only large ones are rules to be called.
+        ``_bytes`` keeps it. Raises LimitExceededError where its automaton is too large.
         """
         # Small ones are made deterministic once, together with the rule that they stand in.
         spelled = _as_bytes(regular, self._missing)
@@ -173,7 +180,10 @@ class Separated:
 
 
 def with_lists(parts: tuple[Body, ...]) -> Sequence[Body | Separated]:
-    """The parts of a sequence, with ``x (s x)*`` replaced by one ``Separated``."""
+    """The parts of a sequence, with each ``x (s x)*`` in it replaced by one ``Separated``.
+
+    ``x`` and ``s`` may be several parts, and ``s`` none.
+    """
     found: list[Body | Separated] = []
     for part in parts:
         if found and isinstance(part, Repetition) and part.low == 0 and part.high is None:
@@ -197,7 +207,11 @@ def _symbol(kind: Kind, number: int) -> Regular:
 
 
 def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
-    """A small expression with its characters spelled in bytes; ``None`` for others."""
+    """A small expression with its characters spelled in bytes.
+
+    ``None`` for large ones, for repeats that copy their item, and for all other kinds, such as
+    ``Both``, which need an automaton over characters.
+    """
     match regular:
         case Chars(chars):
             return _spelled_out(chars, missing)
@@ -213,7 +227,11 @@ def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
 
 @functools.lru_cache(maxsize=1024)
 def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
-    """A set of characters as a choice of byte sequences; ``None`` where these are many."""
+    """A set of characters as a choice of byte sequences; ``None`` where these are many.
+
+    Kept, as grammars have the same few sets again and again; it depends on the arguments alone.
+    """
+    # Characters of ASCII are their own bytes.
     if not missing and (not chars or chars.ranges[-1][1] < 128):
         return Chars(chars)
     if len(chars.ranges) > _SMALL:
@@ -234,6 +252,7 @@ def _graph(dfa: ByteDfa) -> Regular:
         return Alternate(())
     end = len(dfa)
     moves = moves_of(dfa.next)
+    # A move to a state that accepts leads to the end as well: a copy of it with another target.
     ending = moves[:, dfa.label[moves[1]] != DEAD]
     ending[1] = end
     graph = Graph(end + 1, _classes(dfa), np.concatenate([moves, ending], axis=1), 0, end)
@@ -241,8 +260,9 @@ def _graph(dfa: ByteDfa) -> Regular:
 
 
 def _classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:
-    """The bytes of each class."""
+    """By class of an automaton its bytes."""
     found: list[list[tuple[int, int]]] = [[] for _ in range(dfa.next.shape[1])]
+    # The last entry differs from all classes, so that the last run of bytes ends, too.
     classes: list[int] = [*dfa.byte_class.tolist(), -1]
     begin = 0
     for byte in range(256):

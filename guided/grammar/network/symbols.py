@@ -83,6 +83,7 @@ def numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
+    """``numbers_in`` for sets that may have some; kept, as passes ask for the same ones again."""
     first, end = _FIRST_CODE[kind], _FIRST_CODE[kind + 1]
     return tuple(
         code - first
@@ -102,7 +103,7 @@ def has_bytes(chars: CodePoints) -> bool:
 
 
 def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
-    """The symbols of a set that call none of the rules."""
+    """The symbols of a set but the calls of these rules; other calls stay."""
     if not rules or not any(rule in rules for rule in numbers_in(chars, Kind.CALL)):
         return chars
     return chars & ~symbol_set(Kind.CALL, rules)
@@ -116,7 +117,10 @@ def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
 
 
 def class_by_byte(dfa: Dfa) -> NDArray[np.int32]:
-    """By byte the class of an automaton that it is in, int32 ``[256]``, DEAD for none."""
+    """By byte the class of an automaton that it is in, int32 ``[256]``, DEAD for none.
+
+    Classes are disjoint, and their ranges ascend, so those of bytes come first.
+    """
     columns = [DEAD] * _FIRST_CODE[Kind.ASSERTION]
     for column, chars in enumerate(dfa.classes):
         for low, high in chars.ranges:

@@ -40,7 +40,10 @@ class RuleParts(NamedTuple):
 
 
 def reached_rules(grammar: ContextFreeGrammar) -> dict[str, RuleParts]:
-    """The rules that the start rule leads to, itself first, each after one that calls it."""
+    """The rules that the start rule leads to, itself first, each after one that calls it.
+
+    The order is that of the numbers that they get, and ``written_out`` relies on it.
+    """
     found: dict[str, RuleParts] = {}
     order = {grammar.start: None}
     waiting = [grammar.start]
@@ -57,7 +60,11 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
     """The bodies of rules that need no automata of their own: they are written out where called.
 
     Small ones that are called from one place, which is no copy of another, and very small ones.
+    No rules that are written out call each other in a circle. ``reached`` is in the order of
+    ``reached_rules``.
     """
+    # By rule: its callers, once for each call, ``None`` for the whole text; what it calls, and how
+    # many parts it has, both with what is written out in it.
     callers: dict[str, list[str | None]] = {grammar.start: [None]}
     calls: dict[str, set[str]] = {}
     parts: dict[str, int] = {}
@@ -65,6 +72,7 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
         parts[caller], calls[caller] = made_of.size, set(made_of.calls)
         for name in made_of.calls:
             callers.setdefault(name, []).append(caller)
+    # By rule how many rules are written out in it, one inside of another.
     depths = dict.fromkeys(reached, 0)
     undecided = {name for name in reached if len(callers[name]) > 1 and parts[name] <= _FEW_PARTS}
     found: dict[str, Body] = {}
