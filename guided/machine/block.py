@@ -64,7 +64,11 @@ class Block:
         return self.dfa.nbytes + 32 * len(self)
 
     def shortest(self) -> bytes:
-        """The shortest text that the automaton accepts, bounds on the count left aside."""
+        """The text along ``way`` from the start, bounds on the count left aside.
+
+        The shortest that the automaton accepts, or in blocks whose ways were chosen by code points
+        one of the fewest of these. Empty where the start accepts.
+        """
         text, state = bytearray(), 0
         while self.way[state] != STOP:
             text.append(int(self.way[state]))
@@ -81,7 +85,7 @@ def block_of(
     bounds: tuple[int, int | None] | None = None,
     verdicts: tuple[int, ...] = (1,),
 ) -> Block:
-    """The block of a non-empty automaton, with the shortest ways through it worked out.
+    """The block of a non-empty automaton, with the ways of the fewest bytes worked out.
 
     The other arguments are stored as they are. ``beat``, ``need`` and ``bounds`` come together,
     for automata that count code points.

@@ -102,7 +102,7 @@ class MachineParts:
 
     @property
     def nbytes(self) -> int:
-        """What all of it holds in bytes, about; inner machines count, too."""
+        """What all of it holds in bytes, about; inner machines count, too, a shared table once."""
         own = self.table.nbytes + self.transitions.slots.nbytes + self.stacks.facts.nbytes
         own += _THING_BYTES * sum([len(pool.things) for pool in self._pools])
         # Inner machines may share the table.
@@ -121,7 +121,9 @@ class MachineParts:
     def check_room(self) -> None:
         """Raise LimitExceededError when half of the limits is used up.
 
-        Asked where constraints are compiled and masks are made. Shortest completions do not ask:
+        ``table`` and the pools are looked at, and those of inner machines, of which the message
+        does not speak. Asked where constraints are compiled and masks are made. Shortest
+        completions do not ask:
         the other half is kept for them, so that a text that was begun can be ended.
         """
         if self.fullness <= _HALF:

@@ -62,7 +62,10 @@ class PushdownMachine:
     # --- shared -------------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows."""
+        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows.
+
+        Raises LimitExceededError where that would take too many.
+        """
         at: State | None = state
         while at is not None:
             target = self.table.step(at.row, byte)

@@ -119,7 +119,7 @@ class TableArrays:
         return self._flat[row * WIDTH + ROLE] in (IN_KEY, IN_RARE_KEY)
 
     def edges(self, row: int) -> dict[int, int]:
-        """The bytes that lead on from a row, with the rows that they lead to."""
+        """The bytes that lead on from a row, ascending, with the rows that they lead to."""
         targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
         live = np.nonzero(targets != DEAD)[0]
         return dict(zip(live.tolist(), targets[live].tolist(), strict=True))
@@ -145,7 +145,8 @@ class TableArrays:
         """Make room for ``rows`` rows and ``cells`` cells, which the caller has to fill.
 
         Returns the first row. The new cells are the last ``cells`` up to ``num_cells``. Arrays
-        that were read before the call may have been replaced.
+        that were read before the call may have been replaced. Raises LimitExceededError past
+        ``max_cells``, and then nothing has changed.
         """
         first = self.num_rows
         num_rows, num_cells = first + rows, self.num_cells + cells

@@ -16,7 +16,11 @@ __all__ = ["TokenBinding"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenBinding:
-    """What binding a machine to a vocabulary needs."""
+    """What binding a machine to a vocabulary needs.
+
+    All parts are made from the tokens of ``vocabulary`` and belong to its one ``trie``: masks and
+    scratch memory have its size, and name its nodes by number.
+    """
 
     vocabulary: Vocabulary
     trie: TokenTrie

@@ -39,6 +39,9 @@ def vocabulary_from_tokenizer(
 
     ``end_ids`` are end-of-sequence tokens besides the tokenizer's own. Tokens from ``logits_width``
     on have no logit, so they can never be chosen and are left out.
+
+    Raises ModelError where the tokens do not say which bytes they stand for, where the tokenizer
+    cannot spell every text, and where an end-of-sequence token has no logit.
     """
     if not tokenizer.is_fast:
         raise ModelError(
@@ -115,6 +118,7 @@ def _steps(description: _Description) -> Iterator[_Description]:
 
 
 def _letter_for_space(description: _Description) -> str | None:
+    """What the tokenizer writes a space as, ``None`` where it writes spaces as they are."""
     for part in _steps(description):
         if part["type"] == "Metaspace":
             return str(part["replacement"])

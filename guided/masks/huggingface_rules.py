@@ -40,7 +40,8 @@ _MANY: Final = Program((Step(READ), Step(FORK, 0, 2), Step(MATCH)), ("",))
 def found_texts(
     description: _Description, token_bytes: Sequence[bytes | None], letter: str | None
 ) -> list[dict[bytes, Tokens]] | None:
-    """The added tokens that are found in texts, those first that are found first.
+    """The added tokens that are found in texts: those found as the text stands, then those found
+    in it once it was normalized.
 
     ``None`` where what is found depends on what stands beside it, as a single word does, or where
     a token stands for other bytes than those that it is found by. Special tokens stand for no text,
@@ -154,4 +155,5 @@ class _Splits:
         self._step = step
 
     def __call__(self, character: str) -> bool:
+        # A letter, of which the steps split nothing off: two pieces are the letter and the rest.
         return len(self._step.pre_tokenize_str("a" + character)) > 1

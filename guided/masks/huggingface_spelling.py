@@ -101,7 +101,11 @@ class _Spelling:
 
 
 class _Encoding:
-    """Encodes with a tokenizer, whose token for what it does not know is that of the byte 0."""
+    """Encodes with a tokenizer, whose token for what it does not know is that of the byte 0.
+
+    What it does not know becomes the tokens of its bytes; a byte that has none is left out, which
+    ``_Spelling`` notices. Without byte fallback ``byte_tokens`` is empty, and nothing is replaced.
+    """
 
     def __init__(self, tokenizer: Tokenizer, byte_tokens: Mapping[int, int]) -> None:
         self._tokenizer = tokenizer
@@ -197,7 +201,10 @@ def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) ->
 
 
 class _JoiningBytes:
-    """Joins parts of pieces out of bytes, which may begin and end inside of characters."""
+    """Joins parts of pieces out of bytes, which may begin and end inside of characters.
+
+    ``None`` where the tokens are not those of all bytes of a part, which the model then has lost.
+    """
 
     def __init__(self, model: Tokenizer, texts: Sequence[bytes]) -> None:
         self._model = model
@@ -209,7 +216,12 @@ class _JoiningBytes:
 
 
 class _JoiningText:
-    """Joins parts of pieces out of characters; the bytes of one that has begun are tokens."""
+    """Joins parts of pieces out of characters; the bytes of one that has begun are tokens.
+
+    For tokenizers with byte fallback. ``ties`` is ``None`` for models that have none, ``space``
+    where the vocabulary writes a space as it is. Parts have no byte without a token: constraints
+    leave those out (``Vocabulary.missing_bytes``).
+    """
 
     def __init__(
         self,

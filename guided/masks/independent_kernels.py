@@ -34,7 +34,11 @@ MAX_COUNT: Final = 2**16 - 1
 def keep_within(
     mask: NDArray[np.int32], reach: NDArray[np.uint16], left: int, kept: NDArray[np.int32]
 ) -> None:
-    """Write those tokens of a mask with which a string has at most ``left`` code points."""
+    """Write those tokens of a mask with which a string has at most ``left`` code points.
+
+    Every word of ``kept`` is written. ``reach`` must have an entry for each token, so it is not for
+    masks of which no token counts anything.
+    """
     for word in range(len(mask)):
         bits = mask[word]
         if bits:

@@ -29,7 +29,8 @@ class MaskDelta:
     def __init__(self, base: Mask, changes: NDArray[np.int32]) -> None:
         self.base: Final = base
         self.changes: Final = changes
-        """int32 ``[changes, 2]``: the places of words, ascending, and the words."""
+        """int32 ``[changes, 2]``: the places of words, ascending, and the words, each of them
+        another one than that of the base."""
 
     def fill(self, out: Mask) -> None:
         """Write the mask to ``out``; raises ValueError where that is of another size."""

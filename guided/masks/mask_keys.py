@@ -21,7 +21,12 @@ _FEW_BYTES: Final = 32
 
 
 class MaskKey(NamedTuple):
-    """The key of a mask, and of the walk that finds it."""
+    """The key of a mask, and of the walk that finds it.
+
+    ``StateMasks`` makes two other kinds: of a walk that is the same in all stacks, with a number
+    in place of the stack that no stack has, and of a truncated stack, where ``left`` is 1 if the
+    text may end.
+    """
 
     stack: int
     row: int
@@ -94,6 +99,7 @@ class MaskKeys:
         self._packed = packed
         self._independent = independent
         self._traits: dict[int, RowTraits] = {}
+        """By row. Kept for good: a row that states are in does not change any more."""
 
     def of(self, state: State) -> MaskKey:
         """The key of the mask of a state."""

@@ -76,7 +76,7 @@ class TokenSteps:
             self._packed.resolve(reached, target)
 
     def _is_only_key(self, stack: int, row: int) -> bool:
-        """Whether a free key is all that has to be remembered."""
+        """Whether a free key is all that has to be remembered: it is then the only text."""
         parts = self._machine.parts
         return not parts.stacks.depth(stack) and parts.table.is_key(row)
 
@@ -87,7 +87,8 @@ class TokenSteps:
     def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
         """The bytes that have to follow, at most ``most``, and the state after each.
 
-        As far as compiled code can tell: there may be more where names or items must differ.
+        As far as compiled code can tell: there may be more where names or items must differ, so
+        no bytes do not mean that there is a choice. May raise LimitExceededError.
         """
         if state.texts:
             return b"", []

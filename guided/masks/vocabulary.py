@@ -148,6 +148,7 @@ class TokenTexts:
 
 
 def _quoted(texts: Sequence[bytes]) -> frozenset[bytes]:
+    """What stands between any two quotes of one token; there may be quotes in it."""
     pieces = (text.split(b'"')[1:-1] for text in texts if text.count(b'"') > 1)
     return frozenset(
         b'"'.join(between[first:last])

@@ -93,7 +93,7 @@ class Walk:
 
 
 class KeptWalk:
-    """A walk whose mask is kept."""
+    """A walk whose mask is kept: unlike that of a ``Walk`` it lasts."""
 
     __slots__ = ("delta", "held", "uncertain")
 
@@ -125,6 +125,7 @@ class Walker:
         self._independent = independent
         self._white_space = white_space
         self._scratch = scratch
+        # Walks that begin with no tokens, at some node and at the root.
         self._nothing = independent.nothing
         self._all = self._itself(_ROOT)
         self._trie = addresses_of(self.trie.arrays)
@@ -134,6 +135,9 @@ class Walker:
     ) -> Walk:
         """Try all tokens on ``state``; ``base`` is the walk of the row that its row was laid over.
 
+        Texts of the state are not looked at, and end-of-sequence tokens are for the caller to add
+        (``with_ends``). With ``is_truncated`` its stack must be one that ``StateSharing.truncated``
+        gave for no callers.
         May raise LimitExceededError when the machine is full.
         """
         traits = self.keys.traits(state.row)
@@ -294,7 +298,10 @@ class Walker:
             again = True
 
     def completed(self, walk: KeptWalk, state: State, *, is_truncated: bool = False) -> Walk:
-        """The walk of a truncated stack with what that left uncertain tried on ``state`` itself."""
+        """The walk of a truncated stack with what that left uncertain tried on ``state`` itself.
+
+        ``is_truncated`` says that the stack of ``state`` is truncated too, with more callers known.
+        """
         delta, sites = walk.delta, walk.uncertain
         home = TRUNCATED if is_truncated else NOWHERE
         found, put_off = self._walked(
@@ -303,7 +310,11 @@ class Walker:
         return self._with_put_off(found, home, put_off)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
-        """The tokens below a node that may, or might, follow ``state``, which stands at it."""
+        """The tokens below a node that may, or might, follow ``state``, which stands at it.
+
+        Those of the node itself are not among them. Some that are uncertain may be returned that
+        may not follow; none that may is left out.
+        """
         walk = self._from_sites(self._itself(node), state, NOWHERE, _NO_ROWS, 0, 0)
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
         if not len(walk.uncertain):
@@ -336,7 +347,7 @@ class Walker:
         return Walk(words, first.base, fingerprint, _NOTHING_UNCERTAIN)
 
     def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:
-        """The walk with tokens that end the text."""
+        """The walk with tokens that end the text; they are set in the mask of ``walk`` itself."""
         fingerprint = walk.fingerprint ^ set_tokens(ends, walk.mask)
         return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_local)
 
@@ -351,7 +362,7 @@ class Walker:
         found = [_NO_TOKENS]
         for top in uncertain[:, 0].tolist():
             text = self._texts.token_bytes[self.trie.tokens_below(top)[0]]
-            assert text is not None, top
+            assert text is not None, top  # the trie has no other tokens
             # Up to the last byte of the site, which the loop tries with those below it.
             before = self._reached(text[: nodes[top, DEPTH] - 1], reached)
             waiting = [] if before is None else [(top, before)]

@@ -33,7 +33,10 @@ SEVERAL: Final = -2
 
 @making_kernel
 def equal_columns(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The class of each column, uint8 ``[columns]``, and a column of each class."""
+    """The class of each column, uint8 ``[columns]``, and a column of each class, its first.
+
+    For at most 256 columns. Classes are numbered by their first columns.
+    """
     group, representative = _all_grouped(rows)
     return group.astype(np.uint8), representative
 
@@ -111,7 +114,10 @@ def column_groups(moves: Moves, width: int) -> tuple[NDArray[np.int32], int]:
 def _by_class(
     moves: Moves, width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint64]]:
-    """Moves by class: where those of each begin, their states and targets; a hash of each class."""
+    """Moves by class: where those of each begin, their states and targets; a hash of each class.
+
+    Those of a class are in the order of their states, so ``_same`` compares them side by side.
+    """
     begin = np.zeros(width + 1, dtype=np.int32)
     for index in moves.classes:
         begin[index + 1] += 1

@@ -76,7 +76,8 @@ def smallest(
 ) -> tuple[Moves, NDArray[np.int32]]:
     """``minimal`` of moves, which read classes below ``width``.
 
-    ``all_found`` says that state 0 is known to lead to all the others.
+    ``all_found`` says that state 0 is known to lead to all the others. States keep the order of
+    the first ones of their blocks. What is returned may be the arrays that were given.
     """
     if not len(label):
         return moves, label
