@@ -34,7 +34,8 @@ class Block:
     with a label, ``way`` int16 the first of them or STOP, ``aim`` int32 that label. ``only`` int16
     is the one byte that may follow, DEAD where there is none or a choice. ``beat`` int8 and
     ``need`` int32, the code points still to come at least, serve blocks that count; there no way
-    has more code points than ``need`` says.
+    has more code points than ``need`` says. So it may be longer in bytes than the shortest:
+    ``left`` is then its length, and where a string begins the least count is added to it.
     """
 
     dfa: ByteDfa

@@ -84,6 +84,7 @@ def splitting_of(description: _Description, letter: str | None) -> Splitting | N
 
 
 def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
+    """The steps in order, those of a sequence in its place; ``inner`` is what holds them."""
     if step is not None and step["type"] == "Sequence":
         for each in step[inner]:
             yield from _steps(each, inner)
@@ -92,7 +93,11 @@ def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
 
 
 def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
-    """What a step splits by, ``None`` for nothing; raises UnknownPatternError."""
+    """What a step splits by, ``None`` for nothing; raises UnknownPatternError.
+
+    Steps by a pattern are known only without a ``letter``: they would see it in place of spaces,
+    where the automaton reads the text itself.
+    """
     from tokenizers import pre_tokenizers
 
     match step:

@@ -39,7 +39,9 @@ def make_speller(
 ) -> tuple[Speller, SpellingRules]:
     """A speller for the tokenizer described, and its rules.
 
-    ``space`` is the letter that it writes spaces with.
+    ``space`` is the letter that it writes spaces with, ``None`` where it has none. Raises
+    ModelError where the tokenizer loses something of a text, or lacks the token of a byte that the
+    speller needs.
     """
     from tokenizers import Tokenizer
 
@@ -82,7 +84,10 @@ def _tokens_of_bytes(text: str, byte_tokens: Mapping[int, int]) -> list[int]:
 
 
 class _Spelling:
-    """Spells with the tokenizer, and checks that nothing of the text was lost."""
+    """Spells with the tokenizer; raises ModelError where something of the text was lost.
+
+    ``texts`` has the bytes of every token that the tokenizer may give, none for special ones.
+    """
 
     def __init__(
         self, tokenizer: Tokenizer, texts: Sequence[bytes], byte_tokens: Mapping[int, int]
@@ -261,7 +266,7 @@ class _JoiningText:
 
 
 class _Whole:
-    """Which token a piece is, for a tokenizer that looks for that first."""
+    """Which token a piece is, ``None`` for none, for a tokenizer that looks for that first."""
 
     def __init__(self, tokenizer: Tokenizer, is_byte_level: bool) -> None:
         self._tokenizer = tokenizer

@@ -124,7 +124,10 @@ class SplitAutomaton:
         return reached
 
     def _classes_of(self, character: str) -> int:
-        """The classes that hold a character, one bit for each."""
+        """The classes that hold a character, one bit for each.
+
+        Where too many characters are remembered all are forgotten, and with them ``_behind``.
+        """
         classes = self._classes.get(character)
         if classes is None:
             classes = 0

@@ -81,7 +81,7 @@ def program_of(pattern: str) -> Program:
 
 
 def _may_be_empty(steps: Sequence[Step]) -> bool:
-    """Whether there may be a match without a character."""
+    """Whether there may be a match without a character; every look-ahead is taken to hold."""
     seen, waiting = set[int](), [0]
     while waiting:
         at = waiting.pop()
@@ -145,7 +145,10 @@ class _Reader:
             self._repeated(begin)
 
     def _atom(self, *, ignores_case: bool) -> None:
-        """One character, a group, or a look-ahead for one character; its steps are appended."""
+        """One character, a group, or a look-ahead for one character; its steps are appended.
+
+        Any other group that begins with a question mark is refused.
+        """
         for opening, kind in (("(?!", NOT_FOLLOWED), ("(?=", FOLLOWED)):
             if self._next(opening):
                 self.steps.append(Step(kind, self._class(ignores_case=False)))
@@ -196,6 +199,7 @@ class _Reader:
                 self._taken()
 
     def _skip_escape(self) -> None:
+        """Go to the end of an escape, whose backslash was read; refused if not known here."""
         character = self._taken()
         if character in "pP" and self._next("{"):
             while self._taken() != "}":

@@ -46,11 +46,14 @@ class TokenSteps:
         self._packed = packed
         self._texts = texts
         self._trie = trie
+        # The trie never changes, so its arrays stay where they are.
         self._addresses = addresses_of(trie.arrays)
         self._scratch = scratch
 
     def advance(self, state: State, token: int) -> State | None:
-        """The exact state after a token, ``None`` where it is not allowed."""
+        """The exact state after a token, ``None`` where it is not allowed; no token that stands for
+        no text is. May raise LimitExceededError.
+        """
         stack, row, count, texts = state
         text = self._texts.token_bytes[token]
         if text is None:
@@ -123,7 +126,11 @@ class TokenSteps:
         yield from (np.array(group) for group in groups.values())
 
     def _slots(self, state: State) -> NDArray[np.int32]:
-        """By token a number for where it leads, NOWHERE where a walk cannot tell."""
+        """By token a number for where it leads, NOWHERE where a walk cannot tell.
+
+        Numbers are equal where stack, row and count are, and mean nothing after that. A walk that
+        stopped for a transition or for room begins anew; what it wrote until then is written over.
+        """
         of_token = np.full(self._trie.vocabulary_size, NOWHERE, dtype=np.int32)
         size = _FIRST_SLOTS
         while True:

@@ -128,6 +128,7 @@ class Walker:
         # Walks that begin with no tokens, at some node and at the root.
         self._nothing = independent.nothing
         self._all = self._itself(_ROOT)
+        # The trie never changes, so its arrays stay where they are.
         self._trie = addresses_of(self.trie.arrays)
 
     def walk(
@@ -271,7 +272,11 @@ class Walker:
         return walk
 
     def _corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
-        """The walk of a row out of ``base``, that of the row ``like``, which it was laid over."""
+        """The walk of a row out of ``base``, that of the row ``like``, which it was laid over.
+
+        ``is_local`` then says that nothing of ``base`` has changed. Goes on after missing
+        transitions as ``_walked`` does.
+        """
         stack, row, count, _ = state
         scratch = self._scratch
         words, addresses = scratch.words, scratch.addresses

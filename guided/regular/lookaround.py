@@ -152,7 +152,10 @@ class LookaroundSubsets:
         return self._state(self._closed([(0, _FREE)], here), here)
 
     def step(self, state: State, index: int) -> State | None:
-        """The state after a code point of a class, None where no match can follow."""
+        """The state after a code point of a class, None where no match can follow.
+
+        ``index`` is the place of the class among those of ``parts``.
+        """
         if state == _MATCHED:
             return _MATCHED
         threads, behind, _ = state
@@ -271,7 +274,10 @@ class LookaroundSubsets:
         return any(at == look.final for at, _ in ended) != look.negative
 
     def _closed(self, threads: Iterable[Thread], here: Position) -> ThreadSet:
-        """The threads with all that they reach without reading a code point."""
+        """The threads with all that they reach without reading a code point.
+
+        One that passes a look-around which is not settled here takes it along as an obligation.
+        """
         seen = set(threads)
         stack = list(seen)
         while stack:

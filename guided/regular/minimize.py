@@ -51,6 +51,7 @@ def minimal(
 def _minimal(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """``minimal``, compiled, of arrays of one layout."""
     width = table.shape[1]
     moves, label = smallest(moves_by_state(table), label, width, False)
     return table_of(moves, np.arange(width).astype(np.int32), width), label

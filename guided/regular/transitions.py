@@ -114,7 +114,7 @@ def paste_moves(
 
 @making_kernel
 def moves_by_state(table: NDArray[np.int32]) -> Moves:
-    """The moves of a table."""
+    """The moves of a table, those of each state by ascending class."""
     count, width = table.shape
     first = np.empty(count + 1, dtype=np.int32)
     classes = np.empty(table.size, dtype=np.int32)

@@ -56,6 +56,7 @@ class PatternText:
     def invalid(
         self, message: str, position: int | None = None, hint: str | None = None
     ) -> NoReturn:
+        """Raise InvalidConstraintError that shows a place, the next character unless said."""
         position = self.position if position is None else position
         raise InvalidConstraintError(
             self.shown(f"the pattern is wrong at character {position}: {message}", position),
@@ -67,6 +68,7 @@ class PatternText:
     def unsupported(
         self, what: str, position: int, hint: str = "write the pattern without it"
     ) -> NoReturn:
+        """Raise UnsupportedFeatureError that shows where ``what`` stands."""
         raise UnsupportedFeatureError(
             self.shown(f"the pattern uses {what} at character {position}", position),
             pointer=self.pointer,
