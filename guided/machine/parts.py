@@ -71,8 +71,9 @@ class MachineParts:
     """The table, the stacks and the transitions between stacks; all of them only grow.
 
     ``table`` may be shared by several machines; ``inner`` are the parts of machines that read
-    inside this one. ``num_given_up`` counts searches for a way to the end that were given up, so
-    that texts may be missing.
+    inside this one. ``pools`` are what has a limit besides the table, the stacks among them;
+    ``hint`` says in errors how to need less. ``num_given_up`` counts searches for a way to the end
+    that were given up, so that texts may be missing.
     """
 
     def __init__(

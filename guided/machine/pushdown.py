@@ -93,6 +93,7 @@ class PushdownMachine:
         only = int(table.only[row])
         if only != DEAD:
             return only
+        # ONLY of an overlay may be DEAD though one byte is left; that is not looked for.
         high = int(table.high[row])
         if high == UNCOUNTED or state.count < high:
             return None

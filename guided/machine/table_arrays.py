@@ -51,7 +51,8 @@ class TableArrays:
     DEAD may leave its block: the recogniser then resolves the label in the stack it is in. LEFT
     is the number of bytes to the nearest label along WAY (STOP where it stands), and AIM is that
     label. ONLY is the one byte that a row goes on with, DEAD where there is none or a choice, and
-    EXITS marks rows with a label and no byte to go on with.
+    EXITS marks rows with a label and no byte to go on with. ONLY and AIM may be DEAD where more
+    could be known, as in overlays and in keys.
 
     Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
     says what entering the row means to the count, and NEED how many are still to come at least;

@@ -244,7 +244,7 @@ class CompiledConstraint:
         return run
 
     def forces(self, position: Position) -> bool:
-        """Whether one byte alone may follow."""
+        """Whether one byte alone may follow; False may be wrong, see ``Recognizer.only_byte``."""
         if position.forces is None:
             with self._working:
                 position.forces = self.machine.only_byte(position.state) is not None

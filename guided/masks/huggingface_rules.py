@@ -150,6 +150,7 @@ def _is_in(character_class: str) -> CharacterTest:
     from tokenizers.pre_tokenizers import Split
 
     split = Split(Regex(character_class), "removed")
+    # A character of the class is removed, and nothing is left.
     return lambda character: not split.pre_tokenize_str(character)
 
 

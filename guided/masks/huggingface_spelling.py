@@ -395,7 +395,10 @@ def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | N
 
 
 def _as_text(entry: _Description, token_bytes: _TokenBytes) -> _Description:
-    """Mark an added token as special, so that it is not looked for, where it could not be used."""
+    """Mark an added token as special, so that it is not looked for, where it could not be used.
+
+    It could not where it takes the white space beside it along, or stands for no text.
+    """
     token = entry["id"]
     is_known = token < len(token_bytes) and token_bytes[token] is not None
     if entry["lstrip"] or entry["rstrip"] or not is_known:

@@ -163,7 +163,8 @@ def sorted_by_way(
 
     Rows become their places among ``closings``, which does not depend on where in the table the
     string lies. A row that is left by its exit action gets the place of the first closing row with
-    that action. Sites of one way come together, as a walk enters each way once.
+    that action. Sites of one way come together, as a walk enters each way once. ``closings`` are
+    those of the outline that the walk was made for, which has every row and action of its sites.
     """
     ways = np.empty(len(sites), dtype=np.int32)
     by_row, by_action = np.argsort(closings, kind="mergesort"), rows[closings, LABEL]

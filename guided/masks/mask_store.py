@@ -107,7 +107,10 @@ class MaskStore:
         return len(self._entries)
 
     def check(self) -> None:
-        """Raise AssertionError unless the bytes are those of the masks there are."""
+        """Raise AssertionError unless the bytes are those of the masks there are.
+
+        Without the lock, for when nobody else uses the store.
+        """
         entries = self._entries.values()
         bases = self._bases.values()
         assert self.nbytes == sum(e.nbytes for e in entries) + sum(b.nbytes for b in bases)

@@ -48,7 +48,7 @@ def joint_columns(
     places: NDArray[np.int32],
     apart: NDArray[np.bool_],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """The columns of some rows, int32 ``[all, columns]``, each class of equal ones once.
+    """The columns of the rows ``places`` of a table, int32 ``[all, columns]``, equal ones once.
 
     Columns that are ``apart``, bool ``[columns]``, and that some of the rows have a move in, are
     classes of their own. ``byte_column``, uint8 ``[256]``, has by byte its column, and each has
