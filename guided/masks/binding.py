@@ -32,7 +32,10 @@ class TokenBinding:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, max_independent_bytes: int = 64 * 2**20) -> TokenBinding:
-        """Build the structures; takes about half a second for 128,000 tokens."""
+        """Build the structures; takes about half a second for 128,000 tokens.
+
+        ``max_independent_bytes`` bounds the masks that ``independent`` keeps.
+        """
         tokens = vocabulary.token_bytes
         trie = trie_from_tokens(tokens)
         return cls(

@@ -23,7 +23,10 @@ _SPARE_BYTES: Final = 12
 
 
 class Endings:
-    """Ends of texts of one machine in tokens of one vocabulary. Not thread-safe."""
+    """Ends of texts of one machine in tokens of one vocabulary.
+
+    Not thread-safe: callers hold the lock of the ``CompiledConstraint``.
+    """
 
     def __init__(
         self,

@@ -38,7 +38,10 @@ class BoundMachine(NamedTuple):
 
 
 class RunSpeller:
-    """Spells forced runs for one vocabulary, for all threads."""
+    """Spells forced runs for one vocabulary, for all threads.
+
+    Who passes a ``BoundMachine`` holds the lock of its ``CompiledConstraint``.
+    """
 
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:
         self._rules: Final[SpellingRules] = vocabulary.rules or plain_rules(vocabulary)

@@ -123,7 +123,8 @@ def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
 def _string_stage(text: str, behavior: str, letter: str | None) -> SplitAutomaton | None:
     """What a step splits by that looks for ``text``; ``None`` for nothing.
 
-    ``letter`` is what spaces were replaced by before the step, ``None`` where they were not.
+    ``letter`` is what spaces were replaced by before the step, ``None`` where they were not. To
+    merge is known of one character alone, of tokenizers with a letter, and not of that letter.
     """
     if letter is not None and " " in text:
         return None  # there are none any more

@@ -93,7 +93,10 @@ def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
 
 
 class MaskKeys:
-    """The traits of the rows of one machine, each found once, and the keys of its states."""
+    """The traits of the rows of one machine, each found once, and the keys of its states.
+
+    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    """
 
     def __init__(self, packed: PackedMachine, independent: IndependentMasks) -> None:
         self._packed = packed

@@ -38,7 +38,8 @@ class PackedMachine:
     """The arrays of one machine, with what only a vocabulary can tell of its stacks.
 
     ``quoted`` are the names that one token may begin and close. ``before_work`` is called before
-    anything that the machine may have to work for. Not thread-safe: the machine may grow.
+    anything that the machine may have to work for. Not thread-safe, as the machine may grow:
+    callers hold the lock of the ``CompiledConstraint``.
     """
 
     def __init__(

@@ -37,8 +37,9 @@ tokens are left, and fewer states are the same."""
 
 
 class StateMasks:
-    """Makes the masks of one machine over one vocabulary. Not thread-safe: the machine may grow.
+    """Makes the masks of one machine over one vocabulary.
 
+    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
     The walker makes all masks in the same memory: a ``Walk`` is kept (``_keep``) before the next
     one is made. Where a walk is remembered, so is its mask's holder, which the store may empty; the
     walk is then made anew.

@@ -32,7 +32,10 @@ _FIRST_SLOTS: Final = 1024
 
 
 class TokenSteps:
-    """Moves one machine by tokens. Not thread-safe: the machine may grow."""
+    """Moves one machine by tokens.
+
+    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    """
 
     def __init__(
         self,

@@ -105,7 +105,10 @@ class KeptWalk:
 
 
 class Walker:
-    """Walks one machine over one vocabulary. Not thread-safe: the machine may grow."""
+    """Walks one machine over one vocabulary.
+
+    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    """
 
     def __init__(
         self,

@@ -259,7 +259,8 @@ def begin_children(level: int, node: int, walk: Walk) -> None:
 def doubt(node: int, about: int, way: int, walk: Walk) -> None:
     """Note a site to be walked when more is known; see ``walk_sites`` for ``about`` and ``way``.
 
-    There is room for as many sites as the trie has nodes.
+    There is room for as many sites as the trie has nodes. Column 2, the least code points, is never
+    written and stays 0, so that no bound passes the site over.
     """
     number = walk.path[PROGRESS, DOUBTS]
     walk.uncertain[number, 0], walk.uncertain[number, 1] = node, about
