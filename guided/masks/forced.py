@@ -112,6 +112,7 @@ class RunSpeller:
             if not certain:
                 break
             begin = first + place
+            # A text that is found begins with a whole character, so ``begin`` is between two.
             if node in self._found_nodes and tail.may_find(node, begin, self._found_tokens):
                 certain = _common(certain, self._speller.closed(tail.text[:begin], tail.begun))
             for piece in tail.pieces:

@@ -38,7 +38,7 @@ class PieceSpeller:
     def closed(self, text: bytes, begun: int) -> Tokens:
         """The tokens from a place on of a text that is all; one of them begins there.
 
-        May raise SplitUncertainError.
+        The text must begin and end between characters. May raise SplitUncertainError.
         """
         tokens, start = self.found_in(text, begun)
         return tokens + self._rest(text[start:], max(begun - start, 0))
@@ -71,7 +71,11 @@ class PieceSpeller:
         yield from self._found(text, begun, end, number + 1)
 
     def _rest(self, text: bytes, begun: int) -> Tokens:
-        """The tokens from the place ``begun`` on of a text in which nothing is to be found."""
+        """The tokens from the place ``begun`` on of a text in which nothing is to be found.
+
+        The text is decoded, so it must begin and end between characters; what ``_found`` finds are
+        whole ones. Where it is not known how texts are split it counts as one piece.
+        """
         if begun >= len(text):
             return ()
         splitting = self._rules.splitting

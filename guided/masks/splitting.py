@@ -78,6 +78,7 @@ class Splitting:
         """``left_context`` by the stages from ``number`` on.
 
         By way of the first of these: its state, and the same of the later stages in its open piece.
+        The first way has the longest open piece, so the part from there on tells of all ways.
         """
         if number == len(self._stages):
             return (), len(text)

@@ -197,7 +197,8 @@ class Walker:
         """What is allowed inside of a block, with the tokens below the sites where it ends.
 
         Added to what was ``begun``, whose mask is the memory that walks work in: it is written
-        over. ``missing`` and ``left`` are explained at ``walk_sites``.
+        over. ``closings``, ``missing`` and ``left`` are explained at ``walk_sites``; the first are
+        the rows that the sites of ``mask`` name, none where they name none.
         """
         base, fingerprint = mask.mask_within(left)
         words = self._scratch.words
