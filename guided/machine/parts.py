@@ -122,10 +122,9 @@ class MachineParts:
     def check_room(self) -> None:
         """Raise LimitExceededError when half of the limits is used up.
 
-        ``table`` and the pools are looked at, and those of inner machines, of which the message
-        does not speak. Asked where constraints are compiled and masks are made. Shortest
-        completions do not ask:
-        the other half is kept for them, so that a text that was begun can be ended.
+        Limits of inner machines count, though the message does not speak of them. Asked where
+        constraints are compiled and masks are made. Shortest completions do not ask: the other half
+        is kept for them, so that a text that was begun can be ended.
         """
         if self.fullness <= _HALF:
             return

@@ -18,8 +18,8 @@ __all__ = ["TokenBinding"]
 class TokenBinding:
     """What binding a machine to a vocabulary needs.
 
-    All parts are made from the tokens of ``vocabulary`` and belong to its one ``trie``: masks and
-    scratch memory have its size, and name its nodes by number.
+    All parts are made from the tokens of ``vocabulary``. Nodes that masks and scratch memory name
+    by number are those of ``trie``, so the parts of two bindings must not be mixed.
     """
 
     vocabulary: Vocabulary

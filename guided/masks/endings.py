@@ -51,7 +51,7 @@ class Endings:
     def shortest(self, state: State) -> tuple[TokenId, ...]:
         """Tokens that end the text, close to as few as can be."""
         tokens = fewest_tokens(self._trie, self._machine.shortest_end(state))
-        # Of as many tokens, the end that is kept wins: somebody may be on the way along it.
+        # Of two ends of as many tokens the kept one wins: somebody may be on the way along it.
         kept = self._kept.get(state)
         return tokens if kept is None or len(tokens) < len(kept) else kept
 

@@ -184,7 +184,8 @@ class _Tail:
     def _ways(self, text: str) -> list[Cuts]:
         """The ways to split the text that any of the characters leaves that may follow.
 
-        None where several are left and no character may follow: the text is then at its end.
+        There is none at all where several were left and no character may follow: the text is then
+        at its end.
         """
         splitting, machine, end = self._splitting, self._bound.machine, self._end
         ways = splitting.ways(text)
