@@ -34,7 +34,8 @@ class Block:
     with a label, ``way`` int16 the first of them or STOP, ``aim`` int32 that label. ``only`` int16
     is the one byte that may follow, DEAD where there is none or a choice. ``beat`` int8 and
     ``need`` int32, the code points still to come at least, serve blocks that count; there no way
-    has more code points than ``need`` says.
+    has more code points than ``need`` says. So it may be longer in bytes than the shortest:
+    ``left`` is then its length, and where a string begins the least count is added to it.
     """
 
     dfa: ByteDfa
@@ -64,7 +65,11 @@ class Block:
         return self.dfa.nbytes + 32 * len(self)
 
     def shortest(self) -> bytes:
-        """The shortest text that the automaton accepts, bounds on the count left aside."""
+        """The text along ``way`` from the start, bounds on the count left aside.
+
+        The shortest that the automaton accepts, or in blocks whose ways were chosen by code points
+        one of the fewest of these. Empty where the start accepts.
+        """
         text, state = bytearray(), 0
         while self.way[state] != STOP:
             text.append(int(self.way[state]))
@@ -81,7 +86,7 @@ def block_of(
     bounds: tuple[int, int | None] | None = None,
     verdicts: tuple[int, ...] = (1,),
 ) -> Block:
-    """The block of a non-empty automaton, with the shortest ways through it worked out.
+    """The block of a non-empty automaton, with the ways of the fewest bytes worked out.
 
     The other arguments are stored as they are. ``beat``, ``need`` and ``bounds`` come together,
     for automata that count code points.

@@ -23,8 +23,9 @@ _MAX_CLASSES: Final = 256
 class ByteMaps:
     """Numbered maps of bytes to classes; only ever grows, and is safe to use from several threads.
 
-    ``array`` is uint8 ``[maps, 256]``, with room for more. Map ``b`` below 256 tells the byte ``b``
-    from all others. Schemas need the same few maps again and again: the bytes behind a value, the
+    ``array`` is uint8 ``[maps, 256]``, with room for more; a larger copy takes its place when it is
+    full. A map never changes, nor does its number. Map ``b`` below 256 tells the byte ``b`` from
+    all others. Schemas need the same few maps again and again: the bytes behind a value, the
     letters that names go on with.
     """
 
@@ -33,11 +34,16 @@ class ByteMaps:
         np.fill_diagonal(self.array[:256], 1)
         self._count = 256
         self._numbers: dict[bytes, int] = {}
+        """By map, its 256 bytes, the number. The first 256 maps need not be in it: ``number`` may
+        give one of these another number, which means the same."""
+        # What the methods of like names gave for their arguments. Threads write without the lock,
+        # as all of them would write the same.
         self._apart: dict[tuple[int, ...], int] = {}
         self._split: dict[tuple[int, tuple[int, ...]], int] = {}
         self._widths: dict[int, int] = {}
         self._splits_of_one: dict[int, NDArray[np.int32]] = {}
         self._lock = threading.Lock()
+        """Held while a map is added."""
 
     def __len__(self) -> int:
         return self._count
@@ -56,7 +62,10 @@ class ByteMaps:
         return self._added(key) if number is None else number
 
     def telling_apart(self, bytes_: tuple[int, ...]) -> int:
-        """The map of these bytes to the classes from 1 on, and of all others to class 0."""
+        """The map of these bytes to the classes from 1 on, and of all others to class 0.
+
+        The order of the bytes is that of their classes. Raises LimitExceededError for all 256.
+        """
         number = self._apart.get(bytes_)
         if number is None:
             number = bytes_[0] if len(bytes_) == 1 else self._split_off(bytes(256), bytes_, 1)
@@ -64,7 +73,10 @@ class ByteMaps:
         return number
 
     def splitting_off(self, under: int, bytes_: tuple[int, ...]) -> int:
-        """The map ``under`` with each of these bytes in a class of its own, after its classes."""
+        """The map ``under`` with each of these bytes in a class of its own, after its classes.
+
+        In the order of the bytes. Raises LimitExceededError for more than 256 classes.
+        """
         number = self._split.get((under, bytes_))
         if number is None:
             number = self._split_off(self.array[under].tobytes(), bytes_, self.width(under))

@@ -71,8 +71,9 @@ class MachineParts:
     """The table, the stacks and the transitions between stacks; all of them only grow.
 
     ``table`` may be shared by several machines; ``inner`` are the parts of machines that read
-    inside this one. ``num_given_up`` counts searches for a way to the end that were given up, so
-    that texts may be missing.
+    inside this one. ``pools`` are what has a limit besides the table, the stacks among them;
+    ``hint`` says in errors how to need less. ``num_given_up`` counts searches for a way to the end
+    that were given up, so that texts may be missing.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class MachineParts:
 
     @property
     def nbytes(self) -> int:
-        """What all of it holds in bytes, about; inner machines count, too."""
+        """What all of it holds in bytes, about; inner machines count, too, a shared table once."""
         own = self.table.nbytes + self.transitions.slots.nbytes + self.stacks.facts.nbytes
         own += _THING_BYTES * sum([len(pool.things) for pool in self._pools])
         # Inner machines may share the table.
@@ -121,8 +122,9 @@ class MachineParts:
     def check_room(self) -> None:
         """Raise LimitExceededError when half of the limits is used up.
 
-        Asked where constraints are compiled and masks are made. Shortest completions do not ask:
-        the other half is kept for them, so that a text that was begun can be ended.
+        Limits of inner machines count, though the message does not speak of them. Asked where
+        constraints are compiled and masks are made. Shortest completions do not ask: the other half
+        is kept for them, so that a text that was begun can be ended.
         """
         if self.fullness <= _HALF:
             return

@@ -62,7 +62,10 @@ class PushdownMachine:
     # --- shared -------------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows."""
+        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows.
+
+        Raises LimitExceededError where that would take too many.
+        """
         at: State | None = state
         while at is not None:
             target = self.table.step(at.row, byte)
@@ -90,6 +93,7 @@ class PushdownMachine:
         only = int(table.only[row])
         if only != DEAD:
             return only
+        # ONLY of an overlay may be DEAD though one byte is left; that is not looked for.
         high = int(table.high[row])
         if high == UNCOUNTED or state.count < high:
             return None

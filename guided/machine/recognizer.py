@@ -57,7 +57,8 @@ class Recognizer(Protocol):
         """The stack and the row that an exit action leads to.
 
         A row of DEAD where the action must not be taken, and EXACT in place of the stack where
-        that depends on a text that was written.
+        that depends on a text that was written. The answer is kept, so it must depend on stack and
+        action alone.
         """
         ...
 
@@ -66,7 +67,10 @@ class Recognizer(Protocol):
         ...
 
     def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` where there is a choice or the text may end."""
+        """The one byte that may follow, ``None`` where there is a choice or the text may end.
+
+        May be ``None`` where there is one, too, if it takes looking at every byte to see that.
+        """
         ...
 
     def bytes_left(self, state: State) -> int:

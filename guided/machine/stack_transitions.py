@@ -54,7 +54,11 @@ def transition_key(stack: int, action: int) -> int:
 
 
 class StackTransitions:
-    """An open-addressing hash table ``slots`` from (stack, exit action) to (stack, row)."""
+    """An open-addressing hash table ``slots`` from (stack, exit action) to (stack, row).
+
+    Transitions are only ever added. ``slots`` is another array after each growth; ``_flat`` is its
+    memory, for Python to write single slots.
+    """
 
     def __init__(self) -> None:
         self.used = 0
@@ -64,7 +68,7 @@ class StackTransitions:
         return self.used
 
     def put(self, stack: int, action: int, target: int, row: int) -> None:
-        """Add a transition that is not there yet; a second one of its key would never be found.
+        """Add a transition that is not there yet: a second one of its key would never be found.
 
         ``target`` and ``row`` are what ``Recognizer.transition`` returns, EXACT and DEAD included.
         """

@@ -224,8 +224,8 @@ class TransitionTable(TableArrays):
 
         ``edges`` has the target row by byte; ``label`` is the exit action, DEAD for none. ``way``
         is the byte of ``edges`` that the shortest way goes by; without it that is the one with
-        the nearest label. With ``bounds``, the least and the greatest count (``None`` for no
-        bound), each time the row is entered counts as one more.
+        the nearest label, the first of ``edges`` among equals. With ``bounds``, the least and the
+        greatest count (``None`` for no bound), each time the row is entered counts as one more.
         """
         bytes_ = (*edges, *itself)
         at = self.num_cells
@@ -354,6 +354,7 @@ class TransitionTable(TableArrays):
     def lead_on(self, rows: range) -> None:
         """Correct WAY, LEFT and NEED of overlays, whose shortest way may have been closed.
 
+        Every overlay whose WAY is not STOP must still lead on by some byte.
         Overlays must lead to later ones only: the last row is corrected first, so that LEFT and
         NEED of what a row leads to are final when the row reads them.
         """

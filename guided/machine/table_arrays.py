@@ -51,7 +51,8 @@ class TableArrays:
     DEAD may leave its block: the recogniser then resolves the label in the stack it is in. LEFT
     is the number of bytes to the nearest label along WAY (STOP where it stands), and AIM is that
     label. ONLY is the one byte that a row goes on with, DEAD where there is none or a choice, and
-    EXITS marks rows with a label and no byte to go on with.
+    EXITS marks rows with a label and no byte to go on with. ONLY and AIM may be DEAD where more
+    could be known, as in overlays and in keys.
 
     Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
     says what entering the row means to the count, and NEED how many are still to come at least;
@@ -119,7 +120,7 @@ class TableArrays:
         return self._flat[row * WIDTH + ROLE] in (IN_KEY, IN_RARE_KEY)
 
     def edges(self, row: int) -> dict[int, int]:
-        """The bytes that lead on from a row, with the rows that they lead to."""
+        """The bytes that lead on from a row, ascending, with the rows that they lead to."""
         targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
         live = np.nonzero(targets != DEAD)[0]
         return dict(zip(live.tolist(), targets[live].tolist(), strict=True))
@@ -145,7 +146,8 @@ class TableArrays:
         """Make room for ``rows`` rows and ``cells`` cells, which the caller has to fill.
 
         Returns the first row. The new cells are the last ``cells`` up to ``num_cells``. Arrays
-        that were read before the call may have been replaced.
+        that were read before the call may have been replaced. Raises LimitExceededError past
+        ``max_cells``, and then nothing has changed.
         """
         first = self.num_rows
         num_rows, num_cells = first + rows, self.num_cells + cells

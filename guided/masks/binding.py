@@ -16,7 +16,11 @@ __all__ = ["TokenBinding"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenBinding:
-    """What binding a machine to a vocabulary needs."""
+    """What binding a machine to a vocabulary needs.
+
+    All parts are made from the tokens of ``vocabulary``. Nodes that masks and scratch memory name
+    by number are those of ``trie``, so the parts of two bindings must not be mixed.
+    """
 
     vocabulary: Vocabulary
     trie: TokenTrie
@@ -28,7 +32,10 @@ class TokenBinding:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, max_independent_bytes: int = 64 * 2**20) -> TokenBinding:
-        """Build the structures; takes about half a second for 128,000 tokens."""
+        """Build the structures; takes about half a second for 128,000 tokens.
+
+        ``max_independent_bytes`` bounds the masks that ``independent`` keeps.
+        """
         tokens = vocabulary.token_bytes
         trie = trie_from_tokens(tokens)
         return cls(

@@ -38,7 +38,8 @@ _MAX_UNREAD: Final = 16
 class Position:
     """A state with its mask and the positions after it, as far as somebody asked for them.
 
-    Equal when the states are. The rest only saves work: nothing of it can change.
+    Equal when the states are. The rest follows from the state and only saves work: it may be
+    forgotten, or be worked out by two threads at once, and comes out the same.
     """
 
     __slots__ = ("after", "forces", "held", "is_accepting", "is_complete", "runs", "state")
@@ -50,7 +51,9 @@ class Position:
         self.forces: bool | None = None
         """Whether a byte has to follow that there is no choice about; ``None`` for not known."""
         self.held: HeldMask | None = None
+        """The mask, if one was asked for; the store may have emptied it since."""
         self.after: dict[TokenId, Position] = {}
+        """By token; only tokens that are allowed, and that somebody has gone on by."""
         self.runs: dict[bytes, tuple[TokenId, ...]] = {}
         """Canonical runs, by what the text before them means for their spelling."""
 
@@ -77,7 +80,9 @@ class CompiledConstraint:
         self.lock = threading.RLock()
         """Held while the machine may grow."""
         work = limits.step_work, "going on from one position", self.lock
+        # Each of these holds the lock while it is entered.
         self._working = limited_work(*work)
+        # Tokens and masks, most of which take no work: it is counted from ``begin`` on.
         self._stepping = LimitedSteps(*work)
         # Counted all the same, so that it can be done in slices.
         self._closing = limited_work(_NO_LIMIT, "closing", self.lock)
@@ -123,7 +128,11 @@ class CompiledConstraint:
     # --- positions ------------------------------------------------------------------------
 
     def position(self, state: State) -> Position:
-        """The position of a state; there is only one, until too many have been asked for."""
+        """The position of a state, mostly the one that is there.
+
+        Another one, which is equal, is made once too many have been asked for, and where two
+        threads ask for a new one at once.
+        """
         # Without the lock first: most positions are known, and a dictionary is read at once.
         position = self._positions.get(state)
         if position is None:
@@ -141,7 +150,11 @@ class CompiledConstraint:
         return position
 
     def after(self, position: Position, token: TokenId) -> Position:
-        """The position after ``token``; raises TokenRejectedError where it is not allowed."""
+        """The position after ``token``; raises TokenRejectedError where it is not allowed.
+
+        End-of-sequence tokens lead nowhere, so they are rejected even where a mask has them. Raises
+        LimitExceededError where the machine would grow too large.
+        """
         stepping = self._stepping
         stepping.enter()
         try:
@@ -158,7 +171,10 @@ class CompiledConstraint:
     # --- masks ----------------------------------------------------------------------------
 
     def mask(self, position: Position) -> MaskDelta:
-        """The tokens that may follow, out of the store where it has them."""
+        """The tokens that may follow, out of the store where it has them; not to be changed.
+
+        ``position.held`` is set then, though the store may empty it at once.
+        """
         held = position.held
         if held is not None and (delta := held.delta) is not None:
             held.used = True
@@ -181,7 +197,10 @@ class CompiledConstraint:
     # --- the end --------------------------------------------------------------------------
 
     def mask_within(self, position: Position, budget: int) -> Mask:
-        """``mask`` without the tokens after which more than ``budget - 1`` are needed to end."""
+        """``mask`` without the tokens after which more than ``budget - 1`` are needed to end.
+
+        May leave out a few that would do: see ``Endings``. What it returns is the caller's own.
+        """
         state, mask = position.state, self.mask(position).mask()
         vocabulary = self.binding.vocabulary
         with self._working:
@@ -225,7 +244,7 @@ class CompiledConstraint:
         return run
 
     def forces(self, position: Position) -> bool:
-        """Whether one byte alone may follow."""
+        """Whether one byte alone may follow; False may be wrong, see ``Recognizer.only_byte``."""
         if position.forces is None:
             with self._working:
                 position.forces = self.machine.only_byte(position.state) is not None
@@ -271,6 +290,7 @@ class ConstraintMatcher:
         known, unread = self._answer
         if unread:
             known = self.constraint.binding.speller.left_context(known, unread)
+            # One assignment: other threads see the old pair or the new one, which mean the same.
             self._answer = known, ()
         return known
 

@@ -23,7 +23,10 @@ _SPARE_BYTES: Final = 12
 
 
 class Endings:
-    """Ends of texts of one machine in tokens of one vocabulary. Not thread-safe."""
+    """Ends of texts of one machine in tokens of one vocabulary.
+
+    Not thread-safe: callers hold the lock of the ``CompiledConstraint``.
+    """
 
     def __init__(
         self,
@@ -33,17 +36,22 @@ class Endings:
         mask_of_state: Callable[[State], MaskDelta],
         max_kept: int,
     ) -> None:
-        """At most about ``max_kept`` states have a completion that is kept."""
+        """``mask_of_state`` gives the mask of one parse of a state; its tokens are looked at.
+
+        At most about ``max_kept`` states have a completion that is kept.
+        """
         self._machine = machine
         self._steps = steps
         self._trie = trie
         self._mask_of_state = mask_of_state
         self._max_kept = max_kept
         self._kept: dict[State, tuple[TokenId, ...]] = {}
+        """By state tokens that end the text from there, for states along ends that were offered."""
 
     def shortest(self, state: State) -> tuple[TokenId, ...]:
         """Tokens that end the text, close to as few as can be."""
         tokens = fewest_tokens(self._trie, self._machine.shortest_end(state))
+        # Of two ends of as many tokens the kept one wins: somebody may be on the way along it.
         kept = self._kept.get(state)
         return tokens if kept is None or len(tokens) < len(kept) else kept
 
@@ -62,6 +70,7 @@ class Endings:
             self._kept.clear()
         at: State | None = state
         for place, token in enumerate(tokens):
+            # The bytes of ``shortest_end`` are all allowed, so every token of them is.
             assert at is not None, (state, tokens)
             known = self._kept.get(at)
             if known is None or len(known) > len(tokens) - place:
@@ -70,7 +79,11 @@ class Endings:
         return tokens
 
     def tokens_within(self, state: State, mask: Mask, budget: int) -> list[NDArray[np.int64]]:
-        """Tokens of the mask of a state after which less than ``budget`` more end the text."""
+        """Tokens of the mask of a state after which less than ``budget`` more end the text.
+
+        In groups, in no order; where a state has several parses a token may come more than once.
+        End-of-sequence tokens are left out.
+        """
         parses = self._machine.sharing.parses(state)
         if parses:
             found = [
@@ -83,9 +96,10 @@ class Endings:
 
     def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
         """Those of the tokens, all of which lead to one stack, row and count, after which the
-        budget suffices.
+        budget suffices. Of many tokens that leave different texts some that fit may be left out.
         """
         first = self._steps.advance(state, int(tokens[0]))
+        # ``by_target`` gives only tokens that lead somewhere.
         assert first is not None, (state, tokens[0])
         if first.texts:
             # How the text can end depends on what was written, which is another text for each

@@ -38,7 +38,10 @@ class BoundMachine(NamedTuple):
 
 
 class RunSpeller:
-    """Spells forced runs for one vocabulary, for all threads."""
+    """Spells forced runs for one vocabulary, for all threads.
+
+    Who passes a ``BoundMachine`` holds the lock of its ``CompiledConstraint``.
+    """
 
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:
         self._rules: Final[SpellingRules] = vocabulary.rules or plain_rules(vocabulary)
@@ -47,6 +50,7 @@ class RunSpeller:
         self._speller = PieceSpeller(vocabulary, self._rules)
         self._left_contexts = LeftContexts(vocabulary.token_bytes, self._rules)
         self._found_tokens = frozenset(self._rules.found_tokens)
+        # Nodes that spell the beginning of a text that is found, and not all of it.
         self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
 
     def left_context(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
@@ -82,7 +86,11 @@ class RunSpeller:
     def _followed(
         self, bound: BoundMachine, state: State, left: bytes
     ) -> tuple[bytes, State | None]:
-        """The left context with the whole characters that must follow, and the state after them."""
+        """The left context with the whole characters that must follow, and the state after them.
+
+        The state is ``None`` where nothing can be forced: no whole character has to follow, or
+        it is not known how texts are split.
+        """
         if left == UNKNOWN_CONTEXT or self._rules.splitting is None:
             return b"", None
         forced, states = _forced_bytes(bound, state)
@@ -104,6 +112,7 @@ class RunSpeller:
             if not certain:
                 break
             begin = first + place
+            # A text that is found begins with a whole character, so ``begin`` is between two.
             if node in self._found_nodes and tail.may_find(node, begin, self._found_tokens):
                 certain = _common(certain, self._speller.closed(tail.text[:begin], tail.begun))
             for piece in tail.pieces:
@@ -152,6 +161,7 @@ class _Tail:
         self._end = end
         self.pieces: Final = self._open_pieces()
         self._tokens: dict[int, list[TokenId]] = {}
+        """By place in the text what ``_allowed`` has found; the place alone gives the node."""
 
     def _open_pieces(self) -> list[_OpenPiece]:
         """The piece that the text may end in, for each way to split it that is left.
@@ -172,7 +182,11 @@ class _Tail:
         return found
 
     def _ways(self, text: str) -> list[Cuts]:
-        """The ways to split the text that any of the characters leaves that may follow."""
+        """The ways to split the text that any of the characters leaves that may follow.
+
+        There is none at all where several were left and no character may follow: the text is then
+        at its end.
+        """
         splitting, machine, end = self._splitting, self._bound.machine, self._end
         ways = splitting.ways(text)
         if len(ways) < 2:
@@ -191,7 +205,11 @@ class _Tail:
         return list(left)
 
     def ending(self) -> Tokens:
-        """What all spellings have in common of which a token ends where the text does."""
+        """What all spellings have in common of which a token ends where the text does.
+
+        There is one at least: where nothing may follow, so that no piece is left, the text may be
+        closed.
+        """
         spellings = []
         if self._may_be_closed():
             spellings.append(self._speller.closed(self.text, self.begun))
@@ -272,7 +290,8 @@ def _common(left: Tokens, right: Tokens) -> Tokens:
 
 
 def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]]:
-    """The bytes that have to follow, and the states before, between and after them.
+    """The bytes that have to follow, and the states before, between and after them: state ``i``
+    is the one after ``i`` bytes.
 
     ``only_way`` stops where compiled code cannot tell; ``only_byte`` then decides one byte.
     """

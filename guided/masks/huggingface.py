@@ -39,6 +39,9 @@ def vocabulary_from_tokenizer(
 
     ``end_ids`` are end-of-sequence tokens besides the tokenizer's own. Tokens from ``logits_width``
     on have no logit, so they can never be chosen and are left out.
+
+    Raises ModelError where the tokens do not say which bytes they stand for, where the tokenizer
+    cannot spell every text, and where an end-of-sequence token has no logit.
     """
     if not tokenizer.is_fast:
         raise ModelError(
@@ -63,7 +66,10 @@ def vocabulary_from_description(
     end_ids: Iterable[int],
     logits_width: int | None = None,
 ) -> Vocabulary:
-    """The same of what ``tokenizer.json`` holds, and the special tokens that it does not know."""
+    """The same of what ``tokenizer.json`` holds, and the special tokens that it does not know.
+
+    ``end_ids`` are all end-of-sequence tokens: the description names none.
+    """
     is_byte_level = _is_byte_level(description)
     space = None if is_byte_level else _letter_for_space(description)
     tokens = _token_texts(description)
@@ -132,6 +138,7 @@ def _steps(description: Description) -> Iterator[Description]:
 
 
 def _letter_for_space(description: Description) -> str | None:
+    """What the tokenizer writes a space as, ``None`` where it writes spaces as they are."""
     for part in _steps(description):
         if part["type"] == "Metaspace":
             return str(part["replacement"])

@@ -40,7 +40,8 @@ _MANY: Final = Program((Step(READ), Step(FORK, 0, 2), Step(MATCH)), ("",))
 def found_texts(
     description: _Description, token_bytes: Sequence[bytes | None], letter: str | None
 ) -> list[dict[bytes, Tokens]] | None:
-    """The added tokens that are found in texts, those first that are found first.
+    """The added tokens that are found in texts: those found as the text stands, then those found
+    in it once it was normalized.
 
     ``None`` where what is found depends on what stands beside it, as a single word does, or where
     a token stands for other bytes than those that it is found by. Special tokens stand for no text,
@@ -83,6 +84,7 @@ def splitting_of(description: _Description, letter: str | None) -> Splitting | N
 
 
 def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
+    """The steps in order, those of a sequence in its place; ``inner`` is what holds them."""
     if step is not None and step["type"] == "Sequence":
         for each in step[inner]:
             yield from _steps(each, inner)
@@ -91,7 +93,11 @@ def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
 
 
 def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
-    """What a step splits by, ``None`` for nothing; raises UnknownPatternError."""
+    """What a step splits by, ``None`` for nothing; raises UnknownPatternError.
+
+    Steps by a pattern are known only without a ``letter``: they would see it in place of spaces,
+    where the automaton reads the text itself.
+    """
     from tokenizers import pre_tokenizers
 
     match step:
@@ -117,7 +123,8 @@ def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
 def _string_stage(text: str, behavior: str, letter: str | None) -> SplitAutomaton | None:
     """What a step splits by that looks for ``text``; ``None`` for nothing.
 
-    ``letter`` is what spaces were replaced by before the step, ``None`` where they were not.
+    ``letter`` is what spaces were replaced by before the step, ``None`` where they were not. To
+    merge is known of one character alone, of tokenizers with a letter, and not of that letter.
     """
     if letter is not None and " " in text:
         return None  # there are none any more
@@ -144,6 +151,7 @@ def _is_in(character_class: str) -> CharacterTest:
     from tokenizers.pre_tokenizers import Split
 
     split = Split(Regex(character_class), "removed")
+    # A character of the class is removed, and nothing is left.
     return lambda character: not split.pre_tokenize_str(character)
 
 
@@ -154,4 +162,5 @@ class _Splits:
         self._step = step
 
     def __call__(self, character: str) -> bool:
+        # A letter, of which the steps split nothing off: two pieces are the letter and the rest.
         return len(self._step.pre_tokenize_str("a" + character)) > 1

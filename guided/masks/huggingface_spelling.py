@@ -39,7 +39,9 @@ def make_speller(
 ) -> tuple[Speller, SpellingRules]:
     """A speller for the tokenizer described, and its rules.
 
-    ``space`` is the letter that it writes spaces with.
+    ``space`` is the letter that it writes spaces with, ``None`` where it has none. Raises
+    ModelError where the tokenizer loses something of a text, or lacks the token of a byte that the
+    speller needs.
     """
     from tokenizers import Tokenizer
 
@@ -82,7 +84,10 @@ def _tokens_of_bytes(text: str, byte_tokens: Mapping[int, int]) -> list[int]:
 
 
 class _Spelling:
-    """Spells with the tokenizer, and checks that nothing of the text was lost."""
+    """Spells with the tokenizer; raises ModelError where something of the text was lost.
+
+    ``texts`` has the bytes of every token that the tokenizer may give, none for special ones.
+    """
 
     def __init__(
         self, tokenizer: Tokenizer, texts: Sequence[bytes], byte_tokens: Mapping[int, int]
@@ -101,7 +106,11 @@ class _Spelling:
 
 
 class _Encoding:
-    """Encodes with a tokenizer, whose token for what it does not know is that of the byte 0."""
+    """Encodes with a tokenizer, whose token for what it does not know is that of the byte 0.
+
+    What it does not know becomes the tokens of its bytes; a byte that has none is left out, which
+    ``_Spelling`` notices. Without byte fallback ``byte_tokens`` is empty, and nothing is replaced.
+    """
 
     def __init__(self, tokenizer: Tokenizer, byte_tokens: Mapping[int, int]) -> None:
         self._tokenizer = tokenizer
@@ -197,7 +206,10 @@ def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) ->
 
 
 class _JoiningBytes:
-    """Joins parts of pieces out of bytes, which may begin and end inside of characters."""
+    """Joins parts of pieces out of bytes, which may begin and end inside of characters.
+
+    ``None`` where the tokens are not those of all bytes of a part, which the model then has lost.
+    """
 
     def __init__(self, model: Tokenizer, texts: Sequence[bytes]) -> None:
         self._model = model
@@ -209,7 +221,12 @@ class _JoiningBytes:
 
 
 class _JoiningText:
-    """Joins parts of pieces out of characters; the bytes of one that has begun are tokens."""
+    """Joins parts of pieces out of characters; the bytes of one that has begun are tokens.
+
+    For tokenizers with byte fallback. ``ties`` is ``None`` for models that have none, ``space``
+    where the vocabulary writes a space as it is. Parts have no byte without a token: constraints
+    leave those out (``Vocabulary.missing_bytes``).
+    """
 
     def __init__(
         self,
@@ -249,7 +266,7 @@ class _JoiningText:
 
 
 class _Whole:
-    """Which token a piece is, for a tokenizer that looks for that first."""
+    """Which token a piece is, ``None`` for none, for a tokenizer that looks for that first."""
 
     def __init__(self, tokenizer: Tokenizer, is_byte_level: bool) -> None:
         self._tokenizer = tokenizer
@@ -378,7 +395,10 @@ def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | N
 
 
 def _as_text(entry: _Description, token_bytes: _TokenBytes) -> _Description:
-    """Mark an added token as special, so that it is not looked for, where it could not be used."""
+    """Mark an added token as special, so that it is not looked for, where it could not be used.
+
+    It could not where it takes the white space beside it along, or stands for no text.
+    """
     token = entry["id"]
     is_known = token < len(token_bytes) and token_bytes[token] is not None
     if entry["lstrip"] or entry["rstrip"] or not is_known:

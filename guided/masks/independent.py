@@ -39,6 +39,7 @@ class IndependentMask:
         within: dict[int, Mask] | None = None,
     ) -> None:
         self.mask: Final = mask
+        """Read-only: finished masks are kept as changes of it."""
         self.fingerprint: Final = fingerprint
         """Tells the mask from others that masks are made from; see ``MaskStore``."""
         self.reach: Final = reach
@@ -53,7 +54,7 @@ class IndependentMask:
         """The mask by the code points that are left, made when first needed."""
 
     def at(self, sites: NDArray[np.int32]) -> IndependentMask:
-        """The same mask with other sites."""
+        """The same mask with other sites; the masks of ``within`` are not taken along."""
         return IndependentMask(self.mask, self.fingerprint, self.reach, sites, self.most)
 
     @property
@@ -104,7 +105,8 @@ class IndependentMasks:
         """The mask of a row that stands at ``node``, of the tokens below that alone.
 
         ``outline`` must be that of the row: rows with equal outlines share their mask, so ``row``
-        and ``arrays`` are read only where it is made.
+        and ``arrays`` are read only where it is made. A mask that is too large for the cache is
+        returned all the same, and made anew next time.
         """
         key = outline.digest, node
         with self._lock:
@@ -126,7 +128,10 @@ class _Scratch(threading.local):
         self._reach: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
 
     def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Room for sites, and for ``reach``, which is all zero and to be left so."""
+        """Room for sites, and for ``reach``, which is all zero and to be left so.
+
+        The same memory for each call of a thread, for one mask after another.
+        """
         if len(self._sites) < len(trie):
             self._sites = np.empty((len(trie), 4), dtype=np.int32)
         if len(self._reach) != trie.vocabulary_size:

@@ -34,7 +34,11 @@ MAX_COUNT: Final = 2**16 - 1
 def keep_within(
     mask: NDArray[np.int32], reach: NDArray[np.uint16], left: int, kept: NDArray[np.int32]
 ) -> None:
-    """Write those tokens of a mask with which a string has at most ``left`` code points."""
+    """Write those tokens of a mask with which a string has at most ``left`` code points.
+
+    Every word of ``kept`` is written. ``reach`` must have an entry for each token, so it is not for
+    masks of which no token counts anything.
+    """
     for word in range(len(mask)):
         bits = mask[word]
         if bits:
@@ -159,7 +163,8 @@ def sorted_by_way(
 
     Rows become their places among ``closings``, which does not depend on where in the table the
     string lies. A row that is left by its exit action gets the place of the first closing row with
-    that action. Sites of one way come together, as a walk enters each way once.
+    that action. Sites of one way come together, as a walk enters each way once. ``closings`` are
+    those of the outline that the walk was made for, which has every row and action of its sites.
     """
     ways = np.empty(len(sites), dtype=np.int32)
     by_row, by_action = np.argsort(closings, kind="mergesort"), rows[closings, LABEL]

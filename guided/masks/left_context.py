@@ -31,7 +31,10 @@ class LeftContexts:
         self._rules = rules
         self._found_tokens = frozenset(rules.found_tokens)
         self._after: dict[tuple[bytes, TokenId], bytes] = {}
+        """The left context after a left context and one more token."""
         self._alike: dict[object, bytes] = {}
+        """By all that what follows can depend on (``Splitting.left_context``) the first text that
+        was found to mean it, which then stands for all such texts."""
 
     def after(self, before: bytes, tokens: Iterable[TokenId]) -> bytes:
         """The left context after more tokens; that of an empty answer is empty."""

@@ -31,6 +31,7 @@ def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> 
 
 def tokens_of(mask: Mask) -> NDArray[np.int64]:
     """The tokens that the mask allows, ascending."""
+    # Where few words have a bit set, only those are unpacked.
     used = np.flatnonzero(mask)
     if len(used) > len(mask) // 4:
         return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))

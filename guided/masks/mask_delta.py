@@ -23,6 +23,7 @@ _LARGE_SHARE: Final = 4
 """A mask that changes more than this share of the words of its base is kept whole."""
 
 _entering: Final = threading.Lock()
+"""Held while ``MaskDelta.address`` is made, of whatever mask."""
 
 
 class MaskDelta:
@@ -33,8 +34,10 @@ class MaskDelta:
     def __init__(self, base: Mask, changes: NDArray[np.int32]) -> None:
         self.base: Final = base
         self.changes: Final = changes
-        """int32 ``[changes, 2]``: the places of words, ascending, and the words."""
+        """int32 ``[changes, 2]``: the places of words, ascending, and the words, each of them
+        another one than that of the base."""
         self._record: array[int] | None = None
+        """What ``address`` is the place of, made when first asked for and then never replaced."""
         self._address = 0
 
     @property

@@ -168,7 +168,8 @@ def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[
     """Whether the base with its changes is the mask ``words``.
 
     It is if the mask differs from the base in as many words as there are changes, and has the word
-    of each change.
+    of each change. A change must not have the word that the base has; ``find_changes`` makes none
+    that does.
     """
     differing = 0
     for place in range(len(words)):  # without an early exit, so that it is vectorised

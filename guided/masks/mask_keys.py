@@ -21,7 +21,12 @@ _FEW_BYTES: Final = 32
 
 
 class MaskKey(NamedTuple):
-    """The key of a mask, and of the walk that finds it."""
+    """The key of a mask, and of the walk that finds it.
+
+    ``StateMasks`` makes two other kinds: of a walk that is the same in all stacks, with a number
+    in place of the stack that no stack has, and of a truncated stack, where ``left`` is 1 if the
+    text may end.
+    """
 
     stack: int
     row: int
@@ -88,12 +93,16 @@ def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
 
 
 class MaskKeys:
-    """The traits of the rows of one machine, each found once, and the keys of its states."""
+    """The traits of the rows of one machine, each found once, and the keys of its states.
+
+    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    """
 
     def __init__(self, packed: PackedMachine, independent: IndependentMasks) -> None:
         self._packed = packed
         self._independent = independent
         self._traits: dict[int, RowTraits] = {}
+        """By row. Kept for good: a row that states are in does not change any more."""
 
     def of(self, state: State) -> MaskKey:
         """The key of the mask of a state."""

@@ -22,7 +22,11 @@ _HOLDER_BYTES: Final = 512
 
 
 class _Entry:
-    """What the store knows of one holder, without keeping it."""
+    """What the store knows of one holder, without keeping it.
+
+    ``base`` is the ``id`` of the base. Where all holders of a base are gone but not yet forgotten,
+    another base may get its number; the two then count as one, which has the same size.
+    """
 
     __slots__ = ("base", "holder", "nbytes")
 
@@ -55,18 +59,24 @@ class MaskStore:
         self.nbytes = 0
         """Bytes held now, those of bases counted in, each once."""
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
-        """By fingerprint, or the next number that is free where that is taken."""
+        """By fingerprint, or the next number that is free where that is taken. Their order is that
+        of the clock: the first is looked at next."""
         self._bases: dict[int, _Base] = {}
+        """By ``_Entry.base``, with how many entries have it."""
         self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
         self._lock = threading.Lock()
+        """Held while any of these is read or changed."""
 
     def keep(self, found: Mask, fingerprint: int, base: Mask) -> tuple[HeldMask, MaskDelta]:
         """The holder of a mask that was found, and what it holds.
 
-        It is kept by how it differs from ``base``, which must never change.
+        It is kept by how it differs from ``base``, which must never change; ``found`` is copied.
+        The mask is returned beside its holder, as the store may have emptied that again. Equal
+        masks must come with equal fingerprints to share a holder.
         """
         # Different masks may have one fingerprint, so the words decide; the next free number is
-        # then the key of the second.
+        # then the key of the second. Where the first is forgotten, the second may be stored twice,
+        # which costs memory alone.
         key = fingerprint
         with self._lock:
             while (known := self._entries.get(key)) is not None:
@@ -97,7 +107,10 @@ class MaskStore:
         return len(self._entries)
 
     def check(self) -> None:
-        """Raise AssertionError unless the bytes are those of the masks there are."""
+        """Raise AssertionError unless the bytes are those of the masks there are.
+
+        Without the lock, for when nobody else uses the store.
+        """
         entries = self._entries.values()
         bases = self._bases.values()
         assert self.nbytes == sum(e.nbytes for e in entries) + sum(b.nbytes for b in bases)
@@ -105,7 +118,10 @@ class MaskStore:
         assert {entry.base for entry in entries} == self._bases.keys()
 
     def _enter(self, key: int, entry: _Entry, base_bytes: int) -> None:
-        """Add a holder; the bytes of its base are counted with the first that has it."""
+        """Add a holder; the bytes of its base are counted with the first that has it.
+
+        This and what follows is called with the lock held.
+        """
         self._entries[key] = entry
         base = self._bases.get(entry.base)
         if base is None:
@@ -128,7 +144,10 @@ class MaskStore:
                 self._entries.move_to_end(key)
 
     def _evict(self) -> None:
-        """Empty the next holder, or give it another round if it was used since the last one."""
+        """Empty the next holder, or give it another round if it was used since the last one.
+
+        There is one: with none left the store has no bytes, and so is not full.
+        """
         key = next(iter(self._entries))
         held = self._entries[key].holder()
         if held is not None:

@@ -73,7 +73,7 @@ def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
 
 
 class _Scratch(threading.local):
-    """Memory that searches work in."""
+    """Memory that searches work in, one set a thread; the arguments of ``search_outline``."""
 
     def __init__(self) -> None:
         self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 259, dtype=np.int32)
@@ -86,6 +86,8 @@ _scratch: Final = _Scratch()
 
 
 class _Search(NamedTuple):
+    """What ``search_outline`` found; ``found`` and ``rows`` are scratch of the next search, too."""
+
     found: NDArray[np.int32]
     closings: NDArray[np.int32]
     rows: NDArray[np.int32]

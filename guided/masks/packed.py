@@ -38,7 +38,8 @@ class PackedMachine:
     """The arrays of one machine, with what only a vocabulary can tell of its stacks.
 
     ``quoted`` are the names that one token may begin and close. ``before_work`` is called before
-    anything that the machine may have to work for.
+    anything that the machine may have to work for. Not thread-safe, as the machine may grow:
+    callers hold the lock of the ``CompiledConstraint``.
     """
 
     def __init__(
@@ -54,8 +55,9 @@ class PackedMachine:
         self._stacks = machine.parts.stacks
         self._quoted = quoted
         self._judged = 0
+        """How many of ``StackTable.with_keys`` were looked at by ``_judge_keys``."""
         self._addressed: list[NDArray[Any]] = list(self.current())
-        """The arrays that ``_addresses`` are those of."""
+        """The arrays that ``_addresses`` are those of, in the order of ``MachineArrays``."""
         self._addresses = addresses_of(self._addressed)
 
     def current(self) -> MachineArrays:
@@ -102,6 +104,10 @@ class PackedMachine:
         self._before_work()
 
     def resolve(self, stack: int, action: int) -> None:
-        """Enter the transition of an exit action into the table that compiled code reads."""
+        """Enter the transition of an exit action into the table that compiled code reads.
+
+        Only for one that a kernel has just found missing: it must not be entered twice. May raise
+        LimitExceededError, and then enters nothing.
+        """
         self._before_work()
         self._transitions.put(stack, action, *self._machine.transition(stack, action))

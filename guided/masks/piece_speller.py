@@ -26,6 +26,8 @@ class PieceSpeller:
         self._rules = rules
         self.first_found = sorted({text[0] for each in rules.found for text in each.tokens})
         """With which bytes texts begin that are found in others."""
+        # Both remember what follows from their keys and the rules alone, so any thread may use them
+        # and either may be cleared at any time.
         self._parts: dict[bytes, Tokens | None] = {}
         self._pairs: dict[tuple[Tokens, TokenId], bool] = {}
 
@@ -36,7 +38,7 @@ class PieceSpeller:
     def closed(self, text: bytes, begun: int) -> Tokens:
         """The tokens from a place on of a text that is all; one of them begins there.
 
-        May raise SplitUncertainError.
+        The text must begin and end between characters. May raise SplitUncertainError.
         """
         tokens, start = self.found_in(text, begun)
         return tokens + self._rest(text[start:], max(begun - start, 0))
@@ -44,7 +46,7 @@ class PieceSpeller:
     def found_in(self, text: bytes, begun: int) -> tuple[Tokens, int]:
         """The tokens from a place on to the end of the last text that is found, and that end.
 
-        No tokens and 0 where none is found.
+        No tokens and 0 where none is found. May raise SplitUncertainError.
         """
         tokens: Tokens = ()
         last = 0
@@ -69,7 +71,11 @@ class PieceSpeller:
         yield from self._found(text, begun, end, number + 1)
 
     def _rest(self, text: bytes, begun: int) -> Tokens:
-        """The tokens from the place ``begun`` on of a text in which nothing is to be found."""
+        """The tokens from the place ``begun`` on of a text in which nothing is to be found.
+
+        The text is decoded, so it must begin and end between characters; what ``_found`` finds are
+        whole ones. Where it is not known how texts are split it counts as one piece.
+        """
         if begun >= len(text):
             return ()
         splitting = self._rules.splitting
@@ -78,7 +84,11 @@ class PieceSpeller:
         return self.pieces(text, (*byte_places(whole, cuts), len(text)), begun)
 
     def pieces(self, text: bytes, cuts: Cuts, begun: int) -> Tokens:
-        """The tokens from a place on to the last cut, all pieces up to which are at an end."""
+        """The tokens from a place on to the last cut, all pieces up to which are at an end.
+
+        Places are in bytes. Of a piece that begins before ``begun`` the rest alone is spelled,
+        which is right as one of its tokens begins at ``begun``. May raise SplitUncertainError.
+        """
         tokens: Tokens = ()
         begin = 0
         for end in cuts:
@@ -94,7 +104,11 @@ class PieceSpeller:
         return None if token is None else (TokenId(token),)
 
     def beginning(self, part: bytes) -> Tokens:
-        """The tokens of a part of a piece up to where a token begins that reaches beyond."""
+        """The tokens of a part of a piece up to where a token begins that reaches beyond.
+
+        Of a part that ends inside of a character those of the whole ones before it, if the rules
+        cannot tell more. May raise SplitUncertainError.
+        """
         joined = self._joined(part)
         return self._told(part[: whole_size(part)]) if joined is None else joined
 
@@ -118,7 +132,7 @@ class PieceSpeller:
     def may_follow(self, before: Tokens, token: TokenId) -> bool:
         """Whether a token may stand after another of its piece, or first in a part.
 
-        True may be wrong, False never is.
+        ``before`` is that one other token, or none. True may be wrong, False never is.
         """
         known = self._pairs.get((before, token))
         if known is None:

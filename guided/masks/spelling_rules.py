@@ -27,19 +27,24 @@ UNCERTAIN: Final = TokenId(-1)
 class FoundTexts:
     """Texts that a tokenizer finds in a text before anything else, and takes for tokens.
 
-    Of those that begin in one place it takes the longest.
+    Of those that begin in one place it takes the longest. There is one at least, and none is empty.
     """
 
     def __init__(self, tokens: Mapping[bytes, tuple[TokenId, ...]]) -> None:
         self.tokens = tokens
         firsts = sorted({text[:1] for text in tokens})
+        # Finds the places where one may begin; there the lengths are tried, the longest first.
         self._first = re.compile(b"[" + b"".join(map(re.escape, firsts)) + b"]")
         self._sizes = sorted({len(text) for text in tokens}, reverse=True)
 
     def within(
         self, text: bytes, begun: int, end: int
     ) -> Iterator[tuple[int, int, tuple[TokenId, ...]]]:
-        """Where those within a part of a text begin and end, with their tokens, in order."""
+        """Where those within a part of a text begin and end, with their tokens, in order.
+
+        The part is ``text[begun:end]``; places are in ``text``. They do not overlap: the next one
+        is looked for where the last one ends.
+        """
         while (match := self._first.search(text, begun, end)) is not None:
             at = match.start()
             begun = at + 1

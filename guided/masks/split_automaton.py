@@ -31,6 +31,7 @@ _REMEMBERED: Final = 65_536
 """Characters whose classes are remembered."""
 
 _Threads: TypeAlias = tuple[int, ...]
+"""Numbers of steps of a program, those first that a backtracking matcher tries first."""
 
 
 class SplitAutomaton:
@@ -41,11 +42,16 @@ class SplitAutomaton:
         self._steps = program.steps
         self._tests = tests
         self._classes: dict[str, int] = {}
+        """By character what ``_classes_of`` gives."""
         self._states: dict[_Threads, int] = {(): DEAD, (0,): _START}
         self._threads: list[_Threads] = [(), (0,)]
+        """By state its steps, and in ``_states`` the other way round. States are never dropped."""
         self._behind: list[dict[str, tuple[int, bool]]] = [{}, {}]
+        """By state and character what ``_read`` gives; emptied with ``_classes``, unlike
+        ``_by_classes``, which has the same by state and classes."""
         self._by_classes: dict[tuple[int, int], tuple[int, bool]] = {}
         self._finals: dict[int, bool] = {}
+        """By state what ``is_sure`` gives."""
         self._lock = threading.Lock()
         """Held while states are made."""
 
@@ -118,7 +124,10 @@ class SplitAutomaton:
         return reached
 
     def _classes_of(self, character: str) -> int:
-        """The classes that hold a character, one bit for each."""
+        """The classes that hold a character, one bit for each.
+
+        Where too many characters are remembered all are forgotten, and with them ``_behind``.
+        """
         classes = self._classes.get(character)
         if classes is None:
             classes = 0

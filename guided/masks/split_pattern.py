@@ -30,7 +30,8 @@ CharacterTest: TypeAlias = Callable[[str], bool]
 READ: Final = 0
 """Read a character of the class ``first``."""
 FORK: Final = 1
-"""Go on at ``first``, and where that fails, at ``second``."""
+"""Go on at ``first``, and where that fails, at ``second``; a jump where both are the same. They are
+numbers of steps, so steps that are moved have to be changed (``_moved``)."""
 FOLLOWED: Final = 2
 """Go on where the next character is of the class ``first``."""
 NOT_FOLLOWED: Final = 3
@@ -80,7 +81,7 @@ def program_of(pattern: str) -> Program:
 
 
 def _may_be_empty(steps: Sequence[Step]) -> bool:
-    """Whether there may be a match without a character."""
+    """Whether there may be a match without a character; every look-ahead is taken to hold."""
     seen, waiting = set[int](), [0]
     while waiting:
         at = waiting.pop()
@@ -98,14 +99,19 @@ def _may_be_empty(steps: Sequence[Step]) -> bool:
 
 
 class _Reader:
-    """Reads a pattern from left to right and writes its steps."""
+    """Reads a pattern from left to right and writes its steps.
+
+    All methods may raise UnknownPatternError, after which the reader is of no more use.
+    """
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.at = 0
         self.steps: list[Step] = []
         self.classes: dict[str, int] = {}
+        """By text the number of each class, in the order of the numbers."""
         self.depth = 0
+        """How many groups are open."""
 
     def alternatives(self, *, ignores_case: bool) -> None:
         """``a|b``: fork to what stands before the bar; where that fails, to what comes after it."""
@@ -139,7 +145,10 @@ class _Reader:
             self._repeated(begin)
 
     def _atom(self, *, ignores_case: bool) -> None:
-        """One character, a group, or a look-ahead for one character; its steps are appended."""
+        """One character, a group, or a look-ahead for one character; its steps are appended.
+
+        Any other group that begins with a question mark is refused.
+        """
         for opening, kind in (("(?!", NOT_FOLLOWED), ("(?=", FOLLOWED)):
             if self._next(opening):
                 self.steps.append(Step(kind, self._class(ignores_case=False)))
@@ -190,6 +199,7 @@ class _Reader:
                 self._taken()
 
     def _skip_escape(self) -> None:
+        """Go to the end of an escape, whose backslash was read; refused if not known here."""
         character = self._taken()
         if character in "pP" and self._next("{"):
             while self._taken() != "}":

@@ -31,7 +31,7 @@ class _Way:
     def __init__(self, cuts: Cuts, state: int, is_between: bool) -> None:
         self.cuts = cuts
         self.state = state
-        """Of the match that may take the open piece."""
+        """Of the match that may take the open piece; DEAD where none does."""
         self.is_between = is_between
         """Whether the open piece stands between matches."""
         self.begin = cuts[-1] if cuts else 0
@@ -69,7 +69,8 @@ class Splitting:
     def left_context(self, text: str) -> tuple[object, int]:
         """All that what follows can depend on, and where the part begins that tells it.
 
-        May raise SplitUncertainError.
+        The first is a value to compare: texts of which it is equal leave the same ways to split
+        what follows. May raise SplitUncertainError.
         """
         return self._left_context(text, 0)
 
@@ -77,6 +78,7 @@ class Splitting:
         """``left_context`` by the stages from ``number`` on.
 
         By way of the first of these: its state, and the same of the later stages in its open piece.
+        The first way has the longest open piece, so the part from there on tells of all ways.
         """
         if number == len(self._stages):
             return (), len(text)
@@ -104,7 +106,10 @@ class Splitting:
         return tuple(found)
 
     def _ways(self, text: str, number: int) -> list[Cuts]:
-        """The ways in which the stages from ``number`` on may cut a text that may go on."""
+        """The ways in which the stages from ``number`` on may cut a text that may go on.
+
+        A way may come more than once. May raise SplitUncertainError.
+        """
         if number == len(self._stages):
             return [()]
         ways = self._ways_of(text, number)
@@ -123,7 +128,11 @@ class Splitting:
         return found
 
     def _ways_of(self, text: str, number: int) -> list[_Way]:
-        """The ways of one stage alone, first the one with the longest open piece."""
+        """The ways of one stage alone, first the one with the longest open piece.
+
+        There is one at least. Raises SplitUncertainError where a match has begun that may still
+        fail, and nothing shorter matched: then it is not known where the next piece begins.
+        """
         stage = self._stages[number]
         ways: list[_Way] = []
         cuts: list[int] = []

@@ -37,7 +37,13 @@ tokens are left, and fewer states are the same."""
 
 
 class StateMasks:
-    """Makes the masks of one machine over one vocabulary. Not thread-safe: the machine may grow."""
+    """Makes the masks of one machine over one vocabulary.
+
+    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    The walker makes all masks in the same memory: a ``Walk`` is kept (``_keep``) before the next
+    one is made. Where a walk is remembered, so is its mask's holder, which the store may empty; the
+    walk is then made anew.
+    """
 
     def __init__(
         self,
@@ -61,11 +67,18 @@ class StateMasks:
         """Rows with the walk of the one that they were laid over."""
 
     def clear(self) -> None:
-        """Forget all walks; their masks live on in the store."""
+        """Forget all walks; their masks live on in the store while positions hold them.
+
+        ``_covered`` stays: it says something of rows, which never change.
+        """
         self._by_key.clear()
 
     def mask(self, state: State) -> tuple[HeldMask, MaskDelta]:
-        """The tokens that may follow a state, and where the mask is held."""
+        """The tokens that may follow a state, and where the mask is held.
+
+        End-of-sequence tokens are among them where the state accepts. Raises LimitExceededError
+        where the machine is too full to make another mask.
+        """
         parses = self._machine.sharing.parses(state)
         if parses:
             return self._joined(state, parses)
@@ -74,6 +87,7 @@ class StateMasks:
         repeating = self._repeating(state) if state.texts else []
         if repeating or len(walk.uncertain):
             return self._keep(self._walker.exact(walk, state, repeating))
+        # Kept masks that are asked for again are not the ones that the store empties first.
         walk.held.used = True
         return walk.held, walk.delta
 

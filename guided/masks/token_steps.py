@@ -32,7 +32,10 @@ _FIRST_SLOTS: Final = 1024
 
 
 class TokenSteps:
-    """Moves one machine by tokens. Not thread-safe: the machine may grow."""
+    """Moves one machine by tokens.
+
+    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    """
 
     def __init__(
         self,
@@ -46,11 +49,14 @@ class TokenSteps:
         self._packed = packed
         self._texts = texts
         self._trie = trie
+        # The trie never changes, so its arrays stay where they are.
         self._addresses = addresses_of(trie.arrays)
         self._scratch = scratch
 
     def advance(self, state: State, token: int) -> State | None:
-        """The exact state after a token, ``None`` where it is not allowed."""
+        """The exact state after a token, ``None`` where it is not allowed; no token that stands for
+        no text is. May raise LimitExceededError.
+        """
         stack, row, count, texts = state
         text = self._texts.token_bytes[token]
         if text is None:
@@ -76,7 +82,7 @@ class TokenSteps:
             self._packed.resolve(reached, target)
 
     def _is_only_key(self, stack: int, row: int) -> bool:
-        """Whether a free key is all that has to be remembered."""
+        """Whether a free key is all that has to be remembered: it is then the only text."""
         parts = self._machine.parts
         return not parts.stacks.depth(stack) and parts.table.is_key(row)
 
@@ -87,7 +93,8 @@ class TokenSteps:
     def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
         """The bytes that have to follow, at most ``most``, and the state after each.
 
-        As far as compiled code can tell: there may be more where names or items must differ.
+        As far as compiled code can tell: there may be more where names or items must differ, so
+        no bytes do not mean that there is a choice. May raise LimitExceededError.
         """
         if state.texts:
             return b"", []
@@ -122,7 +129,11 @@ class TokenSteps:
         yield from (np.array(group) for group in groups.values())
 
     def _slots(self, state: State) -> NDArray[np.int32]:
-        """By token a number for where it leads, NOWHERE where a walk cannot tell."""
+        """By token a number for where it leads, NOWHERE where a walk cannot tell.
+
+        Numbers are equal where stack, row and count are, and mean nothing after that. A walk that
+        stopped for a transition or for room begins anew; what it wrote until then is written over.
+        """
         of_token = np.full(self._trie.vocabulary_size, NOWHERE, dtype=np.int32)
         size = _FIRST_SLOTS
         while True:

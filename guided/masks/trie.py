@@ -96,7 +96,10 @@ class TokenTrie:
         return None if node == _NOWHERE else node
 
     def begun_in(self, text: bytes) -> list[tuple[int, int]]:
-        """From where on the rest of a text is the beginning of longer tokens, and its nodes."""
+        """From where on the rest of a text is the beginning of longer tokens, and its nodes.
+
+        Pairs of a place and a node, by ascending places.
+        """
         nodes = np.empty(len(text), dtype=np.int32)
         _find_endings(self.arrays, np.frombuffer(text, dtype=np.uint8), nodes)
         return [(begin, node) for begin, node in enumerate(nodes.tolist()) if node != _NOWHERE]

@@ -18,15 +18,16 @@ _UNKNOWN_PENALTY: Final = 10.0
 
 
 class UnigramTies:
-    """Finds them by the scores of all pieces."""
+    """Finds them by the scores of all pieces, of which there is one at least."""
 
     def __init__(self, scores: Iterable[tuple[str, float]]) -> None:
         self._scores = dict(scores)
         self._longest = max(map(len, self._scores))
+        """In characters."""
         self._unknown = min(self._scores.values()) - _UNKNOWN_PENALTY
 
     def agreed(self, text: str) -> int:
-        """Up to where all best spellings of a text are one."""
+        """Up to where all best spellings of a text are one, in characters."""
         ways = self._best_ways(text)
         at = 0
         while len(ends := ways.get(at, [])) == 1:
@@ -34,7 +35,11 @@ class UnigramTies:
         return at
 
     def _best_ways(self, text: str) -> dict[int, list[int]]:
-        """Where the pieces of best spellings end that begin at a place."""
+        """Where the pieces of best spellings end that begin at a place.
+
+        There is a spelling of every text, since a character that is no piece counts as an unknown
+        one. The end of the text has no pieces.
+        """
         size = len(text)
         best = [0.0] + [-float("inf")] * size
         before: list[list[tuple[int, float]]] = [[] for _ in range(size + 1)]

@@ -53,6 +53,9 @@ class Vocabulary:
     """The bytes that are no token by themselves; a constraint must not rely on them."""
 
     def __post_init__(self) -> None:
+        """Work the other fields out; raises ModelError where tokens contradict each other, or where
+        a printable ASCII character is no token by itself.
+        """
         self._check_tokens()
         byte_ids = _single_bytes(self.token_bytes, self.spell)
         object.__setattr__(self, "byte_ids", MappingProxyType(byte_ids))
@@ -117,6 +120,7 @@ def _single_bytes(token_bytes: Sequence[bytes | None], spell: Speller) -> dict[i
 
 
 def _digest(token_bytes: Sequence[bytes | None], end_ids: Iterable[TokenId]) -> str:
+    """``Vocabulary.digest``: different for vocabularies that differ in bytes or end ids."""
     # The lengths keep apart vocabularies whose bytes are the same in a row.
     lengths = [-1 if text is None else len(text) for text in token_bytes]
     digest = hashlib.sha256(np.array(lengths, dtype="<i8").tobytes())
@@ -148,6 +152,7 @@ class TokenTexts:
 
 
 def _quoted(texts: Sequence[bytes]) -> frozenset[bytes]:
+    """What stands between any two quotes of one token; there may be quotes in it."""
     pieces = (text.split(b'"')[1:-1] for text in texts if text.count(b'"') > 1)
     return frozenset(
         b'"'.join(between[first:last])

@@ -93,7 +93,7 @@ class Walk:
 
 
 class KeptWalk:
-    """A walk whose mask is kept."""
+    """A walk whose mask is kept: unlike that of a ``Walk`` it lasts."""
 
     __slots__ = ("delta", "held", "uncertain")
 
@@ -105,7 +105,10 @@ class KeptWalk:
 
 
 class Walker:
-    """Walks one machine over one vocabulary. Not thread-safe: the machine may grow."""
+    """Walks one machine over one vocabulary.
+
+    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    """
 
     def __init__(
         self,
@@ -125,8 +128,10 @@ class Walker:
         self._independent = independent
         self._white_space = white_space
         self._scratch = scratch
+        # Walks that begin with no tokens, at some node and at the root.
         self._nothing = independent.nothing
         self._all = self._itself(_ROOT)
+        # The trie never changes, so its arrays stay where they are.
         self._trie = addresses_of(self.trie.arrays)
 
     def walk(
@@ -134,6 +139,9 @@ class Walker:
     ) -> Walk:
         """Try all tokens on ``state``; ``base`` is the walk of the row that its row was laid over.
 
+        Texts of the state are not looked at, and end-of-sequence tokens are for the caller to add
+        (``with_ends``). With ``is_truncated`` its stack must be one that ``StateSharing.truncated``
+        gave for no callers.
         May raise LimitExceededError when the machine is full.
         """
         traits = self.keys.traits(state.row)
@@ -189,7 +197,8 @@ class Walker:
         """What is allowed inside of a block, with the tokens below the sites where it ends.
 
         Added to what was ``begun``, whose mask is the memory that walks work in: it is written
-        over. ``missing`` and ``left`` are explained at ``walk_sites``.
+        over. ``closings``, ``missing`` and ``left`` are explained at ``walk_sites``; the first are
+        the rows that the sites of ``mask`` name, none where they name none.
         """
         base, fingerprint = mask.mask_within(left)
         words = self._scratch.words
@@ -267,7 +276,11 @@ class Walker:
         return walk
 
     def _corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
-        """The walk of a row out of ``base``, that of the row ``like``, which it was laid over."""
+        """The walk of a row out of ``base``, that of the row ``like``, which it was laid over.
+
+        ``is_local`` then says that nothing of ``base`` has changed. Goes on after missing
+        transitions as ``_walked`` does.
+        """
         stack, row, count, _ = state
         scratch = self._scratch
         words, addresses = scratch.words, scratch.addresses
@@ -294,7 +307,10 @@ class Walker:
             again = True
 
     def completed(self, walk: KeptWalk, state: State, *, is_truncated: bool = False) -> Walk:
-        """The walk of a truncated stack with what that left uncertain tried on ``state`` itself."""
+        """The walk of a truncated stack with what that left uncertain tried on ``state`` itself.
+
+        ``is_truncated`` says that the stack of ``state`` is truncated too, with more callers known.
+        """
         delta, sites = walk.delta, walk.uncertain
         home = TRUNCATED if is_truncated else NOWHERE
         found, put_off = self._walked(
@@ -303,7 +319,11 @@ class Walker:
         return self._with_put_off(found, home, put_off)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
-        """The tokens below a node that may, or might, follow ``state``, which stands at it."""
+        """The tokens below a node that may, or might, follow ``state``, which stands at it.
+
+        Those of the node itself are not among them. Some that are uncertain may be returned that
+        may not follow; none that may is left out.
+        """
         walk = self._from_sites(self._itself(node), state, NOWHERE, _NO_ROWS, 0, 0)
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
         if not len(walk.uncertain):
@@ -336,7 +356,7 @@ class Walker:
         return Walk(words, first.base, fingerprint, _NOTHING_UNCERTAIN)
 
     def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:
-        """The walk with tokens that end the text."""
+        """The walk with tokens that end the text; they are set in the mask of ``walk`` itself."""
         fingerprint = walk.fingerprint ^ set_tokens(ends, walk.mask)
         return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_local)
 
@@ -351,7 +371,7 @@ class Walker:
         found = [_NO_TOKENS]
         for top in uncertain[:, 0].tolist():
             text = self._texts.token_bytes[self.trie.tokens_below(top)[0]]
-            assert text is not None, top
+            assert text is not None, top  # the trie has no other tokens
             # Up to the last byte of the site, which the loop tries with those below it.
             before = self._reached(text[: nodes[top, DEPTH] - 1], reached)
             waiting = [] if before is None else [(top, before)]

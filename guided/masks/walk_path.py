@@ -152,7 +152,11 @@ class Walk(NamedTuple):
 def walk_at(
     trie: Addresses, machine: Addresses, scratch: Addresses, stack: int, row: int, home: int
 ) -> Walk:
-    """The arrays of a ``TokenTrie``, a ``PackedMachine`` and a ``Scratch`` by their addresses."""
+    """The arrays of a ``TokenTrie``, a ``PackedMachine`` and a ``Scratch`` by their addresses.
+
+    ``stack`` and ``row`` are those that the walk begins with, also where it goes on from another
+    node: they tell which key was being written then (``Walk.key_stack``).
+    """
     arrays = machine_at(machine)
     role = arrays.rows[row, ROLE]
     return Walk(
@@ -194,6 +198,7 @@ def begin(
     for column in range(PATH_WIDTH):
         path[PROGRESS, column] = 0
     path[PROGRESS, LEVEL], path[PROGRESS, WAY] = OUTSIDE, NO_WAY
+    # What follows the exit action of the first row is for the stack to say.
     path[PROGRESS, ASKED] = walk.machine.rows[row, LABEL] != DEAD
     put_state(OUTSIDE, stack, row, count, path)
     for word in range(len(words)):
@@ -254,7 +259,8 @@ def begin_children(level: int, node: int, walk: Walk) -> None:
 def doubt(node: int, about: int, way: int, walk: Walk) -> None:
     """Note a site to be walked when more is known; see ``walk_sites`` for ``about`` and ``way``.
 
-    There is room for as many sites as the trie has nodes.
+    There is room for as many sites as the trie has nodes. Column 2, the least code points, is never
+    written and stays 0, so that no bound passes the site over.
     """
     number = walk.path[PROGRESS, DOUBTS]
     walk.uncertain[number, 0], walk.uncertain[number, 1] = node, about

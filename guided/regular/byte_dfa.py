@@ -29,6 +29,8 @@ __all__ = [
 
 MAX_BLOCK_CELLS: Final = 8_000_000
 Spelling = Callable[[int, int], Iterator[ByteRanges]]
+"""The spellings of the code points from a first to a last one, such as ``utf8_sequences``. What it
+gives is kept for its arguments, so it must depend on them alone."""
 
 
 class ByteDfa:
@@ -81,7 +83,10 @@ class ByteDfa:
         return None if state == DEAD or self.label[state] == DEAD else int(self.label[state])
 
     def keep(self, labels: Collection[int]) -> ByteDfa:
-        """The automaton of the texts that are accepted as one of these labels."""
+        """The automaton of the texts that are accepted as one of these labels.
+
+        Only trimmed: states that the labels alone told apart stay apart.
+        """
         kept = np.where(np.isin(self.label, list(labels)), self.label, DEAD).astype(np.int32)
         return _trimmed(self.byte_class, self.next, kept, self.between)
 
@@ -107,7 +112,8 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     """Spell every code point of ``dfa`` in bytes, without those that a vocabulary misses.
 
     The classes are spelled once, as a template that every state follows; rows inside of a code
-    point that lead to the same places are laid down once. States keep their order.
+    point that lead to the same places are laid down once. States keep their order; those that only
+    missing bytes led to an end drop out. Raises LimitExceededError past MAX_BLOCK_CELLS.
     """
     if not len(dfa):
         return _empty()
@@ -164,7 +170,7 @@ def byte_dfa_from_literals(
 def _template(
     classes: tuple[CodePoints, ...], spelling: Spelling, missing: frozenset[int]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """The trie of all spellings, as ``laid_out`` takes it, and the class of each byte.
+    """The trie of all spellings, as ``laid_out`` takes it, and the class of each byte; kept.
 
     Node 0 comes first; every other one follows those that it leads to, and equal ones are one.
     """
@@ -196,6 +202,7 @@ def _template(
         return tuple(row)
 
     def number(entries: Sequence[tuple[ByteRanges, int]]) -> int:
+        """The number of the node with these spellings, after all that it leads to; never 0."""
         row = node(entries)
         known = numbers.setdefault(row, len(rows))
         if known == len(rows):

@@ -16,7 +16,9 @@ _LAST_SURROGATE: Final = 0xDFFF
 class CodePoints:
     """A set of Unicode scalar values, held as disjoint inclusive ranges in ascending order.
 
-    Surrogates are never members: UTF-8 cannot spell them (RFC 3629, section 3).
+    Surrogates are never members: UTF-8 cannot spell them (RFC 3629, section 3). No range begins
+    right after another one, so equal sets have equal ranges. The constructor takes ranges that are
+    so; ``of`` takes any.
     """
 
     __slots__ = ("_hash", "ranges")
@@ -95,6 +97,7 @@ class CodePoints:
             start = high + 1
         if start <= MAX_CODE_POINT:
             gaps.append((start, MAX_CODE_POINT))
+        # Surrogates lie in a gap of every set, and are dropped again.
         return CodePoints.of(gaps)
 
     def __contains__(self, code_point: int) -> bool:

@@ -38,7 +38,8 @@ def smallest_table(
 
     With ``search`` a match may begin anywhere, and what follows it is free. The table is int32
     ``[states, classes]`` and minimal, labels are int32 ``[states]``; -1 stands for no move and for
-    no label, else labels are 0. ``most`` is about states before equal ones merge.
+    no label, else labels are 0. ``most`` is about states before equal ones merge. For an NFA
+    without look-around. Raises LimitExceededError past any other limit.
     """
     assert not nfa.looks, "look-around needs its own construction"
     sets = [*nfa.sets]
@@ -47,6 +48,7 @@ def smallest_table(
         # Before a match and after it anything may be read.
         sets.append(ANY)
         loops = [0, nfa.final]
+    # The lists in the order in which ``minimal_automaton`` cuts them apart again.
     numbers, set_sizes = sets_in_turn(sets)
     sizes = [len(numbers)]
     for each in (

@@ -136,7 +136,8 @@ def _moves_over_classes(
 ) -> Moves:
     """Moves by state, one for each class, of a list of moves that read sets (a counting sort).
 
-    The classes of set ``s`` are ``classes`` from ``class_first[s]`` up to ``class_first[s + 1]``.
+    ``over_sets``, int32 ``[3, moves]``, has sources, targets and numbers of sets. The classes of
+    set ``s`` are ``classes`` from ``class_first[s]`` up to ``class_first[s + 1]``.
     """
     first = np.zeros(count + 1, dtype=np.int32)
     for edge in range(over_sets.shape[1]):

@@ -66,6 +66,7 @@ class Dfa:
     ``next`` is int32 ``[states, classes]`` with DEAD for no move; ``classes`` are disjoint sets of
     code points, and what none of them holds leads nowhere. ``label`` is int32 ``[states]``: DEAD
     where a state does not accept, else what it accepts as. An empty language has no states.
+    Nothing of it may be changed: what ``moves``, ``edges`` and ``accepting`` give is kept.
     """
 
     __slots__ = ("_accepting", "_edges", "_moves", "classes", "label", "next")
@@ -97,7 +98,9 @@ class Dfa:
         return self._moves
 
     def edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
-        """Source, code point and target of each move over one of these, which are few."""
+        """Source, code point and target of each move over one of the code points ``low`` to
+        ``high``, which are few.
+        """
         found = self._edges.get((low, high))
         if found is None:
             found = self._edges[low, high] = self._edges_over(low, high)
@@ -137,7 +140,7 @@ class Dfa:
         return self._accepting
 
     def run(self, text: str) -> int:
-        """The label that the whole text is accepted as, or DEAD."""
+        """The label that the whole text is accepted as, or DEAD; slow, as it looks for classes."""
         if not len(self):
             return DEAD
         state = 0
@@ -291,7 +294,7 @@ class _Side(NamedTuple):
 
 
 def _one_side(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Side:
-    """The side of one automaton, whose table is complete."""
+    """The side of one automaton, whose table is complete: no move of it is DEAD."""
     # Labels are shifted, as ``_numbered`` takes numbers from 0 on and DEAD is -1.
     labels, kind = _numbered(label.astype(np.int64) - DEAD)
     return _Side(table, kind, [(number + DEAD,) for number in labels])
@@ -347,7 +350,8 @@ def crawl(
 
     ``step`` gets a state and the place of a class in ``classes``, and gives the next state or
     ``None``. ``label`` gives what a state accepts as, or DEAD. Equal states are one, so states must
-    not change. Raises LimitExceededError past MAX_DFA_STATES.
+    not change. ``step`` is asked once for each state and class, breadth first; ``label`` once for
+    each state, after that. Raises LimitExceededError past MAX_DFA_STATES.
     """
     numbers = {first: 0}
     queue = [first]

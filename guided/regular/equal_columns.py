@@ -33,7 +33,10 @@ SEVERAL: Final = -2
 
 @making_kernel
 def equal_columns(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The class of each column, uint8 ``[columns]``, and a column of each class."""
+    """The class of each column, uint8 ``[columns]``, and a column of each class, its first.
+
+    For at most 256 columns. Classes are numbered by their first columns.
+    """
     group, representative = _all_grouped(rows)
     return group.astype(np.uint8), representative
 
@@ -45,7 +48,7 @@ def joint_columns(
     places: NDArray[np.int32],
     apart: NDArray[np.bool_],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """The columns of some rows, int32 ``[all, columns]``, each class of equal ones once.
+    """The columns of the rows ``places`` of a table, int32 ``[all, columns]``, equal ones once.
 
     Columns that are ``apart``, bool ``[columns]``, and that some of the rows have a move in, are
     classes of their own. ``byte_column``, uint8 ``[256]``, has by byte its column, and each has
@@ -111,7 +114,10 @@ def column_groups(moves: Moves, width: int) -> tuple[NDArray[np.int32], int]:
 def _by_class(
     moves: Moves, width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint64]]:
-    """Moves by class: where those of each begin, their states and targets; a hash of each class."""
+    """Moves by class: where those of each begin, their states and targets; a hash of each class.
+
+    Those of a class are in the order of their states, so ``_same`` compares them side by side.
+    """
     begin = np.zeros(width + 1, dtype=np.int32)
     for index in moves.classes:
         begin[index + 1] += 1

@@ -198,7 +198,7 @@ class Graph:
     """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
 
     ``moves`` is int32 ``[3, moves]``: the source, the target, and which of the ``sets`` of
-    code points may be read between them.
+    code points may be read between them. Equal to itself alone, whatever its moves.
     """
 
     count: int
@@ -302,6 +302,7 @@ def _match(node: Regular) -> str | None:
 
 
 def _joined(texts: map[str | None]) -> str | None:
+    """The texts as one; ``None`` where one of them is, or where it gets too long."""
     whole = ""
     for text in texts:
         if text is None or len(whole) + len(text) > _MAX_SHORT:

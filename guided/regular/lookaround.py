@@ -58,7 +58,11 @@ _FREE: Final[frozenset[Obligation]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the text, and the threads of each look-behind up to it."""
+    """A place in the text, and the threads of each look-behind up to it.
+
+    ``behind`` has an entry for each of ``Nfa.looks``, empty for look-aheads. It is filled in their
+    order, inner ones first: when a look-behind is worked out, those inside of it are there.
+    """
 
     behind: list[ThreadSet]
     at_start: bool = False
@@ -66,7 +70,7 @@ class Position:
 
 
 State: TypeAlias = tuple[ThreadSet, tuple[ThreadSet, ...], bool]
-"""The threads of the whole, those of each look-behind, and whether the text is still empty."""
+"""The threads of the whole, ``Position.behind``, and whether the text is still empty."""
 
 _MATCHED: Final[State] = (frozenset({(-1, _FREE)}), (), False)
 """A match was found, and no more is asked for: whatever follows is accepted."""
@@ -90,7 +94,11 @@ def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
 
 
 def _and_anything(regular: Regular) -> Regular:
-    """The expression followed by any text, which a look-ahead at its end may ask for."""
+    """The expression followed by any text, which a look-ahead at its end may ask for.
+
+    The last line is right for every expression. The cases before it are the same texts with less
+    look-around to be followed along.
+    """
     match regular:
         case Concat(parts) if parts and isinstance(parts[-1], (Look, Concat, Alternate)):
             return Concat((*parts[:-1], _and_anything(parts[-1])))
@@ -105,9 +113,16 @@ def _and_anything(regular: Regular) -> Regular:
 
 
 class LookaroundSubsets:
-    """The construction over one NFA, for ``crawl``; with ``search`` a match may begin anywhere."""
+    """The construction over one NFA, for ``crawl``; with ``search`` a match may begin anywhere.
+
+    By state of the NFA: ``empties``, ``starts`` and ``ends`` have where it leads without a code
+    point, always or at the start or end of the text alone, and ``conditions`` the look-arounds that
+    have to hold for it to lead somewhere. ``moves`` has by state and class where a code point
+    leads. ``first`` is the state before the text.
+    """
 
     def __init__(self, nfa: Nfa, parts: Partition, *, search: bool) -> None:
+        """``parts`` are the classes of ``nfa.sets``, in their order; more sets may follow."""
         self.nfa = nfa
         self.search = search
         self.empties = _by_source(nfa.empties)
@@ -137,7 +152,10 @@ class LookaroundSubsets:
         return self._state(self._closed([(0, _FREE)], here), here)
 
     def step(self, state: State, index: int) -> State | None:
-        """The state after a code point of a class, None where no match can follow."""
+        """The state after a code point of a class, None where no match can follow.
+
+        ``index`` is the place of the class among those of ``parts``.
+        """
         if state == _MATCHED:
             return _MATCHED
         threads, behind, _ = state
@@ -256,7 +274,10 @@ class LookaroundSubsets:
         return any(at == look.final for at, _ in ended) != look.negative
 
     def _closed(self, threads: Iterable[Thread], here: Position) -> ThreadSet:
-        """The threads with all that they reach without reading a code point."""
+        """The threads with all that they reach without reading a code point.
+
+        One that passes a look-around which is not settled here takes it along as an obligation.
+        """
         seen = set(threads)
         stack = list(seen)
         while stack:

@@ -51,6 +51,7 @@ def minimal(
 def _minimal(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """``minimal``, compiled, of arrays of one layout."""
     width = table.shape[1]
     moves, label = smallest(moves_by_state(table), label, width, False)
     return table_of(moves, np.arange(width).astype(np.int32), width), label
@@ -76,7 +77,8 @@ def smallest(
 ) -> tuple[Moves, NDArray[np.int32]]:
     """``minimal`` of moves, which read classes below ``width``.
 
-    ``all_found`` says that state 0 is known to lead to all the others.
+    ``all_found`` says that state 0 is known to lead to all the others. States keep the order of
+    the first ones of their blocks. What is returned may be the arrays that were given.
     """
     if not len(label):
         return moves, label

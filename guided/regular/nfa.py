@@ -61,10 +61,10 @@ class LookAround:
 class Nfa:
     """States are indices; state 0 starts and ``final`` ends.
 
-    ``sets`` numbers sets of code points, and move ``i`` reads one out of the set with the number
-    ``move_sets[i]``; ``bulk[:, :bulk_size]`` are more moves, added as whole arrays. ``empties``
-    read nothing. ``starts`` and ``ends`` read nothing and may be taken only at the start and at
-    the end of the whole text, ``conditions`` only where a look-around holds:
+    ``sets`` numbers sets of code points, in its order, and move ``i`` reads one out of the set with
+    the number ``move_sets[i]``; ``bulk[:, :bulk_size]`` are more moves, added as whole arrays.
+    ``empties`` read nothing. ``starts`` and ``ends`` read nothing and may be taken only at the
+    start and at the end of the whole text, ``conditions`` only where a look-around holds:
     ``looks[condition_looks[i]]``. ``look_numbers`` finds equal look-arounds, which are one; inner
     ones come first.
     """
@@ -283,6 +283,7 @@ def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
 
 
 def _build_several(nfa: Nfa, several: Several, start: int, end: int | None) -> int:
+    """``_build`` for ``Several``: ``between`` leads back to where the item begins."""
     entry = nfa.add_states()
     nfa.empties.add(start, entry)
     exit_ = _build(nfa, several.item, entry)
@@ -291,6 +292,7 @@ def _build_several(nfa: Nfa, several: Several, start: int, end: int | None) -> i
 
 
 def _build_graph(nfa: Nfa, graph: Graph, start: int, end: int | None) -> int:
+    """``_build`` for a graph: its states and moves are taken over with their numbers shifted."""
     first = nfa.add_states(graph.count)
     nfa.empties.add(start, first + graph.start)
     nfa.paste(graph.moves, first, graph.sets)
@@ -306,10 +308,12 @@ def _ended(nfa: Nfa, exit_: int, end: int | None) -> int:
 
 
 def _edges(nfa: Nfa) -> tuple[Edges, ...]:
+    """All lists of moves but ``bulk``; ``_copy`` relies on their order."""
     return nfa.moves, nfa.empties, nfa.starts, nfa.ends, nfa.conditions
 
 
 def _sizes(nfa: Nfa) -> list[int]:
+    """How many moves each of the ``_edges`` has, and then ``bulk``."""
     return [*[len(edges.sources) for edges in _edges(nfa)], nfa.bulk_size]
 
 

@@ -152,7 +152,10 @@ def _sorted_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray
 
 @making_kernel
 def _held(ends: NDArray[np.int64], place_of: NDArray[np.int32]) -> int:
-    """How many sets hold each interval, added up: the room that ``members`` may need."""
+    """How many sets hold each interval, added up: the room that ``members`` may need.
+
+    ``place_of`` must be all -1, and is so again afterwards.
+    """
     size, held = 0, 0
     for event in range(len(ends)):
         number = ends[event] & 0xFFFFFFFF

@@ -53,7 +53,10 @@ def completed(table: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[n
 def _pair_up(
     left: NDArray[np.int32], right: NDArray[np.int32], most: int
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """As ``pair_up``, in arrays that may have more room than they hold."""
+    """As ``pair_up``, in arrays that may have more room than they hold.
+
+    Stops at ``most + 1`` pairs, where the table is not complete and the count alone says so.
+    """
     width = left.shape[1]
     room = min(max(len(left), len(right), 16), most) + 1
     table = np.empty((room, width), dtype=np.int32)

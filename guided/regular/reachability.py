@@ -50,7 +50,10 @@ def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
 def count_texts(
     table: NDArray[np.int32], byte_class: NDArray[np.uint8], ends: NDArray[np.bool_], limit: int
 ) -> NDArray[np.int64]:
-    """How many texts lead from each state to an end, ``limit`` where they are as many or more."""
+    """How many texts lead from each state to an end, ``limit`` where they are as many or more.
+
+    Also ``limit`` where a cycle is ahead, even one that no end follows: give it a trimmed table.
+    """
     sizes = np.bincount(byte_class, minlength=table.shape[1]).astype(np.int64)
     texts, is_finite = _count_texts(np.ascontiguousarray(table), sizes, ends, limit)
     return np.where(is_finite, texts, limit)
@@ -61,7 +64,8 @@ def fewer_code_points(table: NDArray[np.int32], between: int, need: NDArray[np.i
     """Lower ``need``, the code points from each state to an end, by what its moves lead to.
 
     int32 ``[states]``; a byte completes one where it leads to one of the first ``between`` states.
-    Says whether anything changed. Later states come first, as most moves lead to them.
+    Says whether anything changed: the caller begins with 0 at ends and more than any way takes
+    elsewhere, and calls until nothing does. Later states come first, as most moves lead to them.
     """
     changed = False
     for state in range(len(table) - 1, -1, -1):

@@ -104,7 +104,7 @@ def paste_moves(
 ) -> None:
     """Write the moves of a list into another one, from place ``begin`` on.
 
-    Their states get numbers from ``first`` on, and their classes are those that ``sets`` names.
+    State ``s`` becomes ``first + s``, and class ``c`` becomes ``sets[c]``. There must be room.
     """
     for at in range(moves.shape[1]):
         into[0, begin + at] = moves[0, at] + first
@@ -114,7 +114,7 @@ def paste_moves(
 
 @making_kernel
 def moves_by_state(table: NDArray[np.int32]) -> Moves:
-    """The moves of a table."""
+    """The moves of a table, those of each state by ascending class."""
     count, width = table.shape
     first = np.empty(count + 1, dtype=np.int32)
     classes = np.empty(table.size, dtype=np.int32)
@@ -132,7 +132,11 @@ def moves_by_state(table: NDArray[np.int32]) -> Moves:
 
 @making_kernel
 def table_of(moves: Moves, group: NDArray[np.int32], groups: int) -> NDArray[np.int32]:
-    """The table of moves, with a column for each group of classes, int32 ``[states, groups]``."""
+    """The table of moves, with a column for each group of classes, int32 ``[states, groups]``.
+
+    ``group`` has the group of each class. Every class that a move reads has one, and classes of one
+    group have the same moves.
+    """
     count = len(moves.first) - 1
     table = np.full((count, groups), -1, dtype=np.int32)
     for state in range(count):

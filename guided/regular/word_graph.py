@@ -24,7 +24,10 @@ class _Node(NamedTuple):
 
 
 class _Open:
-    """A node on the path of the last text, which may get more edges."""
+    """A node on the path of the last text, which may get more edges.
+
+    The edge to the next node of the path is added when that node is closed.
+    """
 
     __slots__ = ("edges", "is_end")
 
@@ -47,6 +50,7 @@ def word_graph(texts: Collection[str]) -> Regular:
     Raises LimitExceededError past MAX_DFA_STATES.
     """
     numbers: dict[_Node, int] = {}
+    # The open nodes along the text ``before``: node ``i`` stands after ``i`` of its symbols.
     path, before = [_Open()], ""
 
     def close(length: int) -> None:
@@ -78,7 +82,10 @@ def word_graph(texts: Collection[str]) -> Regular:
 
 
 def _graph(nodes: list[_Node]) -> Graph:
-    """The last node is the start; a further state is where all texts end."""
+    """The last node is the start; a further state is where all texts end.
+
+    Edges name nodes by their places in ``nodes``. Whether the start is an end is for the caller.
+    """
     final = len(nodes)
     single = cache(CodePoints.single)
     moves: list[tuple[int, CodePoints, int]] = []

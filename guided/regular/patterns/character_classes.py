@@ -49,7 +49,10 @@ SPACE = LINE_END | CodePoints.of(
 
 @functools.lru_cache(maxsize=1024)
 def folded_alike(chars: CodePoints) -> CodePoints:
-    """ECMA-262: the set with every character whose simple case folding is that of a member."""
+    """ECMA-262: the set with every character whose simple case folding is that of a member.
+
+    What is asked for often is kept.
+    """
     folds = unicode_folds()
     folded = chars | CodePoints.of(
         (folds[code_point], folds[code_point])
@@ -91,6 +94,7 @@ def unicode_class(kind: str) -> CodePoints:
     test = _TESTS[kind]
     ranges: list[tuple[int, int]] = []
     begun: int | None = None
+    # One number more than there are code points, of which none holds: it ends the last range.
     for code_point in breathing(range(sys.maxunicode + 2)):
         holds = code_point <= sys.maxunicode and test(chr(code_point))
         if holds and begun is None:

@@ -56,6 +56,7 @@ class PatternText:
     def invalid(
         self, message: str, position: int | None = None, hint: str | None = None
     ) -> NoReturn:
+        """Raise InvalidConstraintError that shows a place, the next character unless said."""
         position = self.position if position is None else position
         raise InvalidConstraintError(
             self.shown(f"the pattern is wrong at character {position}: {message}", position),
@@ -67,6 +68,7 @@ class PatternText:
     def unsupported(
         self, what: str, position: int, hint: str = "write the pattern without it"
     ) -> NoReturn:
+        """Raise UnsupportedFeatureError that shows where ``what`` stands."""
         raise UnsupportedFeatureError(
             self.shown(f"the pattern uses {what} at character {position}", position),
             pointer=self.pointer,
@@ -94,7 +96,10 @@ class CharacterReader(PatternText):
         return folded_alike(chars) if "i" in self.flags else chars
 
     def bracket(self, start: int) -> CodePoints:
-        """The set of a class in brackets, whose '[' stands at ``start`` and has been read."""
+        """The set of a class in brackets, whose '[' stands at ``start`` and has been read.
+
+        Empty for ``[]``, which matches nothing. Case is folded before ``^`` turns the set round.
+        """
         negated = self.take("^")
         ranges: list[tuple[int, int]] = []
         while not self.take("]"):
@@ -180,11 +185,13 @@ class CharacterReader(PatternText):
     def unicode_escape(self, start: int) -> int:
         """The code point of ``\\u{1F600}``, ``\\u00e9`` or a pair of surrogates, after its ``u``.
 
-        May be a lone surrogate, which ``scalar`` refuses where it stands by itself.
+        May be a lone surrogate, which ``scalar`` refuses where it stands by itself; ``start`` is
+        where the backslash stands.
         """
         if self.take("{"):
             end = self.text.find("}", self.position)
             digits = self.text[self.position : max(end, self.position)]
+            # Without a brace ``end`` is -1, and there are no digits, which is refused.
             self.position = end + 1
             return self.from_hexadecimal(digits, start)
         first = self.hexadecimal(4, start)
@@ -222,6 +229,7 @@ class CharacterReader(PatternText):
         return code_point
 
     def hexadecimal(self, count: int, start: int) -> int:
+        """The number that the next ``count`` characters write, all of which must be digits."""
         digits = self.text[self.position : self.position + count]
         self.position += count
         if len(digits) < count:
@@ -229,6 +237,7 @@ class CharacterReader(PatternText):
         return self.from_hexadecimal(digits, start)
 
     def from_hexadecimal(self, digits: str, start: int) -> int:
+        """The code point that digits write; refused at ``start`` if they write none."""
         if not digits or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
             self.invalid(f"{digits!r} is not hexadecimal", start)
         # More digits than a code point has would take long to read.

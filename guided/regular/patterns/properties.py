@@ -103,7 +103,10 @@ def _loose(name: str) -> str:
 
 @functools.cache
 def _table() -> Mapping[tuple[str, str], str]:
-    """By kind, empty for what is true or false, and each of its names: the ranges as text."""
+    """By kind, empty for what is true or false, and each of its names: the ranges as text.
+
+    Of the kind ``fold`` a name is by how much the folding of its code points differs from them.
+    """
     found: dict[tuple[str, str], str] = {}
     text = files("guided.regular.patterns").joinpath("unicode.txt").read_text("utf-8")
     for line in text.splitlines():

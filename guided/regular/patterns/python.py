@@ -176,6 +176,7 @@ def _symbol(code_point: int, flags: int) -> Chars:
 
 
 def _folded(chars: CodePoints, flags: int) -> CodePoints:
+    """The set in any case where case is ignored; with ``(?a)`` ASCII letters alone have two."""
     if not flags & _IGNORECASE:
         return chars
     if flags & _ASCII_ONLY:

@@ -78,6 +78,7 @@ def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
             return [Piece((), _NOTHING, (node,)) if ahead else Piece((node,), _NOTHING, ())]
         case Concat(parts):
             return _concatenated(parts, first=first, last=last)
+    # No other kind of node does: ``_looks_away`` knows the same four.
     raise AssertionError(f"{node!r} looks away")
 
 
