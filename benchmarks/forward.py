@@ -1,9 +1,12 @@
-"""Time of one forward pass: `python benchmarks/forward.py [MODEL] [--threads N] [--rounds N]`.
+"""Time of one forward pass: `python benchmarks/forward.py [MODEL] [--threads N] [--rounds N] ...`.
 
 Milliseconds for k new tokens behind 200 of each sequence, one and eight sequences, by weight
-format, beside transformers' own forward in bf16 in the same run; the fastest of all rounds, which
-are interleaved. With one thread it is the thread's own time, so that other programs on the machine
-do not count; with more it is wall time.
+format, beside transformers' own forward in bf16 and fp32 in the same run; the fastest of all
+rounds, which are interleaved. NUMBA_CPU_NAME=haswell ATEN_CPU_CAPABILITY=avx2
+ONEDNN_MAX_CPU_ISA=AVX2 shows what a processor without AVX-512 does.
+
+With one thread it is the thread's own time, so that other programs on the machine do not count;
+with more it is wall time.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from transformers import DynamicCache
 
 from benchmarks.bare_models import Ours, Theirs, chain, open_ours, open_theirs
 from guided.model.cpu import WeightFormat
+from guided.model.cpu.instructions import chosen
 
 _COMMITTED = 200
 _NEW = {1: (1, 2, 4, 8, 16, 32, 64, 256), 8: (1, 2, 4, 8)}
@@ -66,17 +70,23 @@ def main() -> None:
     parser.add_argument("model", nargs="?")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--widest", type=int, default=256, help="most new tokens of a call")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     clock = time.thread_time if options.threads == 1 else time.perf_counter
-    theirs = open_theirs(options.model, torch.bfloat16)
+    theirs = {
+        f"transformers {name}": open_theirs(options.model, dtype)
+        for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32))
+    }
     ours = {each: open_ours(options.model, each, slots=_SLOTS) for each in WeightFormat}
     console = Console(width=120)
-    for sequences, widths in _NEW.items():
-        table = Table("ms", *(f"{new} new" for new in widths), title=f"{sequences} at once")
+    how = f"{chosen()}, {options.threads} threads"
+    for sequences, every in _NEW.items():
+        widths = [new for new in every if sequences * new <= options.widest]
+        table = Table("ms", *(f"{new} new" for new in widths), title=f"{sequences} at once, {how}")
         rows: dict[str, list[str]] = {}
         for new in widths:
-            calls = {"transformers bf16": of_theirs(theirs, sequences, new)}
+            calls = {name: of_theirs(each, sequences, new) for name, each in theirs.items()}
             calls |= {f"own {name}": of_ours(model, sequences, new) for name, model in ours.items()}
             for name, fastest in interleaved(calls, options.rounds, clock).items():
                 rows.setdefault(name, []).append(f"{fastest * 1e3:.1f}")

@@ -29,7 +29,7 @@ from guided.engine.call_costs import measure_costs
 from guided.engine.engine import Engine
 from guided.engine.load import WIDEST_DRAFT, physical_cores
 from guided.model.batch import StepBatch, StepOutput
-from guided.model.cpu import WeightFormat, multiplies
+from guided.model.cpu import WeightFormat
 from guided.model.load import LoadedModel, load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
@@ -87,8 +87,7 @@ class CountedRunner(ModelRunner):
     def __init__(self, loaded: LoadedModel) -> None:
         own = WeightFormat.BF16 if loaded.module.dtype == torch.bfloat16 else WeightFormat.FP32
         size = len(loaded.vocabulary)
-        weights = own if multiplies(own) else None
-        super().__init__(loaded.module, vocabulary_size=size, weights=weights)
+        super().__init__(loaded.module, vocabulary_size=size, weights=own)
         self.rows = 0
 
     def forward(self, batch: StepBatch) -> StepOutput:

@@ -24,6 +24,7 @@ from guided.stats import EngineStats
 if TYPE_CHECKING:
     from guided.client import Answer, Client
     from guided.engine import Engine
+    from guided.engine.machine import Machine
 
 __all__ = ["InProcess", "Measured", "Remote", "Target", "Way"]
 
@@ -70,6 +71,11 @@ class Target(Protocol):
         """What drafts tokens for it, by the names that requests use."""
         ...
 
+    @property
+    def instruction_set(self) -> str:
+        """What multiplies its matrices on the CPU; empty on another device."""
+        ...
+
     def stats(self) -> EngineStats:
         """What was done up to the last answer handed out."""
         ...
@@ -94,6 +100,16 @@ class InProcess:
     def drafters(self) -> tuple[str, ...]:
         """What drafts tokens for it."""
         return self._engine.drafters
+
+    @property
+    def instruction_set(self) -> str:
+        """What multiplies its matrices on the CPU; empty on another device."""
+        return self._engine.instruction_set
+
+    @property
+    def machine(self) -> Machine | None:
+        """What the engine computes on, where that is known."""
+        return self._engine.machine
 
     def stats(self) -> EngineStats:
         """What was done up to now."""
@@ -139,6 +155,11 @@ class Remote:
     def drafters(self) -> tuple[str, ...]:
         """What drafts tokens for it."""
         return self._client.model().drafters
+
+    @property
+    def instruction_set(self) -> str:
+        """What multiplies its matrices on the CPU; empty on another device."""
+        return self._client.model().instruction_set
 
     def stats(self) -> EngineStats:
         """What was done up to now; waits until the server's report holds all that was asked here.

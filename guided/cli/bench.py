@@ -27,6 +27,8 @@ from guided.cli.bench_reports import (
     WorkloadReport,
     bench_drafters,
     bench_workload,
+    measure_machine,
+    show_machine,
 )
 from guided.cli.common import DeviceFlag, DtypeFlag, shown_with
 from guided.cli.connection_flags import connection_flags, read_connection_flags
@@ -100,7 +102,8 @@ def bench(
 
     Runs a workload on an engine of its own, or on a server, and prints both beside each other. The
     small workload that comes with guided takes a minute or two. With --drafters it is run without
-    drafting, by each drafter alone and by all together.
+    drafting, by each drafter alone and by all together. For an engine of its own on the CPU it
+    tells what model calls cost, and how far they are from what the memory of this machine allows.
     """
     if plot is not None:
         _check_plot(plot)
@@ -145,9 +148,12 @@ def bench(
                 with_plain=plain,
                 tell=progress.tell,
             )
+        machine = measure_machine(target)
     report.show()
+    if machine is not None:
+        show_machine(machine)
     if json_file is not None:
-        report.write(json_file)
+        report.write(json_file, machine)
     if plot is not None:
         report.plot(plot)
 

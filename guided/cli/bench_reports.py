@@ -14,8 +14,16 @@ if TYPE_CHECKING:
     from guided.bench import Comparison, Target, Workload
     from guided.bench.compare import Tell
     from guided.bench.drafters import DrafterFigures
+    from guided.bench.machine import MachineFigures
 
-__all__ = ["DrafterReport", "WorkloadReport", "bench_drafters", "bench_workload"]
+__all__ = [
+    "DrafterReport",
+    "WorkloadReport",
+    "bench_drafters",
+    "bench_workload",
+    "measure_machine",
+    "show_machine",
+]
 
 
 class WorkloadReport:
@@ -36,12 +44,13 @@ class WorkloadReport:
         console.print(self._title, style="bold")
         console.print(figures_tables(self._figures))
 
-    def write(self, file: Path) -> None:
+    def write(self, file: Path, machine: MachineFigures | None) -> None:
         """Write every figure and every request as JSON."""
         comparison = self._comparison
         report = {
             "model": comparison.model,
             "concurrency": comparison.concurrency,
+            "machine": machine and asdict(machine),
             "figures": {way: asdict(found) for way, found in self._figures.items()},
             "runs": {way: list(map(asdict, runs)) for way, runs in comparison.runs.items()},
         }
@@ -77,7 +86,7 @@ class DrafterReport:
             console.print(f"{self._title}, {how}", style="bold")
             console.print(drafter_tables(found))
 
-    def write(self, file: Path) -> None:
+    def write(self, file: Path, machine: MachineFigures | None) -> None:
         """Write every figure and every request as JSON."""
         tables = [
             {
@@ -88,7 +97,12 @@ class DrafterReport:
             for temperature, comparison in self._comparisons.items()
         ]
         any_of = next(iter(self._comparisons.values()))
-        report = {"model": any_of.model, "concurrency": any_of.concurrency, "drafters": tables}
+        report = {
+            "model": any_of.model,
+            "concurrency": any_of.concurrency,
+            "machine": machine and asdict(machine),
+            "drafters": tables,
+        }
         file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
     def plot(self, file: Path) -> None:
@@ -143,5 +157,26 @@ def bench_drafters(
     return DrafterReport(_title(target, requests, concurrency), comparisons)
 
 
+def measure_machine(target: Target) -> MachineFigures | None:
+    """The memory and the model calls of an engine of this process on the CPU; else nothing."""
+    from guided.bench import InProcess
+    from guided.bench.machine import machine_figures
+
+    machine = target.machine if isinstance(target, InProcess) else None
+    if machine is None or not machine.instruction_set:
+        return None
+    from guided.model.cpu.bandwidth import bytes_per_second
+
+    return machine_figures(machine, bytes_per_second())
+
+
+def show_machine(found: MachineFigures) -> None:
+    """Print how far a machine is from what its memory allows."""
+    from guided.bench.machine import machine_table
+
+    Console().print(machine_table(found), highlight=False)
+
+
 def _title(target: Target, requests: Workload, concurrency: int) -> str:
-    return f"{target.model_name}, {len(requests)} requests, {concurrency} at once"
+    on = target.instruction_set and f", {target.instruction_set}"
+    return f"{target.model_name}, {len(requests)} requests, {concurrency} at once{on}"

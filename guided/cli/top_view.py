@@ -25,8 +25,10 @@ _NOTHING: Final = "-"
 def view(model: ModelInfo, address: str, earlier: EngineStats, now: EngineStats) -> RenderableType:
     """The figures of a server; rates are those between two moments of the same engine."""
     done = now.since(earlier)
+    on = model.instruction_set and f", {model.instruction_set}"
     title = Text.assemble(
-        ("guided top", "bold"), f"  {model.name} at {address}, up {_age(now.seconds)}"
+        ("guided top", "bold"),
+        f"  {model.name} at {address}{on}, up {_age(now.seconds)}",
     )
     parts: list[RenderableType] = [_figures(done), _shares(_times(done)), _shares(_blocks(done))]
     if done.usage.by_drafter:

@@ -32,6 +32,7 @@ from guided.engine.deadlines import Deadlines
 from guided.engine.drafting import Drafting
 from guided.engine.haste import Haste
 from guided.engine.isolation import error_for, is_of_request
+from guided.engine.machine import Machine
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
 from guided.engine.open_requests import OpenRequests
@@ -79,6 +80,7 @@ class Engine:
         widest_draft: int = 0,
         costs: CostCurve | None = None,
         judge: Judge | None = None,
+        machine: Machine | None = None,
         prompt_bound: PromptBound | None = None,
         tool_format: ToolFormat = HERMES,
         clock: Callable[[], float] = time.monotonic,
@@ -90,11 +92,14 @@ class Engine:
         ``widest_draft``.
 
         ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
-        request asks for that. ``clock`` tells seconds and never goes back.
+        request asks for that. ``machine`` is what the runner computes on, for those who ask.
+        ``clock`` tells seconds and never goes back.
         """
         limits = StepLimits(max_batch, step_tokens, block_size, widest_draft)
         self.model_name = model_name
         """The model's name, as a caller would give it."""
+        self.machine = machine
+        """What it computes on, where that is known."""
         self.tool_format = tool_format
         self.context_window = runner.context_window(context_window)
         """Most tokens of prompt and answer together."""
@@ -152,6 +157,11 @@ class Engine:
     def vocabulary_size(self) -> int:
         """Tokens the model knows."""
         return len(self._vocabulary)
+
+    @property
+    def instruction_set(self) -> str:
+        """What multiplies its matrices on the CPU; empty where that is not known."""
+        return self.machine.instruction_set if self.machine is not None else ""
 
     @property
     def has_work(self) -> bool:

@@ -8,10 +8,12 @@ from typing import Final
 import torch
 
 from guided.errors import ModelError, RequestError
-from guided.model.cpu import WeightFormat, multiplies, require_format, why_not_by_config
+from guided.model.cpu import why_not_by_config
+from guided.model.device import CPU
+from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
 
-__all__ = ["WEIGHT_DTYPES", "check_formats", "check_model", "format_notes"]
+__all__ = ["WEIGHT_DTYPES", "check_formats", "check_model", "format_notes", "kept_dtype"]
 
 WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
     "bfloat16": torch.bfloat16,
@@ -24,10 +26,7 @@ WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
 
 
 def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device) -> None:
-    """Raise ``RequestError`` for unknown names, and for formats that do not go together.
-
-    ``ModelError`` for weights that this processor cannot multiply: nothing is fetched before.
-    """
+    """Raise ``RequestError`` for unknown names, and for formats that do not go together."""
     if dtype is not None and dtype not in WEIGHT_DTYPES:
         raise RequestError(
             f"dtype {dtype!r} is none of {', '.join(map(repr, WEIGHT_DTYPES))}", field="dtype"
@@ -52,8 +51,6 @@ def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device)
             field="kv_dtype",
             hint="choose one of the two",
         )
-    if dtype == "int8":
-        require_format(WeightFormat.INT8)
 
 
 def check_model(files: ModelFiles, dtype: str | None) -> None:
@@ -67,11 +64,21 @@ def check_model(files: ModelFiles, dtype: str | None) -> None:
 
 
 def format_notes(device: torch.device) -> tuple[tuple[str, str], ...]:
-    """The formats that this machine does not multiply, each with what comes of it."""
+    """The formats that are not for a device, each with what comes of it."""
     if device.type != "cpu":
         return (("int8", "refused: it is computed on the CPU alone"),)
-    notes = {
-        WeightFormat.INT8: "refused: this processor does not multiply it",
-        WeightFormat.BF16: "slow: this processor does not multiply it",
-    }
-    return tuple((kind.value, note) for kind, note in notes.items() if not multiplies(kind))
+    return ()
+
+
+def kept_dtype(
+    files: ModelFiles, dtype: str | None, device: torch.device, *, int8_cache: bool = False
+) -> torch.dtype:
+    """The type of all numbers that are not int8: as asked for, or the fastest for a model.
+
+    Our own forward pass multiplies bf16 on any processor, and reads half of what fp32 takes.
+    """
+    if (asked := WEIGHT_DTYPES.get(str(dtype))) is not None:
+        return asked
+    packed, _ = files.checkpoint.packed
+    is_own = not packed and not int8_cache and why_not_by_config(files.config) is None
+    return torch.bfloat16 if is_own and device == CPU else native_dtype(device)

@@ -25,15 +25,16 @@ from guided.drafters.named import (
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
-from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
+from guided.engine.formats import check_formats, check_model, kept_dtype
 from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import load_runner
+from guided.engine.machine import Machine, instruction_set_of
 from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.device import AUTO, choose_device, device_text
-from guided.model.load import ModelTexts, native_dtype
+from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt, tool_format
@@ -121,7 +122,7 @@ def load_engine(
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
     plans = plan_drafters(draft_models, dtype, asked, where, progress)
-    kept_as = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(where)
+    kept_as = kept_dtype(files, dtype, where, int8_cache=asked.is_quantised)
     beside = head_set.nbytes(kept_as, where) + sum(plan.nbytes for plan in plans)
     parts = _load_parts(files, dtype, asked, where, beside, progress)
     drafting: tuple[Drafter, ...] = ()
@@ -185,7 +186,8 @@ def _load_parts(
     """
     # Planned before the weights are read, so that too large a model is refused at once.
     footprint, plan = plan_model(files, dtype, asked, device, beside=beside)
-    progress.note(f"device: {device_text(device)}")
+    instructions = instruction_set_of(device)
+    progress.note(f"device: {device_text(device)}{instructions and f', {instructions}'}")
     progress.note(str(plan))
     texts, make_runner = load_runner(
         files, dtype, device, asked, progress, streams=footprint.streams
@@ -234,6 +236,7 @@ def _build_engine(
         widest_draft=limits.widest_draft,
         costs=costs,
         judge=judge,
+        machine=Machine.here(parts.footprint, costs),
     )
 
 

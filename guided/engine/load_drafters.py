@@ -103,7 +103,7 @@ def plan_drafters(
     for number, model in enumerate(models, 1):
         files = find_model(model, progress)
         check_model(files, dtype)
-        footprint = measure_footprint(files, dtype, asked.limits.step_tokens, device)
+        footprint = measure_footprint(files, dtype, own, device)
         size = own.size(files.layers, files.windows, footprint.cache_dtype)
         most = asked.cache_tokens or _MOST_TOKENS
         within = size.tokens_within(int(_SHARE * footprint.free), most)

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import torch
 
 from guided.engine.cache_size import CacheRequest
-from guided.engine.formats import WEIGHT_DTYPES
-from guided.model.cpu import WeightFormat, multiplies, why_not
+from guided.engine.formats import kept_dtype
+from guided.model.cpu import WeightFormat, why_not
 from guided.model.device import CPU
 from guided.model.load import (
     LoadedModel,
@@ -22,7 +22,6 @@ from guided.model.load import (
     load_decoder,
     load_model,
     load_texts,
-    native_dtype,
     why_not_read,
 )
 from guided.model.model_files import ModelFiles
@@ -50,9 +49,9 @@ def load_runner(
 
     Who computes the forward pass is settled here.
     """
-    kept = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device)
+    kept = kept_dtype(files, dtype, device, int8_cache=asked.is_quantised)
     chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
-    can_be_own = chosen is not None and multiplies(chosen) and not asked.is_quantised
+    can_be_own = chosen is not None and not asked.is_quantised
     if can_be_own and device == CPU and why_not_read(files) is None:
         texts = load_texts(files, progress)
 
@@ -82,8 +81,8 @@ def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None
     """The format for our own forward pass, ``None`` where the one of transformers is needed."""
     found = _FORMATS.get(loaded.module.dtype)
     reason = "its cache is kept as int8" if asked.is_quantised else why_not(loaded.module)
-    if reason is None and (found is None or not multiplies(found)):
-        reason = f"this processor does not multiply matrices of {loaded.module.dtype}"
+    if reason is None and found is None:
+        reason = f"no matrices of {loaded.module.dtype} are multiplied there"
     if reason is None:
         return found
     _log.info("transformers computes the forward pass of %s: %s", loaded.name, reason)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import torch
 
 from guided.engine.cache_size import CacheRequest, CacheSize
+from guided.engine.formats import kept_dtype
 from guided.errors import ModelError, RequestError
-from guided.model.cpu import WeightFormat, is_kept_twice, multiplies
+from guided.model.cpu import is_kept_twice
 from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
 from guided.model.layer_configs import inner_size
-from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
 
 __all__ = ["TABLES", "Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
@@ -58,18 +58,20 @@ class Footprint:
     context_window: int
     beside: int = 0
     """What draft models and heads take, with their caches."""
+    bytes_per_call: int = 0
+    """Weights that every model call reads: all matrices once, and no rows that are looked up."""
 
 
 def measure_footprint(
     files: ModelFiles,
     dtype: str | None,
-    step_tokens: int,
+    asked: CacheRequest,
     device: torch.device,
     *,
     beside: int = 0,
 ) -> Footprint:
     """What ``files`` would take with weights of a format; ``None`` is the engine's own choice."""
-    loaded = native_dtype(device) if dtype in (None, "int8") else getattr(torch, str(dtype))
+    loaded = kept_dtype(files, dtype, device, int8_cache=asked.is_quantised)
     chosen = "int8" if dtype == "int8" else str(loaded).removeprefix("torch.")
     config = files.config.get_text_config()
     hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
@@ -92,7 +94,7 @@ def measure_footprint(
         weights += matrices
     inner = inner_size(files.config)
     # What a layer has at once, for all tokens of a step, in float32.
-    rows = step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
+    rows = asked.limits.step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
     logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT
     return Footprint(
         weights=weights,
@@ -105,6 +107,7 @@ def measure_footprint(
         device=device,
         context_window=files.context_window,
         beside=beside,
+        bytes_per_call=matrices,
     )
 
 
@@ -205,7 +208,7 @@ def plan_model(
     beside: int = 0,
 ) -> tuple[Footprint, MemoryPlan]:
     """Plan for a model that is not loaded, by the layers that its config describes."""
-    footprint = measure_footprint(files, dtype, asked.limits.step_tokens, device, beside=beside)
+    footprint = measure_footprint(files, dtype, asked, device, beside=beside)
     cache = asked.size(files.layers, files.windows, footprint.cache_dtype)
     return footprint, plan_memory(footprint, cache, asked)
 
@@ -228,5 +231,4 @@ def _hint(plan: MemoryPlan) -> str:
         return f"set kv_memory below {size_text(plan.free - others)}"
     if plan.device != CPU:
         return "choose a smaller dtype, a smaller model, a device with more memory, or device 'cpu'"
-    example = ", such as int8" if multiplies(WeightFormat.INT8) else ""
-    return f"choose a smaller dtype{example}, a smaller model, or a machine with more memory"
+    return "choose a smaller dtype, such as int8, a smaller model, or a machine with more memory"

@@ -90,6 +90,67 @@ def block_ways(
 
 
 @making_kernel
+def _classes_apart(
+    moves: NDArray[np.int32],
+    begin: int,
+    end: int,
+    accepting: NDArray[np.bool_],
+    calling: NDArray[np.bool_],
+    after: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], int, int]:
+    """The classes that some accepting state reads and that may also follow the rule.
+
+    Such a class is a class of its own in the table, even where the rule alone would not tell it
+    apart. Also returns at how many states and classes that is so, and how many states call. The
+    arguments are those of ``rule_rows``.
+    """
+    width = moves.shape[1]
+    apart = np.zeros(width, dtype=np.bool_)
+    both = called = 0
+    for state in range(begin, end):
+        called += calling[state]
+        if accepting[state] and not calling[state]:
+            for index in range(width):
+                if after[index] and moves[state, index] != DEAD:
+                    apart[index] = True
+    for state in range(begin, end):
+        if accepting[state] and not calling[state]:
+            for index in range(width):
+                both += apart[index] and moves[state, index] != DEAD
+    return apart, both, called
+
+
+@making_kernel
+def _rule_classes(
+    byte_column: NDArray[np.uint8], own: NDArray[np.int32], apart: NDArray[np.bool_]
+) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int64]]:
+    """The classes of bytes of a rule: those that it tells apart, and those that are ``apart``.
+
+    Returns the class of each byte, and by class a class of the network and the first byte in it.
+    """
+    width = len(apart)
+    class_of = np.empty(width, dtype=np.uint8)
+    column_of = np.empty(width, dtype=np.int32)
+    known = np.full(width + 1, DEAD, dtype=np.int32)
+    classes = 0
+    for index in range(width):
+        if apart[index] or known[own[index] + 1] == DEAD:
+            class_of[index] = classes
+            column_of[classes] = index
+            classes += 1
+            if not apart[index]:
+                known[own[index] + 1] = class_of[index]
+        else:
+            class_of[index] = known[own[index] + 1]
+    byte_class = np.empty(256, dtype=np.uint8)
+    byte_of = np.empty(classes, dtype=np.int64)
+    for byte in range(255, -1, -1):
+        byte_class[byte] = class_of[byte_column[byte]]
+        byte_of[byte_class[byte]] = byte
+    return byte_class, column_of[:classes], byte_of
+
+
+@making_kernel
 def rule_rows(
     moves: NDArray[np.int32],
     byte_column: NDArray[np.uint8],
@@ -113,39 +174,9 @@ def rule_rows(
     ``_RuleBlock.exits``. Label 0 is the end of the rule. The rows of states come first, then one
     for each state and class that is read in the state as well as after the rule.
     """
-    size, width = end - begin, moves.shape[1]
-    # A class that some accepting state reads, and that may also follow the rule, gets a class of
-    # its own here, even where the rule alone would not tell it apart: it is Both there.
-    apart = np.zeros(width, dtype=np.bool_)
-    both = called = 0
-    for state in range(begin, end):
-        called += calling[state]
-        if accepting[state] and not calling[state]:
-            for index in range(width):
-                if after[index] and moves[state, index] != DEAD:
-                    apart[index] = True
-    for state in range(begin, end):
-        if accepting[state] and not calling[state]:
-            for index in range(width):
-                both += apart[index] and moves[state, index] != DEAD
-    class_of = np.empty(width, dtype=np.uint8)
-    column_of = np.empty(width, dtype=np.int32)
-    known = np.full(width + 1, DEAD, dtype=np.int32)
-    classes = 0
-    for index in range(width):
-        if apart[index] or known[own[index] + 1] == DEAD:
-            class_of[index] = classes
-            column_of[classes] = index
-            classes += 1
-            if not apart[index]:
-                known[own[index] + 1] = class_of[index]
-        else:
-            class_of[index] = known[own[index] + 1]
-    byte_class = np.empty(256, dtype=np.uint8)
-    byte_of = np.empty(classes, dtype=np.int64)
-    for byte in range(255, -1, -1):
-        byte_class[byte] = class_of[byte_column[byte]]
-        byte_of[byte_class[byte]] = byte
+    apart, both, called = _classes_apart(moves, begin, end, accepting, calling, after)
+    byte_class, column_of, byte_of = _rule_classes(byte_column, own, apart)
+    size, classes = end - begin, len(byte_of)
     table = np.full((size + both, classes), DEAD, dtype=np.int32)
     label = np.empty(size + both, dtype=np.int32)
     places = np.full((1 + called + both, 2), DEAD, dtype=np.int32)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guided.masks.forced import RunSpeller
-from guided.masks.independent import IndependentMasks
+from guided.masks.independent import IndependentMask, IndependentMasks
 from guided.masks.packed import Scratch
 from guided.masks.trie import TokenTrie, trie_from_tokens
 from guided.masks.vocabulary import TokenTexts, Vocabulary
+from guided.masks.white_space import white_space_mask
 
 __all__ = ["TokenBinding"]
 
@@ -21,6 +22,7 @@ class TokenBinding:
     trie: TokenTrie
     texts: TokenTexts
     independent: IndependentMasks
+    white_space: IndependentMask
     scratch: Scratch
     speller: RunSpeller
 
@@ -34,6 +36,7 @@ class TokenBinding:
             trie,
             TokenTexts.of(tokens),
             IndependentMasks(trie, max_independent_bytes),
+            white_space_mask(trie),
             Scratch(trie),
             RunSpeller(vocabulary, trie),
         )

@@ -84,7 +84,13 @@ class CompiledConstraint:
         packed = PackedMachine(machine, binding.texts.quoted, self._stepping.begin)
         keys = MaskKeys(packed, binding.independent)
         self.walker = Walker(
-            machine, packed, keys, binding.texts, binding.independent, binding.scratch
+            machine,
+            packed,
+            keys,
+            binding.texts,
+            binding.independent,
+            binding.white_space,
+            binding.scratch,
         )
         self.steps = TokenSteps(machine, packed, binding.texts, binding.trie, binding.scratch)
         ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)

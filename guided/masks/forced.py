@@ -272,7 +272,10 @@ def _common(left: Tokens, right: Tokens) -> Tokens:
 
 
 def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]]:
-    """The bytes that have to follow, and the states before, between and after them."""
+    """The bytes that have to follow, and the states before, between and after them.
+
+    ``only_way`` stops where compiled code cannot tell; ``only_byte`` then decides one byte.
+    """
     forced, states, machine = b"", [state], bound.machine
     while len(forced) < _MAX_RUN_BYTES:
         followed, after = bound.steps.only_way(states[-1], _MAX_RUN_BYTES - len(forced))
@@ -284,7 +287,7 @@ def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]
             break
         forced += bytes((byte,))
         states.append(reached)
-    return forced[:_MAX_RUN_BYTES], states
+    return forced[:_MAX_RUN_BYTES], states[: _MAX_RUN_BYTES + 1]
 
 
 def _found_nodes(trie: TokenTrie, texts: Sequence[bytes]) -> frozenset[int]:

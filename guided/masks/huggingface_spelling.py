@@ -177,7 +177,12 @@ def _rules(
 
 
 def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) -> Tokenizer:
-    """What joins the pieces of a text, and looks for none of them as a whole."""
+    """What joins the pieces of a text, and looks for none of them as a whole.
+
+    ``space`` is how the vocabulary writes a space, ``None`` where it writes a space as it is:
+    pieces come with plain spaces, so this one step stays. The model of ``spelling`` is in use
+    there, so a model with another setting is made from the description, not by changing that one.
+    """
     from tokenizers import Tokenizer, normalizers
 
     alone = Tokenizer(spelling.model)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from guided.machine.recognizer import State
-from guided.machine.table import BASE, DEAD, HIGH, KIND, LIKE, LOW, ONLY, PLAIN, ROLE
+from guided.machine.table import DEAD, HIGH, LABEL, LIKE, LOW, ONLY, PLAIN, ROLE
 from guided.masks.independent import IndependentMasks
 from guided.masks.independent_kernels import MAX_COUNT
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.outline import NO_HORIZON, Outline, outline_of
+from guided.masks.outline_kernels import survey_bytes
 from guided.masks.packed import PackedMachine
 
 __all__ = ["COUNTS_NOTHING", "MaskKey", "MaskKeys", "RowTraits", "row_traits"]
@@ -35,10 +34,17 @@ class MaskKey(NamedTuple):
 class RowTraits:
     """What walks from a row have to know of it, as plain Python values."""
 
-    __slots__ = ("high", "like", "low", "most", "outline")
+    __slots__ = ("high", "like", "low", "most", "outline", "takes_blanks")
 
     def __init__(
-        self, low: int, high: int, like: int, outline: Outline | None = None, most: int = 0
+        self,
+        low: int,
+        high: int,
+        like: int,
+        outline: Outline | None = None,
+        most: int = 0,
+        *,
+        takes_blanks: bool = False,
     ) -> None:
         self.low: Final = low
         self.high: Final = high
@@ -49,6 +55,8 @@ class RowTraits:
         """What it shares its context-independent mask by, for a row in a string."""
         self.most: Final = most
         """The greatest count of its context-independent mask."""
+        self.takes_blanks: Final = takes_blanks
+        """Whether white space may stand there and changes nothing; see ``white_space``."""
 
 
 _IN_CHAIN: Final = RowTraits(0, COUNTS_NOTHING, DEAD)
@@ -71,9 +79,12 @@ def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
     # The mask of an overlay is a correction of the mask below, so it needs no outline of its own.
     if like != DEAD:
         return RowTraits(packed[LOW], high, like)
-    targets = arrays.cells[arrays.rows[row, BASE] + arrays.byte_maps[packed[KIND]]]
-    few = np.count_nonzero(targets != DEAD) < _FEW_BYTES
-    return RowTraits(packed[LOW], high, like, None if few else outline_of(arrays, row, reach))
+    leading, stays = survey_bytes(arrays, row)
+    outline = None if leading < _FEW_BYTES else outline_of(arrays, row, reach)
+    # A count tells blanks apart. With an exit action each site would be uncertain by itself, where
+    # a walk from the row finds one doubt for all.
+    takes_blanks = stays and outline is None and packed[HIGH] < 0 and packed[LABEL] == DEAD
+    return RowTraits(packed[LOW], high, like, outline, takes_blanks=takes_blanks)
 
 
 class MaskKeys:

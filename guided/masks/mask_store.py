@@ -115,7 +115,11 @@ class MaskStore:
         self.nbytes += entry.nbytes
 
     def _pass_one(self) -> None:
-        """Go on by one holder, and forget it if nobody has it."""
+        """Go on by one holder, and forget it if nobody has it; with the lock held.
+
+        A holder that somebody has is put last and otherwise left alone: only ``_evict``, which runs
+        when the store is full, looks at ``used`` and empties holders.
+        """
         if self._entries:
             key = next(iter(self._entries))
             if self._entries[key].holder() is None:

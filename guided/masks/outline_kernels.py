@@ -19,15 +19,27 @@ from guided.machine.table_layout import (
     NO_BOUND,
     ROLE,
 )
-from guided.masks.machine_kernels import MachineArrays, is_closing
+from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
-__all__ = ["search_outline"]
+__all__ = ["search_outline", "survey_bytes"]
 
 _BEYOND: Final = 2**22
 """In place of the number of a row: what bytes lead to was not looked for."""
 _BYTE_BITS: Final = 8
+_BLANKS: Final = tuple(b" \t\n\r")
+
+
+@kernel
+def survey_bytes(machine: MachineArrays, row: int) -> tuple[int, bool]:
+    """How many bytes lead on from a row, and whether all blanks lead to the row itself."""
+    leading, stays = 0, True
+    for byte in range(256):
+        leading += target_of(machine, row, byte) != DEAD
+    for blank in _BLANKS:
+        stays &= target_of(machine, row, blank) == row
+    return leading, stays
 
 
 @inlined
@@ -96,8 +108,7 @@ def search_outline(
         done += 1
         if rows[current, ROLE] == IN_RARE_KEY:
             fewest = min(fewest, rows[current, ENDS])
-        found[size], found[size + 1] = rows[current, BEAT], rows[current, NEED]
-        found[size + 2] = 0
+        found[size], found[size + 1], found[size + 2] = rows[current, BEAT], rows[current, NEED], 0
         if rows[current, LABEL] != DEAD:
             closing = _closing_with(rows[current, LABEL], closings, num_closings, rows)
             if closing == len(closings):

@@ -4,8 +4,9 @@ One depth-first pass tells for every token whether all its bytes may follow. A b
 allowed skips the whole subtree below it. Where the walk comes to a transition that was never
 resolved it stops, Python resolves it, and the walk goes on from the same node; so each transition
 costs Python once in the life of a machine. Rows inside a string share the part of the mask that
-lies in their automaton (see ``independent``), and rows that are laid over others correct the mask
-of these. What each short-cut gains: docs/decisions/0014-mask-shortcuts.md.
+lies in their automaton (see ``independent``), those where white space may stand share its tokens
+(see ``white_space``), and rows that are laid over others correct the mask of these. What each
+short-cut gains: docs/decisions/0014-mask-shortcuts.md.
 """
 
 from __future__ import annotations
@@ -113,6 +114,7 @@ class Walker:
         keys: MaskKeys,
         texts: TokenTexts,
         independent: IndependentMasks,
+        white_space: IndependentMask,
         scratch: Scratch,
     ) -> None:
         self.machine = machine
@@ -121,6 +123,7 @@ class Walker:
         self.trie = independent.trie
         self._texts = texts
         self._independent = independent
+        self._white_space = white_space
         self._scratch = scratch
         self._nothing = independent.nothing
         self._all = self._itself(_ROOT)
@@ -135,6 +138,8 @@ class Walker:
         """
         traits = self.keys.traits(state.row)
         home = state.stack if is_truncated else NOWHERE
+        if traits.takes_blanks:
+            return self._from_sites(self._white_space, state, home, _NO_ROWS, 0, 0)
         if base is None or self._shares(traits.outline, state.stack):
             return self._below(_ROOT, state, home, traits)
         walk = self._corrected(base, state, traits.like)

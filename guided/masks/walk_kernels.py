@@ -64,9 +64,11 @@ from guided.masks.walk_path import (
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
-__all__ = ["BY_ACTION", "BY_PATH", "ITSELF", "walk_sites"]
+__all__ = ["BY_ACTION", "BY_BYTE", "BY_PATH", "ITSELF", "walk_sites"]
 
 ITSELF: Final = -1
+BY_BYTE: Final = -2
+"""The first of 256 ways, one for each byte."""
 BY_PATH: Final = -2000
 BY_ROW: Final = -2001
 AFTER_ACTION: Final = -2002
@@ -127,6 +129,8 @@ def _after_way(
         return entered(stack, closings[way], 0, machine, key_stack, True)
     if way == BY_ROW:
         return entered(stack, about, 0, machine, key_stack, True)
+    if BY_PATH < way <= BY_BYTE:
+        return after_byte(stack, row, count, BY_BYTE - way, machine, key_stack, True)
     # AFTER_ACTION has its action in ``about``; in BY_ACTION row and byte are part of the number.
     action = about
     if way <= BY_ACTION:
@@ -157,7 +161,7 @@ def _doubt_site(top: int, about: int, way: int, closings: NDArray[np.int32], wal
     # stand for the bytes of the node only in the stack of a truncated walk, see ``walk_sites``.
     if BY_ACTION < way <= BY_PATH:
         doubt(top, about, way, walk)
-    elif walk.home != walk.path[OUTSIDE, STACK]:
+    elif walk.home != walk.path[OUTSIDE, STACK] or BY_PATH < way <= BY_BYTE:
         doubt(top, 0, BY_PATH, walk)
     elif way > ITSELF:
         doubt(top, closings[way], BY_ROW, walk)
@@ -381,6 +385,7 @@ def walk_sites(
     longer, are passed over. ``closings`` are the rows that ways name by number. The ways are
 
     - ITSELF: the state is that at the node, whose own tokens are not asked for;
+    - BY_BYTE, less a byte: what follows that byte is what follows the node;
     - BY_PATH: all bytes of the node are read;
     - BY_ROW: the row in place of the code points is entered;
     - AFTER_ACTION: the last byte of the node comes after the exit action in place of the code

@@ -23,6 +23,7 @@ from guided.errors import ModelError
 from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.vocabulary import Vocabulary
 from guided.model.cpu import CpuDecoder, WeightFormat, read_decoder, why_not_by_files
+from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.device import CPU
 from guided.model.loading_class import loading_class
 from guided.model.model_files import ModelFiles, find_model, read_config
@@ -174,16 +175,14 @@ def _is_plain_tokenizer(folder: Path) -> bool:
 
 
 def native_dtype(device: torch.device) -> torch.dtype:
-    """The fastest for a model: bf16 where the device multiplies it itself.
+    """The fastest for a module of transformers: bf16 where the device multiplies it itself.
 
     Elsewhere the CPU is faster with fp32, and a CUDA device with fp16.
     """
     if device.type == "cuda":
         has_bf16 = torch.cuda.get_device_capability(device) >= _FIRST_WITH_BF16
         return torch.bfloat16 if has_bf16 else torch.float16
-    capabilities = torch.cpu.get_capabilities()
-    native = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-    return torch.bfloat16 if native else torch.float32
+    return torch.bfloat16 if has(InstructionSet.AVX512_BF16) else torch.float32
 
 
 def _load_weights(

@@ -134,7 +134,11 @@ def _live(
 def _only(
     moves: Moves, label: NDArray[np.int32], live: NDArray[np.bool_]
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """The live states alone; none where the first is not."""
+    """The live states alone, in their order; none where the first is not live.
+
+    State 0 is where texts begin and has to stay the first. If it is not live, no text leads to a
+    label, and other states do not matter.
+    """
     count = len(label)
     number = np.full(count, -1, dtype=np.int32)
     members = np.empty(count, dtype=np.int32)

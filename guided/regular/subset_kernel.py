@@ -206,13 +206,11 @@ def _follow(
             head[index] = -1
             # A class with one move alone: the subset after it depends on its target alone, and is
             # remembered in ``after_lone``.
-            lone = -1
-            if scratch.link_next[link] == -1:
-                lone = scratch.link_target[link]
-                if after_lone[lone] != -1:
-                    moves.classes[top], moves.targets[top] = index, after_lone[lone]
-                    top += 1
-                    continue
+            lone = scratch.link_target[link] if scratch.link_next[link] == -1 else -1
+            if lone != -1 and after_lone[lone] != -1:
+                moves.classes[top], moves.targets[top] = index, after_lone[lone]
+                top += 1
+                continue
             stamp += 1
             size = _closed(nfa, False, scratch, stamp, _linked(scratch, link, stamp))
             work += size
@@ -233,9 +231,7 @@ def _follow(
             if found == -1:
                 if known == most:
                     return TOO_MANY_STATES, _Progress(known, done, top, work, stamp)
-                if known == len(subsets.label) or subsets.begin[known] + kept > len(
-                    subsets.members
-                ):
+                if _is_full(subsets, known, kept):
                     # This subset is followed again from its beginning in the next call: its moves
                     # and its work so far are taken back, and ``head`` is left empty.
                     for later in range(turn + 1, classes):
@@ -258,6 +254,13 @@ def _follow(
         work_before = work
     moves.first[known] = top
     return FOLLOWED, _Progress(known, done, top, work_before, stamp)
+
+
+@inlined
+def _is_full(subsets: _Subsets, known: int, size: int) -> bool:
+    """Whether there is no room for one subset more, of so many members."""
+    is_full: bool = known == len(subsets.label)
+    return is_full or subsets.begin[known] + size > len(subsets.members)
 
 
 @inlined

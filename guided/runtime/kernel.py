@@ -17,6 +17,7 @@ from typing import ParamSpec, TypeVar, cast
 from numba import njit
 
 from guided.runtime.kernel_cache import KernelCache, compile_again_with_sources
+from guided.runtime.processor import compile_for_named_processor
 
 __all__ = ["inlined", "kernel", "making_kernel"]
 
@@ -24,6 +25,7 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 compile_again_with_sources()
+compile_for_named_processor()
 
 
 def kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from guided.engine import call_costs
+from guided.engine.cache_size import CacheRequest
 from guided.engine.call_costs import costs_here
 from guided.engine.memory_plan import measure_footprint
 from guided.model.device import CPU
@@ -48,7 +49,7 @@ def start(files: ModelFiles, dtype: str = "float32") -> tuple[Any, int]:
     """The curve of an engine that starts, and the calls that it made for it."""
     model = make_model(dtype=getattr(torch, dtype))
     runner = Counted(model, vocabulary_size=len(TOKEN_BYTES))
-    curve = costs_here(runner, WINDOW, files, measure_footprint(files, dtype, 512, CPU))
+    curve = costs_here(runner, WINDOW, files, measure_footprint(files, dtype, CacheRequest(), CPU))
     return curve, runner.calls
 
 

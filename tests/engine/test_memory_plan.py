@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from guided.cli.inspect_model import inspect_model
 from guided.engine.cache_size import CacheRequest, CacheSize, StepLimits, cache_groups
 from guided.engine.formats import WEIGHT_DTYPES, check_formats
-from guided.engine.load import inspect_memory, load_engine
+from guided.engine.load import inspect_memory
 from guided.engine.memory_plan import Footprint, measure_footprint, plan_memory, plan_model
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache
-from guided.model.cpu import WeightFormat, formats, is_kept_twice
+from guided.model.cpu import WeightFormat, is_kept_twice
 from guided.model.device import CPU
 from guided.model.model_files import find_model
 from guided.model.progress import SilentProgress
@@ -121,9 +119,7 @@ def test_too_much_is_refused(
     footprint: dict[str, Any],
     asked: dict[str, Any],
     expected: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(formats, "_multiplies_int8", lambda: True)
     some = replace(SOME, **footprint)
     with pytest.raises(ModelError) as caught:
         plan_memory(some, SIZE, CacheRequest(**asked))
@@ -196,54 +192,16 @@ def test_formats_are_checked(
     assert str(caught.value) == expected
 
 
-@pytest.fixture
-def old_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that multiplies nothing but float32."""
-    monkeypatch.setattr(formats, "_multiplies_int8", lambda: False)
-    monkeypatch.setattr(formats, "_multiplies_bf16", lambda: False)
-
-
-@pytest.mark.usefixtures("old_processor")
-@pytest.mark.parametrize("use", [load_engine, inspect_memory])
-def test_what_the_processor_cannot_multiply_is_refused_before_a_model_is_looked_for(
-    use: Callable[..., object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def find(*_: object) -> None:
-        raise AssertionError("a model was looked for")
-
-    monkeypatch.setattr("guided.engine.load.find_model", find)
-    with pytest.raises(ModelError) as caught:
-        use(dtype="int8", device="cpu")
-    assert str(caught.value) == (
-        "this processor does not multiply int8 matrices: it has none of the instructions "
-        "avx512_vnni, avx_vnni, amx_int8, or they do not add up; choose float32"
-    )
-    assert "float32" in WEIGHT_DTYPES
-
-
 def test_every_format_that_is_advised_is_a_name_that_the_option_takes() -> None:
     assert {kind.value for kind in WeightFormat} <= WEIGHT_DTYPES.keys()
 
 
 def test_int8_is_refused_before_the_weights_of_a_model_without_it_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(formats, "_multiplies_int8", lambda: True)
     make_model("gpt2", dtype=torch.float32).save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="does not know this model: GPT2LMHeadModel is not one of"):
         inspect_memory(str(tmp_path), dtype="int8", device="cpu")
-
-
-@pytest.mark.usefixtures("old_processor")
-def test_what_is_slow_or_refused_is_told_beside_the_memory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_model("llama", dtype=torch.float32).save_pretrained(tmp_path)
-    inspect_model(str(tmp_path), device="cpu")
-    assert capsys.readouterr().out.splitlines()[-2:] == [
-        "dtype int8 is refused: this processor does not multiply it",
-        "dtype bfloat16 is slow: this processor does not multiply it",
-    ]
 
 
 def test_a_model_too_large_is_refused_before_its_weights_are_read(
@@ -264,10 +222,12 @@ def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
     make_model("gemma3_sliding", dtype=torch.float32).save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
     embedding, numbers = 288 * 32, files.checkpoint.numbers
-    weights = {d: measure_footprint(files, d, 512, CPU).weights for d in ("float32", "bfloat16")}
+    weights = {
+        d: measure_footprint(files, d, CacheRequest(), CPU).weights for d in ("float32", "bfloat16")
+    }
     assert weights["float32"] == 4 * (numbers + embedding)
     assert weights["bfloat16"] == 2 * (numbers + embedding)
-    in_int8 = measure_footprint(files, "int8", 512, CPU)
+    in_int8 = measure_footprint(files, "int8", CacheRequest(), CPU)
     copies = 2 if is_kept_twice() else 1
     assert in_int8.weights == copies * numbers + in_int8.cache_dtype.itemsize * embedding
 

@@ -63,6 +63,7 @@ class EchoEngine:
     context_window: int = 1000
     vocabulary_size: int = 256
     drafters: tuple[str, ...] = ()
+    instruction_set: str = "AVX2"
     tool_format: ToolFormat = HERMES
     prompt_bound: PromptBound | None = None
     refused: int = 0

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer, multiplies
+from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
 from guided.model.device import CPU
 
 __all__ = ["NOT_SAID", "pack_linears", "rows_dtype", "target_logits"]
@@ -61,8 +61,7 @@ def pack_linears(module: nn.Module, dtype: torch.dtype, device: torch.device) ->
 
 
 def _format(dtype: torch.dtype, device: torch.device) -> WeightFormat | None:
-    found = _FORMATS.get(dtype)
-    return found if device == CPU and found is not None and multiplies(found) else None
+    return _FORMATS.get(dtype) if device == CPU else None
 
 
 def target_logits(

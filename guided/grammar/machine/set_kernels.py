@@ -207,15 +207,21 @@ def explore_sets(
                         num_rows += is_row[count]
                         count += 1
             if state != DEAD:
-                rule = network.rule_of[state]
-                if pair_of[rule, slot] == -1:
-                    pair_of[rule, slot] = num_pairs
-                    pairs[num_pairs, 0], pairs[num_pairs, 1] = rule, slot
-                    num_pairs += 1
-                edge[1], edge[2], edge[3] = TO_STATE, state, pair_of[rule, slot]
+                pair, num_pairs = _pair(network.rule_of[state], slot, pair_of, pairs, num_pairs)
+                edge[1], edge[2], edge[3] = TO_STATE, state, pair
     sides = _sides(edges, num_edges)
     found = is_row[begun:count]
     return Explored(count, found, ends_like[:done], num_edges, pairs[:num_pairs], sides)
+
+
+@making_kernel
+def _pair(rule: int, slot: int, pair_of: Ints, pairs: Ints, num_pairs: int) -> tuple[int, int]:
+    """The place of a rule and a slot in ``pairs``, and how many pairs there are then."""
+    if pair_of[rule, slot] == -1:
+        pair_of[rule, slot] = num_pairs
+        pairs[num_pairs, 0], pairs[num_pairs, 1] = rule, slot
+        num_pairs += 1
+    return pair_of[rule, slot], num_pairs
 
 
 @making_kernel

@@ -86,7 +86,9 @@ def _classes(
     """The classes of bytes that all rules read alike.
 
     Returns the class that each byte has in each rule's own automaton, int32 ``[rules + 1, 256]``
-    with the bytes that holes begin with last; ``Network.byte_class``; and ``Network.own_classes``.
+    with the bytes that holes begin with last; ``Network.byte_class``; and ``Network.own_classes``,
+    where the rows of holes stay DEAD, as the network has no moves inside of a hole. The bytes that
+    holes begin with only take part in telling classes apart.
     """
     columns = np.full((len(order) + 1, 256), DEAD, dtype=np.int32)
     for place, rule in enumerate(order):

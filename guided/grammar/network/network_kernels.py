@@ -136,6 +136,14 @@ def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 @making_kernel
+def _push_call(heap: list[Any], cost: int, tie: int, call: Ints) -> None:
+    """Put the state that a call is made in into the heap of ``_shortest_ways``."""
+    source, rule, target = call[_SOURCE], call[_RULE], call[_TARGET]
+    through = min(cost, LONGEST)
+    heapq.heappush(heap, (through, tie, np.int64(source), -1, np.int64(rule), np.int64(target)))
+
+
+@making_kernel
 def _shortest_ways(
     starts: NDArray[np.int64], edges: Ints, calls: Ints, known: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Ints]:
@@ -197,10 +205,7 @@ def _shortest_ways(
             call = calls[calls_before[at]]
             inside = left[starts[call[_RULE]]]
             if left[call[_SOURCE]] == -1 and inside != -1:
-                through = min(cost + inside, LONGEST)
-                heapq.heappush(
-                    heap, (through, ties, np.int64(call[_SOURCE]), -1, np.int64(call[_RULE]), state)
-                )
+                _push_call(heap, cost + inside, ties, call)
                 ties += 1
         # The start of a rule: calls whose ways back are known are known now, too.
         callee = rule_at[state]
@@ -209,17 +214,6 @@ def _shortest_ways(
                 call = calls[calls_of[at]]
                 after = left[call[_TARGET]]
                 if left[call[_SOURCE]] == -1 and after != -1:
-                    through = min(cost + after, LONGEST)
-                    heapq.heappush(
-                        heap,
-                        (
-                            through,
-                            ties,
-                            np.int64(call[_SOURCE]),
-                            -1,
-                            callee,
-                            np.int64(call[_TARGET]),
-                        ),
-                    )
+                    _push_call(heap, cost + after, ties, call)
                     ties += 1
     return left, ways

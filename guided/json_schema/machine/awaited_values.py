@@ -232,7 +232,13 @@ class AwaitedValues:
         return self.values.text(self.truths.as_formula(pending.asks, (truth,)))
 
     def short_value(self, stack: int) -> bytes:
-        """A short value that leaves a completion."""
+        """A short value that leaves a completion.
+
+        Only for stacks that a machine has entered. These have been seen to have a completion, which
+        begins with a value of an accepted truth vector that was found by itself. So one of the
+        searches below finds it again; were ``accepted`` to list vectors without one, the assertion
+        would fail.
+        """
         found = self._short_values.get(stack)
         if found is None:
             asks, truths = self.pending(stack).asks, self.accepted(stack)

@@ -28,17 +28,22 @@ class DistinctTexts:
     """
 
     def __init__(self, formulas: Formulas, text: Callable[[Formula], bytes | None]) -> None:
+        """``text`` finds a value that fits a formula, ``None`` where there is none."""
         self._formulas = formulas
         self._text = text
         self._taken = Unique()
         self._before: list[Unique | None] = []
         """What was taken before each place was added, unless that has changed since."""
         self._places: list[_Candidates] = []
+        """What may stand at each place."""
         self._known: dict[Formula, _Candidates] = {}
         self._key_at: list[Key] = []
         self._owner: dict[Key, int] = {}
+        """The value of each place, and the place of each value: inverse, changed together."""
         self._texts: dict[Key, bytes] = {}
+        """How each value is written; also of values that no place has any more."""
         self._last_given: Key = None
+        """The value that was not taken before the last place was added."""
 
     @property
     def texts(self) -> list[bytes]:

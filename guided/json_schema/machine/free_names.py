@@ -60,7 +60,12 @@ class FreeNames:
         raise AssertionError(f"no name is left in stack {stack} after {begun!r}")
 
     def _may_stand(self, stack: int, key: bytes) -> bool:
-        """Whether a name may be given here; ``key`` is how it is written between its quotes."""
+        """Whether a name may be given here; ``key`` is how it is written between its quotes, in the
+        one spelling that names have.
+
+        That the class of a free name is allowed is known from the row that it was found from, so
+        all that is asked of it is whether the object has it already.
+        """
         frame = self._stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         order = self._evaluation.objects.orders[frame.order]

@@ -129,7 +129,10 @@ class ShortestTexts:
         self._known: list[bytes] = []
         self._expansions = 0
         self._ties = itertools.count()
+        # Bytes in all, whether it goes on, minus the bytes so far, a number for ties: the order.
+        # Then the state, the text and whether it has ended.
         self._heap: list[tuple[int, bool, int, int, int, bytes, bool]] = []
+        # Without a block nothing is in the heap, so what is set here is not read.
         if block is not None:
             self._dfa: ByteDfa = block.dfa
             self._left = block.left

@@ -195,7 +195,7 @@ class StringRules(StringAutomata):
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
         """``block`` for a key that is new."""
-        longest = self._longest_listed(asks)
+        longest = _longest_listed(asks)
         asks, (low, high) = self._counted_bounds(asks, truths)
         # Most strings of most schemas: free but for their length.
         if asks == (TRUE,) and high is not None:
@@ -265,23 +265,10 @@ class StringRules(StringAutomata):
         bound = max(bound, 2 * int(block.need[0]), low, longest + 1)
         return replace(block, bounds=(low, bound))
 
-    @staticmethod
-    def _longest_listed(asks: Iterable[Formula]) -> int:
-        """The code points of the longest string that assertions list."""
-        return max(
-            (
-                len(text)
-                for leaf in leaves_of(asks)
-                if isinstance(leaf.assertion, StringChoices)
-                for text in leaf.assertion.values
-            ),
-            default=-1,
-        )
-
     def _is_too_long(self, text: str, ask: Formula) -> bool:
         """Whether a string is longer than the bound that holds where a schema sets none."""
         bound = self.options.max_string_length
-        return bound is not None and len(text) > max(bound, self._longest_listed((ask,)) + 1)
+        return bound is not None and len(text) > max(bound, _longest_listed((ask,)) + 1)
 
     # --- the shortest ---------------------------------------------------------------------
 
@@ -290,7 +277,12 @@ class StringRules(StringAutomata):
         return without_length(ask, self.formulas)[1][0]
 
     def shortest(self, ask: Formula) -> bytes | None:
-        """The shortest JSON string that fits, ``None`` where there is none."""
+        """A JSON string that fits, close to the shortest, ``None`` where there is none.
+
+        What is guessed without an automaton may be longer than the shortest. Callers rely on it
+        that the string fits, and that ``None`` means that there is none. Building an automaton may
+        raise LimitExceededError.
+        """
         if ask is FALSE:
             return None
         listed = self.listing(ask)
@@ -315,7 +307,7 @@ class StringRules(StringAutomata):
         return bytes((next(b for b in b"a0 " + bytes(range(0x23, 0x5B)) if b not in self.missing),))
 
     def _guessed_string(self, ask: Formula) -> bytes | None:
-        """The shortest string where it is plain without an automaton, else ``None``."""
+        """A short string that fits, where it is plain without an automaton, else ``None``."""
         if ord('"') in self.missing:
             return None
         if ask is TRUE:
@@ -359,3 +351,16 @@ class StringRules(StringAutomata):
             if other not in banned and self.fits(others, other):
                 return json_key(other)
         return None
+
+
+def _longest_listed(asks: Iterable[Formula]) -> int:
+    """The code points of the longest string that assertions list."""
+    return max(
+        (
+            len(text)
+            for leaf in leaves_of(asks)
+            if isinstance(leaf.assertion, StringChoices)
+            for text in leaf.assertion.values
+        ),
+        default=-1,
+    )

@@ -6,7 +6,7 @@ as long between the matrices as in them. See docs/decisions/0007-own-forward-on-
 
 from guided.model.cpu.attention import LayerCache
 from guided.model.cpu.decoder import CpuDecoder
-from guided.model.cpu.formats import WeightFormat, multiplies, require_format
+from guided.model.cpu.formats import WeightFormat
 from guided.model.cpu.int8_matrix import is_kept_twice
 from guided.model.cpu.weights import (
     read_decoder,
@@ -21,9 +21,7 @@ __all__ = [
     "LayerCache",
     "WeightFormat",
     "is_kept_twice",
-    "multiplies",
     "read_decoder",
-    "require_format",
     "take_decoder",
     "why_not",
     "why_not_by_config",

@@ -13,11 +13,9 @@ Its sums are taken in an order that the processor lays down.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
@@ -27,7 +25,7 @@ from guided.model.cpu.bf16_matrix import BLOCK, LINES, Bf16Kernel
 from guided.model.cpu.kernel import instruction, task
 from guided.model.cpu.llvm import INT64, LINE, for_each_count, loop, pointer, prefetch
 
-__all__ = ["AMX", "can_use_amx"]
+__all__ = ["AMX"]
 
 _PAIR = 2
 """Groups of rows that a block is multiplied by at once: two by two tiles of sums."""
@@ -38,13 +36,6 @@ _AHEAD = 2048
 _SUMS, _ROWS, _WEIGHTS = 0, 4, 6
 """The first tiles of each kind."""
 _BYTE = ir.IntType(8)
-
-
-@cache
-def can_use_amx() -> bool:
-    """Whether this processor has tiles for bf16, and the system lets this process use them."""
-    has_them = bool(torch.cpu.get_capabilities().get("amx_bf16"))
-    return has_them and bool(torch.cpu._init_amx())
 
 
 def _configs() -> NDArray[np.int64]:

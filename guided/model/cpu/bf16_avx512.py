@@ -11,10 +11,8 @@ A sum is taken from the first pair to the last.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-import torch
 from llvmlite import ir
 from numba import types
 
@@ -35,7 +33,7 @@ from guided.model.cpu.llvm import (
     splat,
 )
 
-__all__ = ["AVX512", "can_use_avx512_bf16"]
+__all__ = ["AVX512"]
 
 _MOST = 12
 """Rows whose sums fit into the registers, two for each."""
@@ -52,12 +50,6 @@ class _Bf16(ir.Type):  # type: ignore[misc]
 
 
 _PAIRS = ir.VectorType(_Bf16(), 2 * LANES)
-
-
-@cache
-def can_use_avx512_bf16() -> bool:
-    """Whether this processor has the instruction."""
-    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 
 @instruction

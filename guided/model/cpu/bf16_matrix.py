@@ -1,14 +1,16 @@
-"""Matrices of bf16 as processors multiply them that have an instruction for it: two by two.
+"""Matrices of bf16, whose inputs are multiplied two by two.
 
-It takes two inputs of 16 outputs, or a whole tile of such pairs. So a matrix lies in blocks of 32
-outputs, each from its first input to its last, so that memory is read from one end to the other; up
-to 16 rows that is what takes the time. A line of it is a pair of inputs of half the outputs::
+An instruction for bf16 takes two inputs of 16 outputs, or a whole tile of such pairs. So a matrix
+lies in blocks of 32 outputs, each from its first input to its last, so that memory is read from one
+end to the other; up to 16 rows that is what takes the time. A line of it is a pair of inputs of
+half the outputs::
 
     w[0, k] w[0, k+1] | w[1, k] w[1, k+1] | ... | w[15, k] w[15, k+1]
 
 Behind it comes the next pair of these outputs, to the 16th, or the same pair of the others.
 
-Rows are rounded to bf16; products stay as their sums are, in float32. A sum belongs to one row, and
+Rows are rounded to bf16 for such an instruction, and stay float32 where there is none
+(``bf16_portable``); products stay as their sums are, in float32. A sum belongs to one row, and
 is taken in an order that does not depend on other rows, so a product is the same to the last bit
 whatever rows stand beside it and however many.
 """
@@ -44,18 +46,20 @@ class Bf16Kernel(NamedTuple):
     """What multiplies: a task with the job of ``_start``.
 
     ``most`` are the rows of a group, which are multiplied by a block at once; ``by_halves`` says
-    whether 16 pairs of the same outputs lie together. ``configs``, int64 ``[most + 1, 8]``, are
+    whether 16 pairs of the same outputs lie together, ``rounds`` whether rows are rounded to bf16.
+    ``configs``, int64 ``[most + 1, 8]``, are
     what else the task wants to know in a call, by the rows of a group.
     """
 
     task: Task
     most: int
     by_halves: bool
+    rounds: bool = True
     configs: NDArray[np.int64] | None = None
 
 
 class Bf16Matrix:
-    """Weights and rows as bf16, products in float32."""
+    """Weights as bf16, rows as their kernel wants them, products in float32."""
 
     __slots__ = ("_bias", "_job", "_kernel", "_outputs", "_weights", "nbytes")
 
@@ -91,18 +95,29 @@ class Bf16Matrix:
         depth, blocks = int(self._job[3]), int(self._job[4])
         groups = -(-count // self._kernel.most)
         lines = -(-count // groups)  # of a group, so that groups are filled alike
-        rounded = np.zeros((groups * lines, depth * _INPUTS), np.uint16)
         products = np.empty((groups * lines, blocks * BLOCK), np.float32)
-        _round(rows, rounded)
+        filled = self._filled(rows, (groups * lines, depth * _INPUTS))
         job = self._job.copy()  # of this call alone: others may multiply at the same time
         if self._kernel.configs is not None:
             job[_CONFIG:] = self._kernel.configs[lines]
         team, function = team_address(), self._kernel.task.address
-        _start(job, rounded, products, lines, team, function, team_size())
+        _start(job, filled, products, lines, team, function, team_size())
         found = np.ascontiguousarray(products[:count, : self._outputs])
         if self._bias is not None:
             found += self._bias
         return found
+
+    def _filled(self, rows: Numbers, shape: tuple[int, int]) -> NDArray[Any]:
+        """Rows as the kernel reads them, with zeros where there are none."""
+        if self._kernel.rounds:
+            rounded = np.zeros(shape, np.uint16)
+            _round(rows, rounded)
+            return rounded
+        if rows.shape == shape:
+            return np.ascontiguousarray(rows)
+        filled = np.zeros(shape, np.float32)
+        filled[: len(rows), : rows.shape[1]] = rows
+        return filled
 
 
 @task
@@ -122,11 +137,11 @@ _round = RowTask(_round_rows)
 
 @kernel
 def _start(
-    job: Any, rounded: Any, products: Any, lines: Any, team: Any, function: Any, threads: Any
+    job: Any, filled: Any, products: Any, lines: Any, team: Any, function: Any, threads: Any
 ) -> None:
     """``job``: addresses of weights, rows, products; ``_INPUTS`` of a row, blocks, groups, rows of
     each; a counter and its address; the address of what is configured, which stands after it."""
-    job[1], job[2] = rounded.ctypes.data, products.ctypes.data
-    job[5], job[6], job[7] = len(rounded) // lines, lines, 0
+    job[1], job[2] = filled.ctypes.data, products.ctypes.data
+    job[5], job[6], job[7] = len(filled) // lines, lines, 0
     job[8], job[9] = job.ctypes.data + 7 * 8, job.ctypes.data + _CONFIG * 8
     run_together(team, function, job.ctypes.data, threads)

@@ -1,8 +1,8 @@
 """The formats of weights, and who packs and multiplies each on this processor.
 
-A new format is a member of ``WeightFormat``, a branch of ``matrix_packer`` and of ``multiplies``,
-and a module with a class that has ``nbytes`` and ``multiply`` (``PackedMatrix``). Another
-instruction set for a format is a branch before those that it beats. docs/models.md tells what each
+A new format is a member of ``WeightFormat``, a branch of ``matrix_packer``, and a module with a
+class that has ``nbytes`` and ``multiply`` (``PackedMatrix``). Another instruction set for a format
+is a branch before those that it beats; the last one runs anywhere. docs/models.md tells what each
 has to hold.
 """
 
@@ -10,30 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from functools import cache, partial
-from typing import Final
+from functools import partial
 
 import torch
 
-from guided.errors import ModelError
-from guided.model.cpu.bf16_amx import AMX, can_use_amx
-from guided.model.cpu.bf16_avx512 import AVX512, can_use_avx512_bf16
-from guided.model.cpu.bf16_matrix import Bf16Matrix
+from guided.model.cpu.bf16_amx import AMX
+from guided.model.cpu.bf16_avx512 import AVX512
+from guided.model.cpu.bf16_matrix import Bf16Kernel, Bf16Matrix
+from guided.model.cpu.bf16_portable import PORTABLE
+from guided.model.cpu.instructions import InstructionSet, chosen, has
 from guided.model.cpu.int8_matrix import Int8Matrix, is_kept_twice
+from guided.model.cpu.int8_portable import Int8PortableMatrix
 from guided.model.cpu.matrix import LargePages, PackedMatrix
-from guided.model.cpu.onednn_matrix import Fp32Matrix, OneDnnBf16Matrix, multiply_int8, pack_int8
+from guided.model.cpu.onednn_matrix import Fp32Matrix
 
-__all__ = ["Pack", "WeightFormat", "matrix_packer", "multiplies", "require_format"]
+__all__ = ["Pack", "WeightFormat", "bf16_kernel", "matrix_packer"]
 
 Pack = Callable[[torch.Tensor, torch.Tensor | None], PackedMatrix]
 """Makes a matrix of a weight ``[out, in]`` and a bias ``[out]``."""
-
-_MOST = 127
-_INSTRUCTIONS: Final = {
-    "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
-    "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
-}
-"""Any of them lets a processor multiply a format, by their names in torch."""
 
 
 class WeightFormat(StrEnum):
@@ -42,64 +36,26 @@ class WeightFormat(StrEnum):
     FP32 = "float32"
     BF16 = "bfloat16"
     INT8 = "int8"
-    """A scale for each output; activations as sums of two int8, so they lose next to nothing."""
+    """A scale for each output; activations as good as 15 bits, so they lose next to nothing."""
 
 
 def matrix_packer(weight_format: WeightFormat, *, streams: bool = True) -> Pack:
-    """Who packs the matrices of one model; raises ``ModelError`` as ``require_format`` does.
+    """Who packs the matrices of one model.
 
     Without ``streams``, matrices of int8 are not kept a second time where ``is_kept_twice``.
     """
-    require_format(weight_format)
     if weight_format is WeightFormat.FP32:
         return Fp32Matrix
     memory = LargePages()
-    if weight_format is WeightFormat.INT8:
+    if weight_format is WeightFormat.BF16:
+        return partial(Bf16Matrix, memory=memory, kernel=bf16_kernel())
+    if has(InstructionSet.AVX512_VNNI):
         return partial(Int8Matrix, memory=memory if streams or not is_kept_twice() else None)
-    # The best first.
-    if can_use_amx():
-        return partial(Bf16Matrix, memory=memory, kernel=AMX)
-    if can_use_avx512_bf16():
-        return partial(Bf16Matrix, memory=memory, kernel=AVX512)
-    return OneDnnBf16Matrix
+    return partial(Int8PortableMatrix, memory=memory)
 
 
-def multiplies(weight_format: WeightFormat) -> bool:
-    """Whether a format is neither slow nor wrong on this processor."""
-    if weight_format is WeightFormat.INT8:
-        return _multiplies_int8()
-    return weight_format is WeightFormat.FP32 or _multiplies_bf16()
-
-
-def require_format(weight_format: WeightFormat) -> None:
-    """Raise ``ModelError`` where a format would be slow or wrong on this processor."""
-    if not multiplies(weight_format):
-        ways = " or ".join(known for known in WeightFormat if multiplies(known))
-        raise ModelError(
-            f"this processor does not multiply {weight_format} matrices: it has none of the "
-            f"instructions {', '.join(_INSTRUCTIONS[weight_format])}, or they do not add up",
-            hint=f"choose {ways}",
-        )
-
-
-@cache
-def _multiplies_bf16() -> bool:
-    """Natively: oneDNN says yes to processors on which bf16 is slower than fp32 as well."""
-    is_known = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    return is_known and _has_any(*_INSTRUCTIONS["bfloat16"])
-
-
-@cache
-def _multiplies_int8() -> bool:
-    """Whether the largest products add up exactly; without VNNI they saturate at 16 bits."""
-    if not _has_any(*_INSTRUCTIONS["int8"]):
-        return False
-    packed = pack_int8(torch.full((64, 256), _MOST, dtype=torch.int8))
-    rows = torch.full((16, 256), -_MOST, dtype=torch.int8)
-    products = multiply_int8(rows, packed, torch.ones(64), torch.zeros(64, dtype=torch.int32))
-    return bool((products == -_MOST * _MOST * 256).all())
-
-
-def _has_any(*names: str) -> bool:
-    capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name) for name in names)
+def bf16_kernel() -> Bf16Kernel:
+    """The fastest for bf16 on this processor."""
+    if chosen() is InstructionSet.AMX:
+        return AMX
+    return AVX512 if has(InstructionSet.AVX512_BF16) else PORTABLE

@@ -1,11 +1,9 @@
 """Products of a few rows of int8 with a matrix of int8, as fast as its weights can be read.
 
-A matrix lies in blocks of 16 outputs, each from its first input to its last. A register takes four
-inputs of all outputs of a block, and one instruction multiplies them by four inputs of a row and
-adds them to 16 sums. It wants one side without signs, so weights are kept with 128 added, and 128
-times the sum of a row is taken off its products in the end::
-
-    w[0, k..k+3] | w[1, k..k+3] | ... | w[15, k..k+3]     and after them those of k + 4
+A matrix lies as ``int8_layout`` tells. A register takes a line, four inputs of 16 outputs, and one
+instruction multiplies them by four inputs of a row and adds them to 16 sums. It wants one side
+without signs, so weights are kept with 128 added, and 128 times the sum of a row is taken off its
+products in the end.
 
 Rows come in two parts, coarse and fine, see ``int8_matrix``. All sums are exact, and the floats
 made of them go through the same roundings as there, so a product is the same to the last bit.
@@ -22,6 +20,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from guided.model.cpu.addresses import take_next
+from guided.model.cpu.int8_layout import INPUTS, OFFSET, Int8Layout
 from guided.model.cpu.kernel import exact_task, instruction, kernel
 from guided.model.cpu.llvm import (
     AHEAD,
@@ -38,63 +37,39 @@ from guided.model.cpu.llvm import (
     prefetch,
     splat,
 )
-from guided.model.cpu.matrix import LargePages
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 
-__all__ = ["FINER", "Int8Avx512", "can_use_avx512_vnni"]
+__all__ = ["FINER", "Int8Avx512"]
 
 FINER = 254
 """Steps of the fine part in one of the coarse part."""
 _AT_ONCE = 12
 """Rows whose sums fit into the registers, two for each."""
-_INPUTS = 4
-_OFFSET = 128
 _TAKEN = 12
 """Blocks that a thread takes at a time."""
 
 
-def can_use_avx512_vnni() -> bool:
-    """Whether this processor has the registers and the instruction for it."""
-    return bool(torch.cpu.get_capabilities().get("avx512_vnni"))
-
-
 class Int8Avx512:
-    """A matrix of int8, ``[out, in]``, a multiple of 16 by a multiple of 4."""
+    """A matrix of int8, ``[out, in]``."""
 
-    __slots__ = ("_inputs", "_job", "_kept", "_outputs")
+    __slots__ = ("_bias", "_job", "layout")
 
-    def __init__(
-        self,
-        steps: torch.Tensor,
-        scales: NDArray[np.float32],
-        bias: NDArray[np.float32],
-        memory: LargePages,
-    ) -> None:
-        """``scales`` are float32, one of each output."""
-        self._outputs, self._inputs = steps.shape
-        weights = memory.take(steps.numel())
-        blocks = steps.numpy().reshape(-1, LANES, self._inputs // _INPUTS, _INPUTS)
-        laid_out = weights.reshape(-1, self._inputs // _INPUTS, LANES, _INPUTS)
-        np.add(blocks.transpose(0, 2, 1, 3), np.int16(_OFFSET), out=laid_out, casting="unsafe")
-        self._kept = weights, scales, bias
+    def __init__(self, layout: Int8Layout, bias: torch.Tensor | None) -> None:
+        self.layout = layout
+        self._bias = layout.padded_bias(bias)
         self._job = np.zeros(12, np.int64)
-        self._job[[0, 3, 4]] = weights.ctypes.data, self._inputs, self._outputs
-        self._job[[8, 9]] = scales.ctypes.data, bias.ctypes.data
-
-    @staticmethod
-    def fits(steps: torch.Tensor) -> bool:
-        """Whether a matrix can be laid out so, and that is good for something here."""
-        outputs, inputs = steps.shape
-        return can_use_avx512_vnni() and outputs % LANES == 0 and inputs % _INPUTS == 0
+        self._job[[0, 3, 4]] = layout.weights.ctypes.data, layout.inputs, layout.width
+        self._job[[8, 9]] = layout.scales.ctypes.data, self._bias.ctypes.data
 
     def __call__(
         self, steps: NDArray[np.int8], sums: NDArray[np.int32], scales: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """``[2 * tokens, in]``, their ``sums``, and the tokens' ``scales`` → ``[tokens, out]``."""
-        products = np.empty((len(scales), self._outputs), np.float32)
+        """``[2 * tokens, layout.inputs]``, their ``sums``, and the tokens' ``scales`` →
+        ``[tokens, out]``."""
+        products = np.empty((len(scales), self.layout.width), np.float32)
         function, team = _multiply_int8.address, team_address()
         _start(self._job.copy(), steps, sums, scales, products, team, function, team_size())
-        return products
+        return np.ascontiguousarray(products[:, : self.layout.outputs])
 
 
 @kernel
@@ -158,12 +133,12 @@ class _Products:
             numbers = builder.load(pointer(builder, line, INTS), align=LINE)
             grown = []
             for row, total in zip(rows, sums, strict=True):
-                inputs = builder.load(pointer(builder, row, INT32, k), align=_INPUTS)
+                inputs = builder.load(pointer(builder, row, INT32, k), align=INPUTS)
                 grown.append(_dot(builder, total, numbers, splat(builder, inputs)))
             return grown
 
         nothing = ir.Constant(INTS, [0] * LANES)
-        steps = builder.sdiv(self._inputs, INT64(_INPUTS))
+        steps = builder.sdiv(self._inputs, INT64(INPUTS))
         sums = loop(builder, steps, [nothing] * len(rows), add_products)
         return list(zip(sums[::2], sums[1::2], strict=True))
 
@@ -186,7 +161,7 @@ class _Products:
         """Sums as floats, without what the offset of the weights added."""
         builder = self._builder
         of_row = builder.load(pointer(builder, self._told(11), INT32, place))
-        added = splat(builder, builder.mul(of_row, INT32(_OFFSET)))
+        added = splat(builder, builder.mul(of_row, INT32(OFFSET)))
         return builder.sitofp(builder.sub(sums, added), FLOATS)
 
     def _place(self, t: int) -> tuple[Any, Any]:

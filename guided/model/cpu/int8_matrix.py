@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from guided.model.cpu.int8_avx512 import FINER, Int8Avx512, can_use_avx512_vnni
+from guided.model.cpu.instructions import InstructionSet, chosen
+from guided.model.cpu.int8_avx512 import FINER, Int8Avx512
+from guided.model.cpu.int8_layout import Int8Layout, in_steps
 from guided.model.cpu.kernel import exact_kernel, kernel
 from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.numbers import farthest
@@ -38,41 +40,43 @@ def is_kept_twice() -> bool:
     That is where there are tiles (AMX), which ours does not use. Elsewhere ours takes any number of
     rows: oneDNN may take a thousand times as long (AMD EPYC, torch 2.13).
     """
-    return can_use_avx512_vnni() and bool(torch.cpu.get_capabilities().get("amx_int8"))
+    return chosen() is InstructionSet.AMX
 
 
 class Int8Matrix:
     """Weights as int8 with a scale for each output, for our kernel in ``memory`` of its own."""
 
-    __slots__ = ("_bias", "_offsets", "_packed", "_scales", "_stream", "nbytes")
+    __slots__ = ("_bias", "_offsets", "_packed", "_scales", "_stream", "_width", "nbytes")
 
     def __init__(
         self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages | None = None
     ) -> None:
-        exact = weight.float()
-        scales = exact.abs().amax(dim=1) / _MOST  # [out]
-        # Outputs that are all zero have scale 0; any divisor keeps their bytes 0.
-        steps = (exact / torch.where(scales == 0, 1, scales)[:, None]).round().to(torch.int8)
-        self._scales = scales
-        self._offsets = torch.zeros(len(scales), dtype=torch.int32)
-        outputs = len(scales)
+        """Without ``memory`` oneDNN multiplies all rows."""
+        steps, self._scales = in_steps(weight)
+        outputs, self._width = weight.shape
+        self._offsets = torch.zeros(outputs, dtype=torch.int32)
         self._bias = np.zeros(outputs, np.float32) if bias is None else bias.float().numpy().copy()
-        self._stream = None
-        if memory is not None and Int8Avx512.fits(steps):
-            self._stream = Int8Avx512(steps, scales.numpy(), self._bias, memory)
-        self._packed = pack_int8(steps) if self._stream is None or is_kept_twice() else None
+        self._stream = self._packed = None
+        if memory is not None:
+            self._stream = Int8Avx512(Int8Layout.of(steps, self._scales, memory), bias)
+            self._width = self._stream.layout.inputs
+        if memory is None or is_kept_twice():
+            self._packed = pack_int8(steps)
         copies = (self._stream is not None) + (self._packed is not None)
         self.nbytes = copies * steps.numel() + 4 * outputs
 
     def multiply(self, rows: Numbers) -> Numbers:
-        count, width = rows.shape
-        steps = torch.zeros(whole_tiles(2 * count), width, dtype=torch.int8)
+        """``[tokens, in]`` → ``[tokens, out]``."""
+        count, inputs = rows.shape
+        steps = torch.zeros(whole_tiles(2 * count), self._width, dtype=torch.int8)
         sums, scales = np.empty(2 * count, np.int32), np.empty(count, np.float32)
         _split(rows, steps.numpy(), sums, scales)
         if self._stream is not None and (self._packed is None or count <= MOST_STREAMED):
             return self._stream(steps.numpy()[: 2 * count], sums, scales)
         assert self._packed is not None, "neither layout"
-        products: Numbers = multiply_int8(steps, self._packed, self._scales, self._offsets).numpy()
+        products: Numbers = multiply_int8(
+            steps[:, :inputs], self._packed, self._scales, self._offsets
+        ).numpy()
         _join(products, scales, self._bias)
         return products[:count]
 

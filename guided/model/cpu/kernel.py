@@ -16,10 +16,12 @@ from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
 from guided.runtime.kernel_cache import compile_again_with_sources
+from guided.runtime.processor import compile_for_named_processor
 
 __all__ = ["Task", "exact_kernel", "exact_task", "inlined", "instruction", "kernel", "task"]
 
 compile_again_with_sources()
+compile_for_named_processor()
 
 _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
 """What LLVM may change in the order and the rounding of float32; not: take NaN for impossible."""

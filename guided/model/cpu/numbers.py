@@ -98,7 +98,8 @@ _ONE = np.float32(1)
 
 @inlined
 def exponential(x: Any) -> Any:
-    """``e ** x`` in float32 within 5e-7 of itself; 0 below -60, before numbers get subnormal.
+    """``e ** x`` in float32 within 5e-7 of itself, 5e-6 on a processor that does not add a product
+    to a sum in one instruction; 0 below -60, before numbers get subnormal.
 
     ``e**x = 2**n * e**r`` with ``|r| <= ln(2) / 2``, where six terms of the series are enough. The
     library's function would be called number by number.

@@ -1,7 +1,6 @@
 """Matrices that torch multiplies, by MKL and oneDNN.
 
-For float32, the reference, and for bf16 and int8 where a processor has no kernel of ours or theirs
-is faster.
+For float32, the reference, and for many rows of int8 where there are tiles (AMX).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from torch.nn.functional import linear
 
 from guided.model.cpu.matrix import Numbers
 
-__all__ = ["Fp32Matrix", "OneDnnBf16Matrix", "multiply_int8", "pack_int8", "whole_tiles"]
+__all__ = ["Fp32Matrix", "multiply_int8", "pack_int8", "whole_tiles"]
 
 _USUAL_ROWS = 8
 """Rows for which oneDNN chooses how it lays the weights out; any number can be multiplied."""
@@ -43,32 +42,6 @@ class Fp32Matrix:
     def multiply(self, rows: Numbers) -> Numbers:
         found: Numbers = linear(torch.from_numpy(rows), self._weight, self._bias).numpy()
         return found
-
-
-class OneDnnBf16Matrix:
-    """Weights as bf16, for processors that have no kernel of ours.
-
-    Rows are rounded to bf16, and oneDNN multiplies them by weights in its own layout and rounds the
-    products too: a row does not come out the same among few and among many.
-    """
-
-    __slots__ = ("_bias", "_packed", "nbytes")
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-        plain = weight.to(torch.bfloat16).contiguous()
-        self._packed = torch.ops.mkldnn._reorder_linear_weight(plain, _USUAL_ROWS)
-        self._bias = None if bias is None else bias.to(torch.bfloat16)
-        self.nbytes = plain.nbytes
-
-    def multiply(self, rows: Numbers) -> Numbers:
-        count, width = rows.shape
-        rounded = torch.zeros(whole_tiles(count), width, dtype=torch.bfloat16)
-        rounded[:count] = torch.from_numpy(rows)
-        found = torch.ops.mkldnn._linear_pointwise.default(
-            rounded, self._packed, self._bias, "none", [], ""
-        )
-        numbers: Numbers = found[:count].float().numpy()
-        return numbers
 
 
 def pack_int8(weight: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from guided.cli.top_view import view
 from guided.spec import DrafterUsage, FinishReason, Usage
 from guided.stats import CacheStats, EngineStats, Histogram, ModelInfo, Phase
 
-MODEL = ModelInfo("small", 2048, 49152, ("lookup", "suffix"))
+MODEL = ModelInfo("small", 2048, 49152, ("lookup", "suffix"), "AVX2")
 NO_TIMES = Histogram((1.0,), (0, 0))
 START = EngineStats(
     seconds=100.0,
@@ -69,7 +69,7 @@ def shown(earlier: EngineStats, now: EngineStats) -> list[str]:
 
 def test_a_frame_has_rates_shares_and_what_is_true_now() -> None:
     lines = [line for line in shown(START, LATER) if line]
-    assert lines[0].startswith("╭─ guided top small at localhost:50051, up 1 min ─")
+    assert lines[0].startswith("╭─ guided top small at localhost:50051, AVX2, up 1 min ─")
     told = [line.split("█")[0].rstrip(" ▏▎▍▌▋▊▉") for line in lines[1:-1]]
     assert told == [
         "requests 5 in flight, 7 queued; in the engine 3 running, 2 waiting",

@@ -37,6 +37,13 @@ _LONG = (
     b"\xc3\xa9\xc3\xa9",
     b'"}]',
     b',"":',
+    b"\n\n",
+    b" \t \n",
+    b' \n"a',
+    b"\t,",
+    b" }, ",
+    b"\n[\n",
+    b" 1",
 )
 _VOCABULARY = tiny_vocabulary([*JSON_PIECES, *_LONG])
 _COMPILER = ConstraintCompiler(_VOCABULARY)

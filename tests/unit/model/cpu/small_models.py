@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from numpy.typing import NDArray
 from transformers import (
@@ -19,8 +18,6 @@ from transformers import (
     Qwen3Config,
 )
 
-from guided.errors import ModelError
-from guided.model.cpu.formats import WeightFormat, require_format
 from tests.engine.tiny_models import from_config
 
 SHAPE: dict[str, Any] = {
@@ -95,11 +92,3 @@ def rounded_to_int8(weight: torch.Tensor) -> torch.Tensor:
     """Each output on 255 steps of its own, even to both sides; the numbers that are meant."""
     steps = weight.abs().amax(dim=1, keepdim=True).clamp_min(1e-30) / 127
     return (weight / steps).round() * steps
-
-
-def skip_unless_able(weight_format: WeightFormat) -> None:
-    """Skip a test where the processor does not multiply a format."""
-    try:
-        require_format(weight_format)
-    except ModelError as error:
-        pytest.skip(str(error))

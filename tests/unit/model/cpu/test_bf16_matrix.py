@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from guided.model.cpu.bf16_amx import AMX, can_use_amx
-from guided.model.cpu.bf16_avx512 import AVX512, can_use_avx512_bf16
 from guided.model.cpu.bf16_matrix import Bf16Matrix
+from guided.model.cpu.formats import bf16_kernel
+from guided.model.cpu.instructions import InstructionSet, chosen
 from guided.model.cpu.matrix import LargePages
 
 _SHAPES = [(32, 32), (33, 5), (160, 72), (960, 576), (576, 1536)]
@@ -22,28 +22,24 @@ _SHAPES = [(32, 32), (33, 5), (160, 72), (960, 576), (576, 1536)]
 Make = Callable[[torch.Tensor, torch.Tensor | None], Bf16Matrix]
 
 
-@pytest.fixture(params=["tiles", "dots"])
-def linear(request: pytest.FixtureRequest) -> Make:
-    """Makes matrices for a kernel that this processor has."""
+@pytest.fixture
+def linear(instruction_set: InstructionSet) -> Make:
+    """Makes matrices for the kernel of an instruction set."""
     torch.manual_seed(0)
-    if request.param == "tiles" and not can_use_amx():
-        pytest.skip("this processor has no tiles, or the system does not let us use them")
-    if request.param == "dots" and not can_use_avx512_bf16():
-        pytest.skip("this processor has no instruction for pairs of bf16")
-    kernel = AMX if request.param == "tiles" else AVX512
-    return partial(Bf16Matrix, memory=LargePages(), kernel=kernel)
+    assert chosen() is instruction_set
+    return partial(Bf16Matrix, memory=LargePages(), kernel=bf16_kernel())
 
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("rows", [1, 12, 13, 16, 17, 33, 130])
 @pytest.mark.parametrize(("outputs", "inputs"), _SHAPES)
-def test_products_lose_nothing_but_the_rounding_of_rows(
+def test_products_lose_nothing_but_the_rounding_of_rows_where_rows_are_rounded(
     linear: Make, rows: int, outputs: int, inputs: int
 ) -> None:
     weight, bias = torch.randn(outputs, inputs).bfloat16(), torch.randn(outputs).bfloat16()
     numbers = torch.randn(rows, inputs)
     found = linear(weight, bias).multiply(numbers.numpy())
-    rounded = numbers.bfloat16().double()
+    rounded = (numbers.bfloat16() if bf16_kernel().rounds else numbers).double()
     expected = rounded @ weight.double().T + bias
     bound = 1e-6 * (rounded.abs() @ weight.double().abs().T + 1)
     assert bool(((torch.from_numpy(found) - expected).abs() <= bound).all())

@@ -10,16 +10,13 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from guided.model.cpu import WeightFormat, formats, take_decoder
-from guided.model.cpu.bf16_amx import can_use_amx
-from guided.model.cpu.bf16_avx512 import can_use_avx512_bf16
+from guided.model.cpu import WeightFormat, take_decoder
 from tests.unit.model.cpu.paging import Pages, Piece, Text
 from tests.unit.model.cpu.small_models import (
     CONFIGS,
     make_model,
     own_logits,
     rounded_to_int8,
-    skip_unless_able,
 )
 
 FIRST, SECOND = (np.random.default_rng(seed).integers(0, 160, 48) for seed in (2, 3))
@@ -34,7 +31,6 @@ TREE_TOKENS = np.array([3, 14, 15, 92, 65, 35, 89])
 
 
 def pages(model: PreTrainedModel, weight_format: WeightFormat = WeightFormat.FP32) -> Pages:
-    skip_unless_able(weight_format)
     config = model.config
     decoder = take_decoder(model, weight_format)
     return Pages(decoder, kv_heads=config.num_key_value_heads, size=config.head_dim)
@@ -133,16 +129,15 @@ def test_narrow_weights_compute_what_their_numbers_say(
     assert difference(found, expected) < bound
 
 
-@pytest.mark.parametrize("lacking", [("can_use_amx",), ("can_use_amx", "can_use_avx512_bf16")])
-def test_bf16_is_multiplied_on_processors_that_lack_instructions(
-    monkeypatch: pytest.MonkeyPatch, lacking: tuple[str, ...]
-) -> None:
-    for name in lacking:
-        monkeypatch.setattr(formats, name, lambda: False)
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("weight_format", [WeightFormat.BF16, WeightFormat.INT8])
+def test_no_instruction_set_refuses_a_format(weight_format: WeightFormat) -> None:
     expected = own_logits(make_model("llama"), FIRST)
-    book, text = pages(make_model("llama"), WeightFormat.BF16), Text()
+    book, text = pages(make_model("llama"), weight_format), Text()
     found = [book.logits(Piece(text, FIRST[at]))[0] for at in (slice(40), slice(40, 48))]
     assert difference(torch.cat(found), expected) < 0.05
+    (at_once,) = book.logits(Piece(Text(), FIRST))
+    assert torch.equal(torch.cat(found), at_once)
 
 
 def narrow(weight: torch.Tensor, weight_format: WeightFormat) -> torch.Tensor:
@@ -169,8 +164,6 @@ def test_logits_are_the_same_to_the_last_bit_however_a_text_is_cut(
     name: str, weight_format: WeightFormat, chunks: list[int]
 ) -> None:
     """Neither the calls, nor what is in them beside, nor what is guessed changes a bit."""
-    if weight_format is WeightFormat.BF16 and not (can_use_amx() or can_use_avx512_bf16()):
-        pytest.skip("this processor has no kernel of ours for bf16")
     book = pages(make_model(name), weight_format)
     at_once, text, other = Text(), Text(), Text()
     (expected,) = book.logits(Piece(at_once, FIRST))

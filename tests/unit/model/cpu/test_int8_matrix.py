@@ -6,30 +6,50 @@ import numpy as np
 import pytest
 import torch
 
-from guided.model.cpu import WeightFormat
-from guided.model.cpu.int8_avx512 import Int8Avx512
+from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
+from guided.model.cpu.instructions import InstructionSet, chosen, has
 from guided.model.cpu.int8_matrix import MOST_STREAMED, Int8Matrix
 from guided.model.cpu.matrix import LargePages
-from tests.unit.model.cpu.small_models import rounded_to_int8, skip_unless_able
+from tests.unit.model.cpu.small_models import rounded_to_int8
+
+_SHAPES = [(96, 64), (7, 72), (13, 5), (112, 68), (960, 576), (576, 1536)]
+needs_vnni = pytest.mark.skipif(
+    not has(InstructionSet.AVX512_VNNI), reason="oneDNN saturates products of int8 without VNNI"
+)
 
 
-@pytest.fixture(autouse=True)
-def _needs_int8() -> None:
-    skip_unless_able(WeightFormat.INT8)
-
-
-@pytest.mark.parametrize("memory", [None, LargePages()], ids=["oneDNN's", "ours"])
-@pytest.mark.parametrize("rows", [1, 2, 17, 130])
-@pytest.mark.parametrize(("outputs", "inputs"), [(96, 64), (7, 72), (160, 1536)])
-def test_products_are_those_of_the_rounded_weights(
-    memory: LargePages | None, rows: int, outputs: int, inputs: int
-) -> None:
+@pytest.fixture
+def pack(instruction_set: InstructionSet) -> Pack:
+    """Makes matrices for the kernel of an instruction set."""
     torch.manual_seed(0)
+    assert chosen() is instruction_set
+    return matrix_packer(WeightFormat.INT8)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("rows", [1, 2, 7, 17, 130])
+@pytest.mark.parametrize(("outputs", "inputs"), _SHAPES)
+def test_products_are_those_of_the_rounded_weights(
+    pack: Pack, rows: int, outputs: int, inputs: int
+) -> None:
+    assert_products(pack, rows, outputs, inputs)
+
+
+@needs_vnni
+@pytest.mark.parametrize("rows", [1, 17])
+@pytest.mark.parametrize(("outputs", "inputs"), _SHAPES[:4])
+def test_products_of_onednn_are_those_of_the_rounded_weights(
+    rows: int, outputs: int, inputs: int
+) -> None:
+    assert_products(Int8Matrix, rows, outputs, inputs)
+
+
+def assert_products(pack: Pack, rows: int, outputs: int, inputs: int) -> None:
     weight, bias = torch.randn(outputs, inputs), torch.randn(outputs)
     weight[3] = 0
     numbers = torch.randn(rows, inputs)
-    numbers[:, 5] *= 100  # an outlier, beside which one int8 would leave little
-    found = Int8Matrix(weight, bias, memory).multiply(numbers.numpy())
+    numbers[:, 4] *= 100  # an outlier, beside which one int8 would leave little
+    found = pack(weight, bias).multiply(numbers.numpy())
     expected = numbers.double() @ rounded_to_int8(weight).double().T + bias
     # A row is right to half a step of its finest, in each of its numbers.
     step = numbers.abs().amax(dim=1, keepdim=True) / 127 / 254
@@ -37,31 +57,50 @@ def test_products_are_those_of_the_rounded_weights(
     assert bool(((torch.from_numpy(found) - expected).abs() <= bound).all())
 
 
-def test_a_row_of_zeros_gives_the_bias() -> None:
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_largest_products_do_not_overflow(pack: Pack, sign: float) -> None:
+    """Sums of bytes saturate at 16 bits in some instructions, and those of words at 32."""
+    inputs = 4096
+    found = pack(torch.ones(32, inputs), None).multiply(np.full((2, inputs), sign, np.float32))
+    np.testing.assert_allclose(found, sign * inputs, rtol=1e-4)
+
+
+def test_a_row_of_zeros_gives_the_bias(pack: Pack) -> None:
     bias = torch.arange(8.0)
-    found = Int8Matrix(torch.randn(8, 64), bias).multiply(np.zeros((2, 64), np.float32))
+    found = pack(torch.randn(8, 64), bias).multiply(np.zeros((2, 64), np.float32))
     assert found.tolist() == [bias.tolist()] * 2
 
 
+def test_no_rows_have_no_products(pack: Pack) -> None:
+    matrix = pack(torch.randn(64, 64), None)
+    assert matrix.multiply(np.empty((0, 64), np.float32)).shape == (0, 64)
+
+
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize(("outputs", "inputs"), [(96, 64), (112, 68), (960, 576), (576, 1536)])
-def test_few_rows_have_the_products_of_many_to_the_last_bit(outputs: int, inputs: int) -> None:
+@pytest.mark.parametrize(("outputs", "inputs"), _SHAPES)
+def test_a_row_comes_out_the_same_to_the_last_bit_in_any_call(
+    pack: Pack, outputs: int, inputs: int
+) -> None:
+    """What makes an answer independent of how its tokens are put into calls."""
+    matrix = pack(torch.randn(outputs, inputs), torch.randn(outputs))
+    numbers = torch.randn(40, inputs).numpy()
+    together = matrix.multiply(numbers)
+    for rows in (1, 2, 5, 6, 7, 13, 17):
+        for first in range(0, len(numbers), rows):
+            its_rows = numbers[first : first + rows]
+            assert np.array_equal(matrix.multiply(its_rows), together[first : first + rows]), (
+                f"{rows} rows"
+            )
+
+
+@needs_vnni
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(("outputs", "inputs"), _SHAPES[:4])
+def test_few_rows_have_the_products_of_onednn_to_the_last_bit(outputs: int, inputs: int) -> None:
     torch.manual_seed(0)
     weight, bias = torch.randn(outputs, inputs), torch.randn(outputs)
-    if not Int8Avx512.fits(weight):
-        pytest.skip("this processor has not the instruction that few rows are multiplied by")
     streaming = Int8Matrix(weight, bias, LargePages())
     numbers = torch.randn(MOST_STREAMED, inputs).numpy()
     expected = Int8Matrix(weight, bias).multiply(numbers)
     for rows in range(1, MOST_STREAMED + 1):
         assert np.array_equal(streaming.multiply(numbers[:rows]), expected[:rows]), f"{rows} rows"
-
-
-@pytest.mark.parametrize("memory", [None, LargePages()])
-def test_a_row_comes_out_the_same_among_others(memory: LargePages | None) -> None:
-    torch.manual_seed(0)
-    linear = Int8Matrix(torch.randn(96, 576), None, memory)
-    numbers = torch.randn(40, 576).numpy()
-    together = linear.multiply(numbers)
-    for row in range(40):
-        assert np.array_equal(linear.multiply(numbers[row : row + 1])[0], together[row])

@@ -7,11 +7,9 @@ import ctypes
 import pytest
 import torch
 
-from guided.model.cpu import WeightFormat, is_kept_twice, multiplies
+from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.cpu.int8_matrix import Int8Matrix
-from guided.model.cpu.onednn_matrix import OneDnnBf16Matrix, whole_tiles
-
-_FORMATS = {OneDnnBf16Matrix: WeightFormat.BF16, Int8Matrix: WeightFormat.INT8}
+from guided.model.cpu.onednn_matrix import whole_tiles
 
 
 class _MallInfo(ctypes.Structure):
@@ -37,14 +35,10 @@ def test_the_last_tile_is_filled(rows: int, tiles: int) -> None:
     assert whole_tiles(rows) == tiles
 
 
-@pytest.mark.parametrize("kind", list(_FORMATS))
-def test_no_number_of_rows_has_memory_of_its_own(kind: type[OneDnnBf16Matrix | Int8Matrix]) -> None:
+@pytest.mark.skipif(not has(InstructionSet.AMX), reason="oneDNN multiplies no int8 here")
+def test_no_number_of_rows_has_memory_of_its_own() -> None:
     """As long as their tiles are as many; what is measured is more than what Python keeps."""
-    if not multiplies(_FORMATS[kind]):
-        pytest.skip("this processor does not multiply such matrices")
-    if kind is Int8Matrix and not is_kept_twice():
-        pytest.skip("oneDNN multiplies no int8 here")
-    linear = kind(torch.randn(1536, 576), None)
+    linear = Int8Matrix(torch.randn(1536, 576), None)
     for rows in (64, 128):
         linear.multiply(torch.randn(rows, 576).numpy())
     before = bytes_in_use()

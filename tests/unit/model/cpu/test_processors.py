@@ -1,4 +1,4 @@
-"""Kernels for instructions that a processor lacks are in no one's way."""
+"""Kernels are right on processors that lack instructions, and none is in their way."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from guided.model.cpu.instructions import InstructionSet, has
+
+_KERNELS = ("test_attention", "test_bf16_matrix", "test_int8_matrix", "test_numbers")
+_LESSER = {
+    "haswell": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "generic": {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+}
 
 
 def test_a_plain_processor_can_load_all_modules(tmp_path: Path) -> None:
@@ -17,3 +27,23 @@ def test_a_plain_processor_can_load_all_modules(tmp_path: Path) -> None:
     }
     loading = [sys.executable, "-c", "import guided.model.cpu"]
     subprocess.run(loading, env=os.environ | plain, check=True, timeout=120)
+
+
+@pytest.mark.parametrize("processor", _LESSER)
+def test_kernels_are_right_on_a_lesser_processor(processor: str) -> None:
+    """Compiled for it, so with none of the instructions and registers that it lacks."""
+    if processor == "haswell" and not has(InstructionSet.AVX2):
+        pytest.skip("this processor has no AVX2")
+    environment = {"NUMBA_CPU_NAME": processor} | _LESSER[processor]
+    files = [str(Path(__file__).with_name(f"{name}.py")) for name in _KERNELS]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
+        env={key: os.environ[key] for key in os.environ if not key.startswith("PYTEST")}
+        | environment,
+        cwd=Path(__file__).parents[4],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]

@@ -21,7 +21,7 @@ from guided.model.cpu import (
     why_not_by_files,
 )
 from tests.unit.model.cpu.paging import Pages, Piece, Text
-from tests.unit.model.cpu.small_models import CONFIGS, make_model, skip_unless_able
+from tests.unit.model.cpu.small_models import CONFIGS, make_model
 
 TOKENS = np.random.default_rng(5).integers(0, 160, 40)
 
@@ -46,7 +46,6 @@ def logits(decoder: CpuDecoder, config: PretrainedConfig, dtype: torch.dtype) ->
 def test_a_decoder_of_files_gives_the_logits_of_one_that_was_taken(
     name: str, weight_format: WeightFormat, tmp_path: Path
 ) -> None:
-    skip_unless_able(weight_format)
     dtype = torch.float32 if weight_format is WeightFormat.FP32 else torch.bfloat16
     config, checkpoint = saved(name, tmp_path)
     assert why_not(config, checkpoint) is None

@@ -13,7 +13,7 @@ from transformers import Gemma3TextConfig as Gemma3Config
 from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM, PretrainedConfig, Qwen3Config
 
 from guided.errors import ModelError
-from guided.model.cpu import WeightFormat, formats, multiplies, take_decoder, why_not
+from guided.model.cpu import WeightFormat, take_decoder, why_not
 from tests.unit.model.cpu.small_models import CONFIGS, SHAPE, make_model, random_model
 
 
@@ -90,7 +90,6 @@ def test_taking_leaves_nothing_in_the_model(name: str) -> None:
     assert not any(parameter.numel() for parameter in model.parameters())
 
 
-@pytest.mark.skipif(not multiplies(WeightFormat.BF16), reason="no bf16 on this processor")
 def test_packed_weights_keep_nothing_of_the_memory_they_were_loaded_to() -> None:
     """That may be a mapped file, which one small view would keep there as a whole."""
     model = make_model("llama, tied embeddings")
@@ -99,14 +98,3 @@ def test_packed_weights_keep_nothing_of_the_memory_they_were_loaded_to() -> None
     gc.collect()
     assert not any(storage() for storage in loaded)
     assert decoder.windows == (None, None)
-
-
-def test_a_format_that_the_processor_cannot_multiply_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(formats, "_multiplies_int8", lambda: False)
-    assert not multiplies(WeightFormat.INT8)
-    with pytest.raises(ModelError, match="this processor does not multiply int8 matrices"):
-        take_decoder(make_model("llama"), WeightFormat.INT8)
-    monkeypatch.setattr(formats, "_multiplies_bf16", lambda: False)
-    assert [known for known in WeightFormat if multiplies(known)] == [WeightFormat.FP32]

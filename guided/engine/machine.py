@@ -1,0 +1,46 @@
+"""What an engine computes on, and what its model calls cost there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from guided.decoding.draft_budget import CostCurve
+from guided.engine.memory_plan import Footprint
+from guided.model.cpu.instructions import chosen
+from guided.model.device import CPU, device_text
+
+__all__ = ["Machine", "instruction_set_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine under an engine."""
+
+    device: torch.device
+    instruction_set: str
+    """What matrices are multiplied by on the CPU; empty on another device."""
+    threads: int
+    """Of a model call on the CPU."""
+    bytes_per_call: int
+    """Weights that every model call reads, however few its tokens."""
+    costs: CostCurve | None
+    """What calls cost; ``None`` where nothing drafts, since nobody asks."""
+
+    @classmethod
+    def here(cls, footprint: Footprint, costs: CostCurve | None) -> Machine:
+        """The machine of this process, for a model."""
+        device = footprint.device
+        threads = torch.get_num_threads()
+        return cls(device, instruction_set_of(device), threads, footprint.bytes_per_call, costs)
+
+    def __str__(self) -> str:
+        if self.device != CPU:
+            return device_text(self.device)
+        return f"{self.instruction_set}, {self.threads} thread{'s' * (self.threads > 1)}"
+
+
+def instruction_set_of(device: torch.device) -> str:
+    """What multiplies matrices on a device, where that is the CPU; else nothing."""
+    return chosen() if device == CPU else ""

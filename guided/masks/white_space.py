@@ -1,0 +1,38 @@
+"""The part of a mask that is white space, for rows that any white space may stand in.
+
+Between two parts of JSON such a row leads to itself by blanks. Tokens of nothing else are allowed
+wherever it stands, and what may follow blanks is what may follow without them: so a walk begins
+where the first other byte was read, once for each such byte.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from guided.masks.independent import IndependentMask
+from guided.masks.mask_kernels import set_tokens
+from guided.masks.trie import BYTE, TokenTrie
+from guided.masks.walk_kernels import BY_BYTE
+
+__all__ = ["white_space_mask"]
+
+_BLANKS: Final = b" \t\n\r"
+
+
+def white_space_mask(trie: TokenTrie) -> IndependentMask:
+    """The tokens of white space alone, and the sites after it, sorted by their last byte."""
+    mask, fingerprint = np.zeros(trie.words, dtype=np.int32), 0
+    after, waiting = list[int](), [0]
+    while waiting:
+        node = waiting.pop()
+        fingerprint ^= set_tokens(trie.tokens_of(node), mask)
+        for child in trie.children(node):
+            (waiting if trie.nodes[child, BYTE] in _BLANKS else after).append(child)
+    after.sort(key=lambda node: (int(trie.nodes[node, BYTE]), node))
+    sites = np.zeros((len(after), 4), dtype=np.int32)
+    sites[:, 0] = after
+    sites[:, 3] = BY_BYTE - trie.nodes[after, BYTE]
+    mask.flags.writeable = False
+    return IndependentMask(mask, fingerprint, np.empty(0, dtype=np.uint16), sites, 0)
