@@ -145,8 +145,12 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
             socket.send(write(NotStarted(record_error(error))))
             return 1
         model = ModelInfo(
-            *(engine.model_name, engine.context_window, engine.vocabulary_size),
-            *(engine.drafters, engine.instruction_set, engine.tool_format.name),
+            engine.model_name,
+            engine.context_window,
+            engine.vocabulary_size,
+            engine.drafters,
+            engine.instruction_set,
+            engine.tool_format.name,
         )
         with (
             closing(_Heart(context, settings.pulse_endpoint)) as heart,

@@ -247,7 +247,8 @@ class GenerationServicer(GenerationServiceServicer):
         request = await self.stored.resolved(await self._readers.do(read, size))
         if request.tools is not None:
             # The engine does it by the model's own format; what is wrong is told here.
-            with_calls(request.tools, request.constraint, HERMES)
+            check = partial(with_calls, request.tools, request.constraint, HERMES)
+            await self._readers.do(check, size)
         self._maker.check_prompt(request)
         return request
 

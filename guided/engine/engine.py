@@ -105,7 +105,7 @@ class Engine:
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
         self._vocabulary = vocabulary
-        self._prompts = Prompts(render, prompt_bound, clock)
+        self._prompts = Prompts(render, prompt_bound, tool_format, clock)
         self._now = clock
         self._model = ModelCall(runner)
         self._meter = Meter()
@@ -138,8 +138,7 @@ class Engine:
             judge=judge,
         )
         self._arrivals = Arrivals(
-            *(self._requests, self._prompts, self._compiling, admission, self._haste),
-            *(tool_format, clock),
+            self._requests, self._prompts, self._compiling, admission, self._haste, clock
         )
         self._drafting = Drafting(union, widest_draft, costs, self._haste)
 

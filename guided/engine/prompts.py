@@ -8,8 +8,10 @@ from typing import TypeAlias
 
 from guided.engine.request_clock import RequestClock
 from guided.engine.submission import ServiceOrder
-from guided.spec import GenerationRequest, JsonSchema, Message, TokenId, Tool
+from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId, Tool
 from guided.spec.prompt_bound import PromptBound
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import ToolFormat
 
 __all__ = ["PreparedPrompt", "Prompts", "Render"]
 
@@ -22,9 +24,11 @@ into tokens."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPrompt:
-    """A prompt as the model reads it."""
+    """A prompt as the model reads it, and what the answer to it must look like."""
 
     tokens: tuple[TokenId, ...]
+    constraint: Constraint
+    """That of the request, with calls of its tools in it."""
     clock: RequestClock
     """That of its request, which runs since its preparation began."""
 
@@ -33,10 +37,15 @@ class Prompts:
     """Prepares prompts, and refuses before that what cannot be served; for use by any thread."""
 
     def __init__(
-        self, render: Render, bound: PromptBound | None, clock: Callable[[], float]
+        self,
+        render: Render,
+        bound: PromptBound | None,
+        tool_format: ToolFormat,
+        clock: Callable[[], float],
     ) -> None:
         """``clock`` tells seconds and never goes back."""
         self._render = render
+        self._tool_format = tool_format
         self.bound = bound
         self._now = clock
 
@@ -54,7 +63,12 @@ class Prompts:
         tokens = self._render(
             request.prompt, _shown_schema(request), request.allow_special_tokens, tools
         )
-        return PreparedPrompt(tokens, clock)
+        return PreparedPrompt(tokens, self._constraint(request), clock)
+
+    def _constraint(self, request: GenerationRequest) -> Constraint:
+        if request.tools is None:
+            return request.constraint
+        return with_calls(request.tools, request.constraint, self._tool_format)
 
 
 def _shown_schema(request: GenerationRequest) -> str | None:

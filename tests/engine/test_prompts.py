@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from guided.errors import DeadlineExceededError, LimitExceededError
-from guided.spec import GenerationRequest
+from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, Tool, ToolUse
 from guided.spec.prompt_bound import PromptBound
-from tests.engine.tiny_models import answers, make_engine, make_model, render, results, words
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import LLAMA
+from tests.engine.tiny_models import answers, make_engine, make_model, render, results, start, words
 
 MODEL = make_model()
 REQUESTS = {
@@ -57,6 +59,32 @@ def test_what_is_late_or_too_long_is_refused_before_it_is_rendered() -> None:
     assert not rendered
     engine.prepare(GenerationRequest("x" * 45, max_tokens=2))
     assert len(rendered) == 1
+
+
+def test_tools_are_told_in_the_prompt_and_held_by_the_grammar_of_the_models_format() -> None:
+    told: list[object] = []
+    held: list[Constraint] = []
+
+    def noted(prompt: object, schema: str | None, _: bool | None, tools: object) -> object:
+        told.append((prompt, schema, tools))
+        return render("hello", None)
+
+    def started(constraint: Constraint) -> object:
+        held.append(constraint)
+        return start(words("name"))
+
+    engine = make_engine(MODEL, render=noted, start=started, tool_format=LLAMA)
+    use = ToolUse((Tool("f"), Tool("g")), "f")
+    schema = JsonSchema('{"type":"object"}')
+    request = GenerationRequest(
+        (Message("user", "hello"),), schema, max_tokens=8, show_schema=True, tools=use
+    )
+    engine.submit("r", request)
+    results(engine)
+    engine.submit("prepared", request, prompt=engine.prepare(request))
+    results(engine)
+    assert told == [(request.prompt, schema.text, (Tool("f"),))] * 2
+    assert held == [with_calls(use, schema, LLAMA)] * 2
 
 
 def test_a_request_whose_preparation_failed_counts_as_refused() -> None:
