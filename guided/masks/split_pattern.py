@@ -247,6 +247,9 @@ class _Reader:
         most = str(_MOST_STEPS)
         if not all(each.isdecimal() and len(each) < len(most) for each in (low, high or "0")):
             raise UnknownPatternError(self.pattern)
+        if high and int(high) < int(low):
+            # Engines differ in what bounds in this order mean.
+            raise UnknownPatternError(self.pattern)
         return int(low), int(high) if high else None if comma else int(low)
 
     def _append(self, body: list[Step], begin: int) -> None:

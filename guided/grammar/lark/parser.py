@@ -335,13 +335,22 @@ class _Parser:
     def _number(self, what: str) -> int:
         token = self._take(("number",), f"expected a number, {what}")
         if len(token.text) > _MAX_DIGITS:
-            raise self._too_large(token, f"the number has more than {_MAX_DIGITS} digits")
+            raise LimitExceededError(
+                self._message(token, f"the number has more than {_MAX_DIGITS} digits"),
+                limit=_MAX_DIGITS,
+                field="constraint",
+            )
         return int(token.text)
 
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._too_large(self._here, f"the rule nests deeper than {MAX_DEPTH}")
+            raise LimitExceededError(
+                self._message(self._here, f"the rule nests deeper than {MAX_DEPTH}"),
+                limit=MAX_DEPTH,
+                field="constraint",
+                hint="give what is inside a name of its own",
+            )
 
     def _name(self, what: str) -> Name:
         return _named(self._take(_NAMES, f"expected {what}"))
@@ -372,18 +381,11 @@ class _Parser:
         self._at += 1
         return token
 
-    def _too_large(self, token: Token, what: str) -> LimitExceededError:
-        return LimitExceededError(
-            SourcePosition(self._text, token.position).message(what),
-            limit=MAX_DEPTH,
-            field="constraint",
-            hint="give what is inside a name of its own",
-        )
-
     def _invalid(self, token: Token, what: str) -> ConstraintError:
-        return InvalidConstraintError(
-            SourcePosition(self._text, token.position).message(what), position=token.position
-        )
+        return InvalidConstraintError(self._message(token, what), position=token.position)
+
+    def _message(self, token: Token, what: str) -> str:
+        return SourcePosition(self._text, token.position).message(what)
 
 
 def _named(token: Token) -> Name:
