@@ -15,7 +15,15 @@ DISTRIBUTION: Final = "guided-decoding"
 
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "client": ("google", "grpc", "grpc_health"),
-    "compiler": ("cachetools", "jsonschema_specifications", "lark", "llvmlite", "numba", "numpy"),
+    "compiler": (
+        "cachetools",
+        "jsonschema_specifications",
+        "lark",
+        "llvmlite",
+        "numba",
+        "numpy",
+        "tokenizers",
+    ),
     "server": (
         "accelerate",
         "filelock",
@@ -29,7 +37,6 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "pydantic_settings",
         "safetensors",
         "structlog",
-        "tokenizers",
         "torch",
         "transformers",
         "zmq",

@@ -6,16 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from guided.constraint.asked import structure_of
 from guided.constraint.report import checked
-from guided.response_types import (
-    adapter_of,
-    document_texts,
-    is_response_type,
-    schema_of_adapter,
-    schema_text,
-    unenforced_validators,
-)
-from guided.spec import JsonOptions, JsonSchema, SchemaReport, Structure, UnenforcedValidator
+from guided.response_types import adapter_of, is_response_type, unenforced_validators
+from guided.spec import JsonOptions, SchemaReport, Structure, UnenforcedValidator
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -36,15 +30,9 @@ def check(
     InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError, each
     naming the place by its JSON pointer, and RequestError for a type that has no schema.
     """
-    if isinstance(schema, Structure):
-        return checked(schema).report
-    options = json_options or JsonOptions()
     validators: tuple[UnenforcedValidator, ...] = ()
-    if is_response_type(schema):
-        adapter = adapter_of(schema)  # type: ignore[arg-type]
-        text = schema_of_adapter(adapter, options.spelling)
-        validators = unenforced_validators(adapter)
-    else:
-        text = schema_text(schema)  # type: ignore[arg-type]
-    constraint = JsonSchema(text, options, document_texts(documents or {}))
-    return replace(checked(constraint).report, unenforced_validators=validators)
+    if not isinstance(schema, Structure) and is_response_type(schema):
+        schema = adapter_of(schema)  # type: ignore[arg-type]
+        validators = unenforced_validators(schema)
+    report = checked(structure_of(schema, json_options, documents)).report
+    return replace(report, unenforced_validators=validators)

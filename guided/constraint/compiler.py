@@ -129,6 +129,10 @@ class ConstraintCompiler:
         """The compiled form, out of the cache where it is kept; raises as ``start`` does."""
         return self._made_once(constraint, self._compile)
 
+    def renewed(self, compiled: CompiledConstraint, constraint: Structure) -> CompiledConstraint:
+        """A compiled constraint for one more answer: itself, or a new one where it is too full."""
+        return self.compile(constraint) if _is_full(compiled) else compiled
+
     def _made_once(
         self, constraint: Structure, make: Callable[[Structure], CompiledConstraint]
     ) -> CompiledConstraint:
@@ -155,8 +159,7 @@ class ConstraintCompiler:
     def _still_roomy(self, key: str) -> CompiledConstraint | None:
         # A machine only grows, and a popular one would fill up: answers under way keep the old one.
         compiled = self._kept.get(key)
-        full = compiled is not None and compiled.machine.parts.fullness > _FULL_ENOUGH
-        return None if full else compiled
+        return None if compiled is not None and _is_full(compiled) else compiled
 
     def _compile_with_end(self, constraint: Structure) -> CompiledConstraint:
         """Look for the first end, too, while nobody else can wait for the constraint's lock."""
@@ -170,3 +173,8 @@ class ConstraintCompiler:
             machine = machine_of(constraint, missing, self.limits.recognizer)
             machine.parts.check_room()
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)
+
+
+def _is_full(compiled: CompiledConstraint) -> bool:
+    """Whether another answer should not begin on its machine."""
+    return compiled.machine.parts.fullness > _FULL_ENOUGH

@@ -16,7 +16,7 @@ from guided.masks.limits import ConstraintLimits
 from guided.runtime.fuel import limited_work
 from guided.spec import CheckedConstraint, CompileCost, SchemaReport, Structure, Verdict
 
-__all__ = ["MOST_REPORT_BYTES", "checked", "shortened"]
+__all__ = ["MOST_REPORT_BYTES", "checked", "memory_of_machine", "shortened"]
 
 MOST_REPORT_BYTES = 2**20
 """Size of the verdicts of a report that is sent: those of nested schemas have long pointers."""
@@ -42,7 +42,7 @@ def checked(
         machine = built.machine
         machine.parts.check_room()
         seconds = time.thread_time() - began
-        cost = CompileCost(seconds, machine.parts.table.num_rows, _memory_of(machine))
+        cost = CompileCost(seconds, machine.parts.table.num_rows, memory_of_machine(machine))
         shortest = machine.shortest_end(machine.start).decode()
     with limited_work(limits.compile_work, "judging each keyword"):
         verdicts = tuple(_verdicts(built))
@@ -58,7 +58,7 @@ def _verdicts(built: Built) -> Iterator[Verdict]:
             yield replace(verdict, part=part) if part else verdict
 
 
-def _memory_of(machine: Recognizer) -> int:
+def memory_of_machine(machine: Recognizer) -> int:
     """About how many bytes the table and the stacks take."""
     table = machine.parts.table
     return 4 * (table.num_cells + WIDTH * table.num_rows) + _STACK_BYTES * len(machine.parts.stacks)

@@ -20,9 +20,9 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["vocabulary_from_tokenizer"]
+__all__ = ["Description", "vocabulary_from_description", "vocabulary_from_tokenizer"]
 
-_Description: TypeAlias = dict[str, Any]
+Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -46,17 +46,34 @@ def vocabulary_from_tokenizer(
             "stand for",
             hint="choose a model with a fast tokenizer (a tokenizer.json in its folder)",
         )
-    description: _Description = json.loads(tokenizer.backend_tokenizer.to_str())
+    description: Description = json.loads(tokenizer.backend_tokenizer.to_str())
+    own = () if tokenizer.eos_token_id is None else (int(tokenizer.eos_token_id),)
+    return vocabulary_from_description(
+        description,
+        special_ids=tokenizer.all_special_ids,
+        end_ids=(*own, *end_ids),
+        logits_width=logits_width,
+    )
+
+
+def vocabulary_from_description(
+    description: Description,
+    *,
+    special_ids: Iterable[int] = (),
+    end_ids: Iterable[int],
+    logits_width: int | None = None,
+) -> Vocabulary:
+    """The same of what ``tokenizer.json`` holds, and the special tokens that it does not know."""
     is_byte_level = _is_byte_level(description)
     space = None if is_byte_level else _letter_for_space(description)
     tokens = _token_texts(description)
-    ends = _end_ids(tokenizer, end_ids, logits_width)
+    ends = _checked_ends(end_ids, logits_width)
     size = max([*tokens, *ends], default=-1) + 1
     if logits_width is not None:
         size = min(size, logits_width)
 
     added = {int(entry["id"]) for entry in description["added_tokens"]}
-    special = _special_ids(tokenizer, description) | ends
+    special = _special_ids(description).union(special_ids, ends)
     token_bytes: list[bytes | None] = [None] * size
     for token, text in tokens.items():
         if token >= size or token in special:
@@ -77,7 +94,7 @@ def vocabulary_from_tokenizer(
     )
 
 
-def _is_byte_level(description: _Description) -> bool:
+def _is_byte_level(description: Description) -> bool:
     """Tell the two kinds apart; raise ``ModelError`` for a tokenizer that is neither."""
     model = description["model"]
     kind = model["type"]
@@ -104,7 +121,7 @@ def _is_byte_level(description: _Description) -> bool:
     )
 
 
-def _steps(description: _Description) -> Iterator[_Description]:
+def _steps(description: Description) -> Iterator[Description]:
     """Everything that is done to a text before it is cut into tokens, in order."""
     for name, inner in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
         waiting = [description[name]] if description[name] else []
@@ -114,7 +131,7 @@ def _steps(description: _Description) -> Iterator[_Description]:
             yield part
 
 
-def _letter_for_space(description: _Description) -> str | None:
+def _letter_for_space(description: Description) -> str | None:
     for part in _steps(description):
         if part["type"] == "Metaspace":
             return str(part["replacement"])
@@ -123,7 +140,7 @@ def _letter_for_space(description: _Description) -> str | None:
     return None
 
 
-def _token_texts(description: _Description) -> dict[int, str]:
+def _token_texts(description: Description) -> dict[int, str]:
     """The texts of all tokens by id, as the tokenizer writes them; added tokens included."""
     vocab = description["model"]["vocab"]
     if isinstance(vocab, dict):
@@ -140,10 +157,9 @@ def _bytes_with_fallback(text: str, space: str | None) -> bytes:
     return (text if space is None else text.replace(space, " ")).encode()
 
 
-def _special_ids(tokenizer: PreTrainedTokenizerBase, description: _Description) -> frozenset[int]:
+def _special_ids(description: Description) -> frozenset[int]:
     """The tokens that stand for no text: special ones, and the one for what is unknown."""
     special = {int(entry["id"]) for entry in description["added_tokens"] if entry["special"]}
-    special.update(tokenizer.all_special_ids)
     model = description["model"]
     if model["type"] == "Unigram":
         unknown = model["unk_id"]
@@ -152,13 +168,9 @@ def _special_ids(tokenizer: PreTrainedTokenizerBase, description: _Description) 
     return frozenset(special if unknown is None else special | {int(unknown)})
 
 
-def _end_ids(
-    tokenizer: PreTrainedTokenizerBase, more: Iterable[int], logits_width: int | None
-) -> frozenset[int]:
-    """The tokenizer's own end-of-sequence token and ``more``; raises ModelError beyond logits."""
-    ends = frozenset(more)
-    if tokenizer.eos_token_id is not None:
-        ends |= {int(tokenizer.eos_token_id)}
+def _checked_ends(end_ids: Iterable[int], logits_width: int | None) -> frozenset[int]:
+    """The end-of-sequence tokens; raises ModelError for one beyond the logits."""
+    ends = frozenset(end_ids)
     beyond = [end for end in sorted(ends) if logits_width is not None and end >= logits_width]
     if beyond:
         raise ModelError(

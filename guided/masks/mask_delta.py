@@ -7,6 +7,8 @@ nearly all. Kept so, a mask takes less memory than the walk that made it, and no
 
 from __future__ import annotations
 
+import threading
+from array import array
 from typing import Final
 
 import numpy as np
@@ -20,16 +22,36 @@ __all__ = ["MaskDelta", "delta_of"]
 _LARGE_SHARE: Final = 4
 """A mask that changes more than this share of the words of its base is kept whole."""
 
+_entering: Final = threading.Lock()
+
 
 class MaskDelta:
     """One mask: ``base``, which is read-only, with some words replaced."""
 
-    __slots__ = ("base", "changes")
+    __slots__ = ("_address", "_record", "base", "changes")
 
     def __init__(self, base: Mask, changes: NDArray[np.int32]) -> None:
         self.base: Final = base
         self.changes: Final = changes
         """int32 ``[changes, 2]``: the places of words, ascending, and the words."""
+        self._record: array[int] | None = None
+        self._address = 0
+
+    @property
+    def address(self) -> int:
+        """Where ``fill_rows`` finds the mask for as long as this object lives.
+
+        There lie int64 ``[4]``: the address and the words of the base, those of the changes and how
+        many there are.
+        """
+        if not self._address:
+            base, changes = self.base.ctypes.data, self.changes.ctypes.data
+            with _entering:  # an address that another thread has must stay good
+                if self._record is None:
+                    counts = len(self.base), len(self.changes)
+                    self._record = array("q", (base, counts[0], changes, counts[1]))
+                self._address = self._record.buffer_info()[0]
+        return self._address
 
     def fill(self, out: Mask) -> None:
         """Write the mask to ``out``; raises ValueError where that is of another size."""

@@ -15,12 +15,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.runtime.addresses import table_at
 from guided.runtime.kernel import inlined, kernel
 
 __all__ = [
     "clear_token",
     "clear_tokens",
     "copy_allowed",
+    "fill_rows",
     "fill_words",
     "find_changes",
     "is_same",
@@ -126,6 +128,39 @@ def fill_words(
         words[place] = base[place]
     for index in range(len(changes)):
         words[changes[index, 0]] = changes[index, 1]
+
+
+@kernel
+def fill_rows(
+    records: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    begin: int,
+    num_rows: int,
+    pitch: int,
+    width: int,
+) -> int:
+    """Write many masks, each to a row of memory, in one call; returns how many were written.
+
+    ``records`` int64 ``[masks]`` are addresses of what ``MaskDelta.address`` says of each mask. Row
+    ``n`` begins ``n * pitch`` bytes behind the address ``begin`` and has ``width`` words; those
+    that a mask does not have are cleared. It stops at a mask that has more words, or whose row is
+    not one of the ``num_rows``. Whoever calls this keeps all arrays.
+    """
+    for index in range(len(records)):
+        record = table_at(records[index], 4, None, np.int64)
+        words = record[1]
+        if words > width or rows[index] < 0 or rows[index] >= num_rows:
+            return index
+        base = table_at(record[0], words, None, np.int32)
+        changes = table_at(record[2], record[3], 2, np.int32)
+        row = table_at(begin + rows[index] * pitch, width, None, np.int32)
+        for place in range(words):
+            row[place] = base[place]
+        for place in range(words, width):
+            row[place] = 0
+        for change in range(len(changes)):
+            row[changes[change, 0]] = changes[change, 1]
+    return len(records)
 
 
 @kernel

@@ -44,7 +44,7 @@ def cancelled_requests(client: Client) -> int:
     return int(text.removesuffix(" cancelled"))
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never came true"

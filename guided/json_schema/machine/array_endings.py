@@ -71,6 +71,8 @@ class ArrayEnding:
         self.sharing = restriction.sharing
         self.values = values
         self.begun = frame.begun
+        # What has to hold, by kind; what has to fail is due from the start, and so part of a step.
+        # That a count fails is no literal: the search turns it into other counts.
         abouts = [(leaf.assertion, kept) for leaf, kept in literals.items()]
         self.items = [a for a, kept in abouts if kept and isinstance(a, Items)]
         self.contains = [a for a, kept in abouts if kept and isinstance(a, Contains)]
@@ -119,7 +121,11 @@ class ArrayEnding:
         return texts + texts[-1:] * (self.low - len(texts))
 
     def _searched(self) -> list[bytes] | None:
-        """Items one by one, depth first, until all that is due is done."""
+        """Items one by one, depth first, until all that is due is done.
+
+        ``steps`` has the start and one step for each item; ``distinct``, where items have to
+        differ, a place for each item.
+        """
         steps = [self.start]
         # One iterator of further steps for each step taken: the search without recursion, since
         # arrays may need thousands of items.

@@ -70,7 +70,9 @@ class Completions:
         self._exits = exits
         self._names = names
         self._rests: dict[tuple[int, int], int] = {}
+        """Bytes to the end of the document, by stack and action; see ``_rest``."""
         self._ends: dict[State, _End] = {}
+        """The shortest completion that was found from a state; ``_rests`` has lengths of these."""
 
     def bytes_left(self, state: State) -> int:
         """Upper bound on the length of ``shortest_end``; cheap but for names and items that must

@@ -147,7 +147,9 @@ class _Candidates:
         self._text: Final = text
         self._found: list[tuple[Key, bytes]] = []
         self._taken = Unique()
+        """The values found, from which the next one has to differ."""
         self._all = False
+        """No further value was found."""
 
     def get(self, number: int) -> tuple[Key, bytes] | None:
         """The value of a number, ``None`` where there are fewer."""

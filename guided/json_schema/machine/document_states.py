@@ -54,12 +54,15 @@ class DocumentStates:
         self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
         self.between: set[int] = set()
         """States of an open container where nothing of its next member or item was written."""
-        # Caches. Blocks are compared by identity: ``shared_block`` makes equal ones once.
+        # Caches of states, which never change: a key has to tell all that its states depend on.
+        # Blocks are compared by identity: ``shared_block`` makes equal ones once.
         self._blocks: dict[Block, int] = {}
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
         self._values: dict[object, int] = {}
         self._colons: dict[int, int] = {}
+        """By the state of the value after it."""
         self._commas: dict[int, int] = {}
+        """By the state after the quote that follows it."""
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
@@ -266,7 +269,8 @@ class DocumentStates:
     def first_item(self, stack: int, item: int | None) -> tuple[int, int]:
         """The stack and the state after an opening bracket.
 
-        ``item`` is the stack of the first item, ``None`` where there must not be one.
+        ``item`` is the stack of the first item, ``None`` where there must not be one. Then the
+        array closes at once: it would not have been opened without a completion.
         """
         closable = self.evaluation.awaited.may_close(stack)
         if item is None:

@@ -39,14 +39,19 @@ class Exits:
         self._meaning = rows.labels.meaning
         # Strings, numbers and every closing bracket of a value meet in one place.
         self._after_values: dict[tuple[int, int], tuple[int, int] | None] = {}
+        """By stack and truth vector, for values whose text is not known or does not matter."""
         self._after_unknown_names: dict[tuple[int, int], tuple[int, int] | None] = {}
+        """By a stack of ``after_names`` and the number of a class."""
 
     def take(
         self, stack: int, action: int, texts: tuple[bytes, ...], key: bytes | None = None
     ) -> State | None:
         """The state after an action with the texts that are being remembered.
 
-        ``None`` where the action must not be taken; ``key`` as for ``resolve``.
+        ``texts`` has one for each value that ``stack`` remembers; that of a free name may follow.
+        Of these, the state keeps the ones of values that are still being written, and an empty one
+        for a value that begins. ``None`` where the action must not be taken; ``key`` as for
+        ``resolve``.
         """
         ended = self._ends_value_of(stack, action)
         item = None
@@ -105,7 +110,11 @@ class Exits:
         return None if named is None else (named, rows.colon_and_value(named))
 
     def needs_text(self, stack: int, action: int) -> bool:
-        """Whether what follows an action depends on which item or name was written."""
+        """Whether what follows an action depends on which item or name was written.
+
+        If so, ``resolve`` without that text does not tell what follows: walks leave it to the exact
+        state (EXACT).
+        """
         if not self._stacks.depth(stack) and action in _TEXTLESS:
             return False
         ended = self._ends_value_of(stack, action)

@@ -29,9 +29,11 @@ class MemberRules:
         self.sharing: Final = restriction.sharing
         self.scalars: Final = scalars
         self._spaces: dict[object, NameSpace] = {}
+        """By patterns and formulas for names. Kept as long as this is: see ``NameStates``."""
         self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
         self._pattern_leaves: dict[int, Leaf] = {}
         self._named: dict[Leaf, dict[str, Formula]] = {}
+        """``Members.named`` of an assertion, for look-ups."""
         self._of_one: dict[tuple[Leaf, str | NameClass], Formula] = {}
         self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
 
@@ -87,7 +89,11 @@ class MemberRules:
         return self.scalars.strings.fits(as_string, name)
 
     def space(self, goals: tuple[Formula, ...]) -> NameSpace:
-        """The classes of names that the schema does not spell out."""
+        """The classes of names that the schema does not spell out.
+
+        Goals with the same patterns and formulas for names have the same space, which numbers the
+        classes: a number says nothing without its space.
+        """
         found = self._goal_spaces.get(goals)
         if found is None:
             patterns: dict[Regular, None] = {}

@@ -77,7 +77,10 @@ class NextNames:
         return not self.members.space(self._object(stack).goals).is_endless(number)
 
     def candidates(self, stack: int) -> tuple[tuple[str, ...], frozenset[int]]:
-        """The names that may come next, and the classes of other names that may."""
+        """The names that may come next, and the classes of other names that may.
+
+        Only for the stack of an object. Names come in the order of the schema.
+        """
         frame = self._object(stack)
         plain = self.objects.plain(frame)
         if plain is None:
@@ -105,7 +108,11 @@ class NextNames:
     def _candidate_of_search(
         self, stack: int, frame: ObjectFrame
     ) -> tuple[tuple[str, ...], frozenset[int]]:
-        """The name with which the known completion begins, where likely truth vectors miss it."""
+        """The name with which the known completion begins, where likely truth vectors miss it.
+
+        Only for a stack that has a completion and may not close, so that it has a member first. The
+        search for it gave the object only names that it may have, which is why both assert that.
+        """
         members = read_value(b"{" + self.ends.end(stack).lstrip(b","))
         name, value = next(iter(members.items()))
         if name in self.objects.orders[frame.order].index:

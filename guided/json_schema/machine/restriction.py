@@ -137,7 +137,10 @@ class Restriction:
         return found
 
     def types(self, formula: Formula) -> frozenset[JsonType]:
-        """The types of the values that may fit, as far as assertions about types alone say."""
+        """The types of the values that may fit, as far as assertions about types alone say.
+
+        Never too few: of a negation, all types.
+        """
         found = self._types.get(formula)
         if found is None:
             if isinstance(formula, Leaf):
@@ -218,7 +221,7 @@ class Restriction:
                 return formula
 
     def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
-        """The alternatives, those that list numbers or strings as one list."""
+        """The alternatives, those that list numbers or strings as one list of each kind."""
         found: dict[Formula | type, Formula] = {}
         listed: dict[type[NumberChoices | StringChoices], dict[Json, None]] = {}
         for part in alternatives:
@@ -236,13 +239,13 @@ class Restriction:
         return list(found.values())
 
     def null(self, formula: Formula) -> bool:
-        """Whether null fits."""
+        """Whether null fits: no assertion is about null alone, so a constant is left."""
         left = self.to(JsonType.NULL, formula)
         assert isinstance(left, Constant), left
         return left.value
 
     def boolean(self, formula: Formula, value: bool) -> bool:
-        """Whether a boolean fits."""
+        """Whether a boolean fits: what is left for booleans speaks only of their values."""
         key = (formula, value)
         if key not in self._booleans:
 

@@ -221,7 +221,10 @@ class StringRules(StringAutomata):
         return others, (low, high)
 
     def _counted(self, low: int, high: int, key: Hashable) -> Block | None:
-        """Strings of which only the length is asked: all of them are laid down alike."""
+        """Strings of which only the length is asked: all of them are laid down alike.
+
+        One block is made and kept for all bounds; those that it was made with are replaced.
+        """
         alike = ("counted", self._spelled)
         block = shared_block(
             alike, lambda: self._block_within((TRUE,), ALL_MUST, (0, high), -1, alike)

@@ -1,0 +1,104 @@
+"""Masks of many positions in one call: of a batch of sequences, and of a draft tree.
+
+Python finds where each mask is kept; one call of a kernel, without the GIL, writes them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.compiler.bitmask import Bitmask, memory_of, row_error
+from guided.compiler.steps import after, is_end
+from guided.errors import RequestError
+from guided.masks.mask_kernels import fill_rows
+
+if TYPE_CHECKING:
+    from guided.compiler.matcher import Matcher
+    from guided.masks.compiled import ConstraintMatcher
+    from guided.masks.mask_delta import MaskDelta
+
+__all__ = ["fill_bitmasks", "fill_tree"]
+
+
+def fill_bitmasks(
+    matchers: Sequence[Matcher], bitmask: Bitmask, rows: Sequence[int] | None = None
+) -> None:
+    """Write the mask of each matcher to its row of int32 ``[rows, words]``; the first rows without.
+
+    The matchers may be of different constraints. Raises as ``Matcher.fill_bitmask`` does; then some
+    rows may have been written.
+    """
+    numbers = np.arange(len(matchers)) if rows is None else np.array(rows, dtype=np.int64)
+    if len(numbers) != len(matchers):
+        raise RequestError(
+            f"{len(numbers)} rows are given for {len(matchers)} matchers",
+            field="rows",
+            hint="give each matcher the number of its row",
+        )
+    _fill([matcher.mask() for matcher in matchers], memory_of(bitmask), numbers)
+
+
+def fill_tree(
+    matcher: Matcher,
+    parents: Iterable[int],
+    tokens: Iterable[int],
+    bitmask: Bitmask,
+    row: int = 0,
+) -> NDArray[np.bool_]:
+    """Write what may follow each node of a draft tree, the first node to ``row``, one row a node.
+
+    ``parents`` int ``[nodes]`` has the index of each node's parent, which comes before it; the
+    first node is the root, with -1: the token that the matcher accepted last, whatever ``tokens``
+    has for it. Returns bool ``[nodes]``: which nodes are allowed, with all nodes above them. Rows
+    of the others, and of those behind the end, allow end-of-sequence tokens alone.
+    """
+    above, drafted = [*map(index, parents)], [*map(index, tokens)]
+    _check_tree(above, drafted)
+    places: list[ConstraintMatcher | None] = [matcher.position]
+    allowed = np.ones(len(above), dtype=np.bool_)
+    for node in range(1, len(above)):
+        parent, token = places[above[node]], drafted[node]
+        following = None if parent is None else after(parent, token)
+        places.append(following)
+        if following is None:
+            allowed[node] = parent is not None and is_end(parent, token)
+    masks = [matcher.ends if at is None else at.constraint.mask(at.position) for at in places]
+    _fill(masks, memory_of(bitmask), np.arange(row, row + len(masks)))
+    return allowed
+
+
+def _check_tree(parents: list[int], tokens: list[int]) -> None:
+    """Raise RequestError unless every node has a token, and a parent before it."""
+    if len(parents) != len(tokens) or not parents:
+        raise RequestError(
+            f"the tree has {len(parents)} parents and {len(tokens)} tokens",
+            field="parents",
+            hint="give one of each for every node, the root among them",
+        )
+    if parents[0] != -1:
+        raise RequestError(
+            f"the first node has the parent {parents[0]}",
+            field="parents",
+            hint="it is the root: -1",
+        )
+    for node, parent in enumerate(parents[1:], 1):
+        if not 0 <= parent < node:
+            raise RequestError(
+                f"node {node} has the parent {parent}",
+                field="parents",
+                hint="list each node behind its parent, and one root alone",
+            )
+
+
+def _fill(masks: list[MaskDelta], memory: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
+    """Write each mask to its row."""
+    records = np.fromiter([mask.address for mask in masks], np.int64, len(masks))
+    num_rows, width = memory.shape
+    written = fill_rows(records, rows, memory.ctypes.data, num_rows, memory.strides[0], width)
+    if written < len(masks):
+        raise row_error(memory, int(rows[written]), len(masks[written].base))

@@ -1,0 +1,82 @@
+"""The memory of a host that masks are written to.
+
+A bitmask is int32 ``[rows, words]``: token ``t`` may come next if bit ``t % 32`` of word
+``t // 32`` of a row is set, as xgrammar and llguidance have it. Rows may have more words than the
+vocabulary takes, as models have more logits than tokens; those are cleared.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import RequestError
+
+__all__ = ["Bitmask", "memory_of", "row_error"]
+
+
+class _HasArray(Protocol):
+    """What shares its memory with numpy, such as a tensor of torch on the CPU."""
+
+    def __array__(self) -> NDArray[Any]: ...
+
+
+Bitmask: TypeAlias = NDArray[np.int32] | _HasArray
+"""int32 ``[rows, words]`` in the memory of the processor."""
+
+_WAY_OUT = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on the CPU"
+
+
+def memory_of(bitmask: Bitmask) -> NDArray[np.int32]:
+    """The memory itself, never a copy; raises RequestError for what cannot be written to."""
+    memory = bitmask if isinstance(bitmask, np.ndarray) else _shared(bitmask)
+    if memory.dtype != np.int32 or memory.ndim != 2:
+        raise RequestError(
+            f"the bitmask is {memory.dtype} of {memory.ndim} dimensions, not int32 [rows, words]",
+            field="bitmask",
+            hint=_WAY_OUT,
+        )
+    if memory.strides[1] != memory.itemsize and memory.shape[1] > 1:
+        raise RequestError(
+            "the words of a row of the bitmask do not lie side by side",
+            field="bitmask",
+            hint="pass it as it was made, not transposed and without steps along its rows",
+        )
+    if not memory.flags.writeable:
+        raise RequestError("the bitmask is read-only", field="bitmask", hint=_WAY_OUT)
+    return memory
+
+
+def _shared(bitmask: _HasArray) -> NDArray[Any]:
+    """The memory of an object of another library."""
+    if not hasattr(bitmask, "__array__"):
+        name = type(bitmask).__name__
+        raise RequestError(
+            f"a {name} shares no memory with numpy, so no mask can be written to it",
+            field="bitmask",
+            hint=_WAY_OUT,
+        )
+    try:
+        return np.asarray(bitmask)
+    except (TypeError, RuntimeError) as error:  # what torch says of another device, or of gradients
+        raise RequestError(
+            f"the bitmask shares no memory with numpy: {error}",
+            field="bitmask",
+            hint="fill one in the memory of the processor, then move it to the device",
+        ) from error
+
+
+def row_error(memory: NDArray[np.int32], row: int, num_words: int) -> RequestError:
+    """Why a mask of so many words cannot be written to a row."""
+    rows, width = memory.shape
+    if not 0 <= row < rows:
+        return RequestError(
+            f"row {row} of a bitmask of {rows} rows", field="rows", hint="rows count from 0"
+        )
+    return RequestError(
+        f"the bitmask has {width} words a row, and the vocabulary takes {num_words}",
+        field="bitmask",
+        hint="Compiler.bitmask(rows) makes one that is wide enough",
+    )

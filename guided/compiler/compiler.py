@@ -1,0 +1,120 @@
+"""A compiler for one vocabulary, and the constraints that it compiled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.compiler.matcher import Matcher
+from guided.compiler.vocabularies import AnyTokenizer, vocabulary_of
+from guided.constraint.asked import structure_of
+from guided.constraint.compiler import ConstraintCompiler
+from guided.constraint.report import memory_of_machine
+from guided.masks.compiled import CompiledConstraint
+from guided.masks.limits import ConstraintLimits
+from guided.masks.mask import mask_of
+from guided.masks.mask_delta import MaskDelta
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import CompileCost, JsonOptions, Structure
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from typing_extensions import TypeForm
+
+__all__ = ["Compiled", "Compiler"]
+
+
+class Compiler:
+    """Compiles constraints for one tokenizer; make one a process, and use it from any thread."""
+
+    def __init__(
+        self,
+        tokenizer: AnyTokenizer,
+        *,
+        end_ids: Iterable[int] = (),
+        num_logits: int | None = None,
+        limits: ConstraintLimits | None = None,
+    ) -> None:
+        """``end_ids`` are the tokens that the host stops at, beside those the tokenizer knows.
+
+        ``num_logits`` is how many the model has, where these may be fewer than the tokens. Takes
+        about a second; raises ModelError for a tokenizer that cannot be used.
+        """
+        self.vocabulary: Final[Vocabulary] = vocabulary_of(tokenizer, end_ids, num_logits)
+        self._core = ConstraintCompiler(self.vocabulary, limits)
+        self.limits: Final[ConstraintLimits] = self._core.limits
+        ends = mask_of(len(self.vocabulary), sorted(self.vocabulary.end_ids))
+        self._ends = MaskDelta(ends, np.empty((0, 2), dtype=np.int32))
+
+    def compile(
+        self,
+        constraint: str | Mapping[str, object] | Structure | TypeForm[Any] | TypeAdapter[Any],
+        *,
+        json_options: JsonOptions | None = None,
+        documents: Mapping[str, str | Mapping[str, object]] | None = None,
+    ) -> Compiled:
+        """Compile a JSON Schema (text or dict), a Python type, or a constraint such as ``Regex``.
+
+        The constraints used last are kept, and refusals as well, as the limits say. Raises
+        InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError.
+        """
+        structure = structure_of(constraint, json_options, documents)
+        began = time.thread_time()
+        made = self._core.compile(structure)
+        return Compiled(self._core, structure, made, self._ends, time.thread_time() - began)
+
+    def bitmask(self, rows: int) -> NDArray[np.int32]:
+        """Memory for masks, all of them empty: int32 ``[rows, words]``."""
+        return np.zeros((rows, len(self._ends.base)), dtype=np.int32)
+
+    def rehearse(self, json_options: JsonOptions | None = None) -> None:
+        """Load machine code and make what all constraints share, which else the first ones do."""
+        self._core.rehearse(json_options)
+
+
+class Compiled:
+    """A constraint bound to a vocabulary; safe to use from several threads."""
+
+    def __init__(
+        self,
+        compiler: ConstraintCompiler,
+        constraint: Structure,
+        made: CompiledConstraint,
+        ends: MaskDelta,
+        seconds: float,
+    ) -> None:
+        self.constraint: Final = constraint
+        table = made.machine.parts.table
+        self.cost: Final = CompileCost(seconds, table.num_rows, memory_of_machine(made.machine))
+        """What it took; next to no time where the compiler had it already."""
+        self._compiler = compiler
+        self._made = made
+        self._ends: Final = ends
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the constraint; equal ones are compiled once."""
+        return self.constraint.digest()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens that masks are about."""
+        return self._made.binding.vocabulary
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds now, about, masks aside; it grows while answers are written."""
+        return self._made.nbytes
+
+    def matcher(self) -> Matcher:
+        """A matcher before the first token of an answer.
+
+        Where the recogniser has grown to a good part of its limits the constraint is compiled anew,
+        once for all answers from then on; those under way keep the old one.
+        """
+        self._made = self._compiler.renewed(self._made, self.constraint)
+        return Matcher(self._made.start(), self._ends)

@@ -1,0 +1,41 @@
+"""The constraint that is meant by a schema, a Python type or a constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from guided.response_types import (
+    adapter_of,
+    document_texts,
+    is_response_type,
+    schema_of_adapter,
+    schema_text,
+)
+from guided.spec import JsonOptions, JsonSchema, Structure
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from typing_extensions import TypeForm
+
+__all__ = ["structure_of"]
+
+
+def structure_of(
+    asked: str | Mapping[str, object] | Structure | TypeForm[Any] | TypeAdapter[Any],
+    json_options: JsonOptions | None = None,
+    documents: Mapping[str, str | Mapping[str, object]] | None = None,
+) -> Structure:
+    """The constraint of a JSON Schema, given as text or dict, or of what may be a response model.
+
+    A grammar or another constraint is returned as it is, without options of JSON. Raises
+    RequestError for a type that has no schema.
+    """
+    if isinstance(asked, Structure):
+        return asked
+    options = json_options or JsonOptions()
+    if is_response_type(asked):
+        text = schema_of_adapter(adapter_of(asked), options.spelling)  # type: ignore[arg-type]
+    else:
+        text = schema_text(asked)  # type: ignore[arg-type]
+    return JsonSchema(text, options, document_texts(documents or {}))

@@ -1,0 +1,94 @@
+"""How codes lie in memory, so that a kernel reads them from one end to the other.
+
+Sixteen outputs lie together, from their first input to their last. A cell is 32 inputs of them:
+planes of codes, then what is small and whole of its groups. Codes of 3, 5 and 6 bits lie in two
+planes, the lower 2 or 4 bits and those above. A line of a plane has 32 bits for each output, the
+codes of two inputs 16 bits apart, the pairs one above the other; with four bits::
+
+    bits  0..3  4..7  8..11  12..15 | 16..19  20..23  24..27  28..31
+    input    0     2      4       6 |      1       3       5       7
+
+So a shift and a mask give pairs of int16, which processors multiply two by two. What a file has
+in its blocks takes as much memory here, but for six-bit scales, which are bytes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.model.cpu.block_types import CodeForm, Codes
+
+__all__ = ["CELL", "LANES", "Plane", "lay_out", "planes", "span_fields"]
+
+LANES: Final = 16
+"""Outputs that lie together."""
+CELL: Final = 32
+"""Inputs of a cell."""
+_HALF: Final = 16
+
+
+class Plane(NamedTuple):
+    """Some bits of all codes of a cell."""
+
+    name: str
+    bits: int
+    """1, 2, 4 or 8; it takes as many lines."""
+    lowest: int
+    """Of the code, where they stand in it."""
+
+    @property
+    def pairs(self) -> int:
+        """Of inputs in a line."""
+        return _HALF // self.bits
+
+
+def planes(form: CodeForm) -> tuple[Plane, ...]:
+    """The planes of a form, the lower bits first."""
+    lower = max(bits for bits in (1, 2, 4, 8) if bits <= form.bits)
+    found = (Plane("low", lower, 0),)
+    return found if lower == form.bits else (*found, Plane("high", form.bits - lower, lower))
+
+
+@cache
+def span_fields(form: CodeForm) -> np.dtype[np.void]:
+    """What lies together for 16 outputs and the inputs that share a float, in this order."""
+    groups = CELL // form.group
+    cell: list[Any] = [
+        (plane.name, "<u2", (plane.bits, LANES, 2))  # lines, outputs, halves of 32 bits
+        for plane in planes(form)
+    ]
+    if form.is_nested:
+        cell.append(("scales", "i1", (groups, LANES)))
+        if form.has_least:
+            cell.append(("leasts", "i1", (groups, LANES)))
+    floats: list[Any] = [("scale", "<f2", LANES)]
+    if form.has_least:
+        floats.append(("least", "<f2", LANES))
+    cells = ("cells", np.dtype(cell), form.span // CELL)
+    return np.dtype([*floats, cells] if form.is_nested else [cells, *floats])
+
+
+def lay_out(codes: Codes, target: NDArray[np.void]) -> None:
+    """Put outputs, a multiple of 16, to ``target``, ``[blocks, spans]`` of ``span_fields``."""
+    form = codes.form
+    blocks, spans = target.shape
+    cells = form.span // CELL
+    split = codes.codes.reshape(blocks, LANES, spans, cells, CELL)
+    for plane in planes(form):
+        bits = (split >> plane.lowest) & np.uint8(2**plane.bits - 1)
+        pairs = bits.reshape(blocks, LANES, spans, cells, plane.bits, plane.pairs, 2)
+        halves = np.zeros((*pairs.shape[:5], 2), np.uint16)
+        for number in range(plane.pairs):
+            halves |= pairs[..., number, :].astype(np.uint16) << np.uint16(plane.bits * number)
+        target["cells"][plane.name] = halves.transpose(0, 2, 3, 4, 1, 5)
+    target["scale"] = codes.scales.reshape(blocks, LANES, spans).transpose(0, 2, 1)
+    if codes.leasts is not None:
+        target["least"] = codes.leasts.reshape(blocks, LANES, spans).transpose(0, 2, 1)
+    for name, whole in (("scales", codes.group_scales), ("leasts", codes.group_leasts)):
+        if whole is not None:
+            of_cells = whole.reshape(blocks, LANES, spans, cells, -1)
+            target["cells"][name] = of_cells.transpose(0, 2, 3, 4, 1)

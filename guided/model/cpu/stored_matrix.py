@@ -1,0 +1,210 @@
+"""Matrices of weights in blocks, computed with as they are stored.
+
+Rows are made whole numbers of 16 bits with a scale for each 32 of them, which is what products of
+codes need and loses next to nothing: half a step of 1 / 32639 of the largest of the 32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.model.cpu.block_types import BlockType, CodeForm, Codes
+from guided.model.cpu.instructions import InstructionSet
+from guided.model.cpu.kernel import exact_kernel
+from guided.model.cpu.matrix import LargePages, Numbers
+from guided.model.cpu.numbers import farthest
+from guided.model.cpu.stored_kernel import multiply_stored
+from guided.model.cpu.stored_layout import CELL, LANES, lay_out, span_fields
+from guided.model.cpu.stored_products import StoredJob
+from guided.model.cpu.thread_team import run_together, team_address, team_size
+
+__all__ = ["StoredMatrix", "StoredPart"]
+
+_MOST: Final = 32639
+"""The largest whole number of a row."""
+_TAKEN: Final = 64 * LANES
+"""Outputs that are unpacked at a time, so that little memory is taken beside what stays."""
+_Prepared = tuple[NDArray[np.int16], Numbers, NDArray[Any]]
+
+
+class StoredPart:
+    """Outputs of a matrix that are blocks of one form."""
+
+    __slots__ = ("_job", "_kept", "_task", "form", "nbytes", "outputs", "padded")
+
+    def __init__(
+        self,
+        form: CodeForm,
+        shape: tuple[int, int],
+        codes: Iterator[Codes],
+        memory: LargePages,
+        instructions: InstructionSet,
+    ) -> None:
+        """``codes`` are those of ``shape``, ``[out, in]``, in pieces of a multiple of 16 outputs;
+        the last may have fewer."""
+        self.form = form
+        self.outputs, inputs = shape
+        blocks, spans = -(-self.outputs // LANES), inputs // form.span
+        fields = span_fields(form)
+        self.nbytes = self.nbytes_of(form, shape)
+        self.padded = blocks * LANES
+        self._kept = memory.take(self.nbytes)
+        target = self._kept.view(fields).reshape(blocks, spans)
+        done = 0
+        for piece in codes:
+            whole = _padded(piece)
+            count = len(whole.codes) // LANES
+            lay_out(whole, target[done : done + count])
+            done += count
+        assert done == blocks, "pieces do not make up the matrix"
+        self._task = multiply_stored(form, instructions)
+        self._job = np.zeros(StoredJob.LENGTH, np.int64)
+        self._job[StoredJob.WEIGHTS] = self._kept.ctypes.data
+        self._job[[StoredJob.SPANS, StoredJob.BLOCKS]] = spans, blocks
+
+    @staticmethod
+    def nbytes_of(form: CodeForm, shape: tuple[int, ...]) -> int:
+        """Memory that ``shape``, ``[out, in]``, takes."""
+        return -(-shape[0] // LANES) * (shape[1] // form.span) * span_fields(form).itemsize
+
+    @classmethod
+    def of_blocks(
+        cls,
+        kind: BlockType,
+        packed: NDArray[np.uint8],
+        memory: LargePages,
+        instructions: InstructionSet,
+        *,
+        piece: int = _TAKEN,
+    ) -> StoredPart:
+        """Of outputs as they are in a file, ``[out, bytes]``, unpacked ``piece`` at a time.
+
+        Raises ``ValueError`` for a scale that is not finite: kernels count on numbers.
+        """
+        outputs, nbytes = packed.shape
+        inputs = nbytes // kind.fields.itemsize * kind.form.span
+
+        def codes() -> Iterator[Codes]:
+            for start in range(0, outputs, piece):
+                found = kind.codes(packed[start : start + piece])
+                _require_finite(found, start)
+                yield found
+
+        return cls(kind.form, (outputs, inputs), codes(), memory, instructions)
+
+    def multiply(
+        self, steps: NDArray[np.int16], scales: Numbers, totals: NDArray[Any], products: Numbers
+    ) -> None:
+        """``[tokens, in]``, ``[tokens, cells]``, ``[tokens, groups]`` → columns of products."""
+        job = self._job.copy()  # of this call alone: others may multiply at the same time
+        team, function = team_address(), self._task.address
+        _start(job, steps, scales, totals, products, team, function, team_size())
+
+
+class StoredMatrix:
+    """Parts one below the other, and a bias."""
+
+    __slots__ = ("_bias", "_parts", "nbytes")
+
+    def __init__(self, parts: Sequence[StoredPart], bias: Numbers | None = None) -> None:
+        self._parts, self._bias = tuple(parts), bias
+        self.nbytes = sum(part.nbytes for part in parts)
+
+    def multiply(self, rows: Numbers) -> Numbers:
+        """``[tokens, in]`` → ``[tokens, out]``."""
+        count = len(rows)
+        found = np.empty((count, sum(part.padded for part in self._parts)), np.float32)
+        prepared: dict[CodeForm, _Prepared] = {}
+        begin, wanted = 0, []
+        for part in self._parts:
+            key = _as_rows_see_it(part.form)
+            if key not in prepared:
+                prepared[key] = _prepare(rows, part.form)
+            part.multiply(*prepared[key], found[:, begin : begin + part.padded])
+            wanted.append(slice(begin, begin + part.outputs))
+            begin += part.padded
+        if any(part.outputs != part.padded for part in self._parts):
+            found = np.concatenate([found[:, each] for each in wanted], axis=1)
+        if self._bias is not None:
+            found += self._bias
+        return found
+
+
+def _as_rows_see_it(form: CodeForm) -> CodeForm:
+    return form._replace(bits=0, is_nested=False)
+
+
+def _prepare(rows: Numbers, form: CodeForm) -> _Prepared:
+    """Whole numbers, their scales, and the totals of groups as the kernel wants them."""
+    count, width = rows.shape
+    steps = np.empty((count, width), np.int16)
+    scales = np.empty((count, width // CELL), np.float32)
+    totals = np.empty((count, width // form.group), np.int32)
+    _round(np.ascontiguousarray(rows), steps, scales, totals)
+    if form.has_least:
+        spread = np.repeat(scales, CELL // form.group, axis=1) if form.group != CELL else scales
+        with np.errstate(invalid="ignore"):  # what is no number is seen in the logits
+            return steps, scales, totals.astype(np.float32) * spread
+    totals *= -form.offset
+    return steps, scales, totals
+
+
+@exact_kernel
+def _round(rows: Any, steps: Any, scales: Any, totals: Any) -> None:
+    """Each 32 numbers of a row as steps of their own, and what those of a group add up to."""
+    groups = totals.shape[1] // scales.shape[1]
+    width = CELL // groups
+    for t in range(len(rows)):
+        for cell in range(scales.shape[1]):
+            numbers = rows[t, cell * CELL : (cell + 1) * CELL]
+            most = max(farthest(numbers), np.float32(1e-30))
+            scales[t, cell] = most / np.float32(_MOST)
+            per_step = np.float32(_MOST) / most
+            target = steps[t, cell * CELL : (cell + 1) * CELL]
+            for d in range(CELL):
+                target[d] = np.int16(np.floor(numbers[d] * per_step + np.float32(0.5)))
+            for group in range(groups):
+                total = np.int32(0)
+                for d in range(width):
+                    total += np.int32(target[group * width + d])
+                totals[t, cell * groups + group] = total
+
+
+@exact_kernel
+def _start(
+    job: Any,
+    steps: Any,
+    scales: Any,
+    totals: Any,
+    products: Any,
+    team: Any,
+    function: Any,
+    size: Any,
+) -> None:
+    job[1], job[2] = steps.ctypes.data, products.ctypes.data
+    job[3], job[4] = scales.ctypes.data, totals.ctypes.data
+    job[7], job[8] = len(steps), products.strides[0] // 4
+    job[9], job[10] = job.ctypes.data + 10 * 8, 0
+    run_together(team, function, job.ctypes.data, size)
+
+
+def _padded(codes: Codes) -> Codes:
+    """With outputs of zeros to a multiple of 16."""
+    missing = -len(codes.codes) % LANES
+    if not missing:
+        return codes
+    parts: list[Any] = [
+        None if part is None else np.pad(part, ((0, missing), (0, 0))) for part in codes[1:]
+    ]
+    return Codes(codes.form, *parts)
+
+
+def _require_finite(codes: Codes, first: int) -> None:
+    for floats in (codes.scales, codes.leasts):
+        if floats is not None and not np.isfinite(floats).all():
+            output = first + int(np.isfinite(floats).all(axis=1).argmin())
+            raise ValueError(f"a scale of output {output} is not finite")

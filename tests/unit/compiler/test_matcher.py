@@ -1,0 +1,233 @@
+"""Matchers that move in place: along any order of calls they stand where a fresh one would."""
+
+from __future__ import annotations
+
+import random
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from guided import Choice, Forcing, JsonOptions, Regex
+from guided.compiler import Compiler, Matcher
+from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
+from guided.masks.mask import tokens_of
+from guided.spec import TokenId
+from tests.kit.walks import END, PIECES
+
+_COMPILER = Compiler(PIECES)
+_SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "name": {"enum": ["red", "green"]}},
+    "required": ["a", "name"],
+}
+_COMPILED = _COMPILER.compile(_SCHEMA)
+
+
+def _spelled(text: str) -> list[int]:
+    return list(PIECES.spell(text))
+
+
+def _allowed(matcher: Matcher, budget: int | None = None) -> set[int]:
+    bitmask = np.full((2, 11), 7, dtype=np.int32)
+    matcher.fill_bitmask(bitmask, 1, budget=budget)
+    assert (bitmask[0] == 7).all(), "another row was written to"
+    return {*tokens_of(bitmask[1]).tolist()}
+
+
+def _behind(tokens: list[int]) -> Matcher:
+    matcher = _COMPILED.matcher()
+    assert matcher.accept(tokens)
+    return matcher
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_order_of_calls_leads_where_the_tokens_lead(seed: int) -> None:
+    draw = random.Random(seed)
+    matcher, tokens = _COMPILED.matcher(), list[int]()
+    kept: list[tuple[Matcher, list[int]]] = []
+    for _ in range(120):
+        match draw.randrange(6):
+            case 0 if tokens:
+                count = draw.randint(0, min(len(tokens), 5))
+                matcher.rollback(count)
+                tokens = tokens[: len(tokens) - count]
+            case 1:
+                kept.append((matcher.fork(), [*tokens]))
+            case 2 if kept:
+                matcher, tokens = kept.pop(draw.randrange(len(kept)))
+            case 3:
+                wrong = draw.choice([*{*range(len(PIECES))} - _allowed(matcher)])
+                assert not matcher.accept([wrong])
+            case _ if not matcher.is_terminated:
+                token = draw.choice(sorted(_allowed(matcher)))
+                assert matcher.accept([token])
+                tokens.append(token)
+        fresh = _behind(tokens)
+        assert _allowed(matcher) == _allowed(fresh)
+        assert matcher.num_tokens == len(tokens)
+        assert matcher.forced() == fresh.forced()
+        assert matcher.shortest_completion() == fresh.shortest_completion()
+        state = matcher.is_accepting, matcher.is_complete, matcher.is_terminated
+        assert state == (fresh.is_accepting, fresh.is_complete, fresh.is_terminated)
+
+
+def test_tokens_are_accepted_all_or_none() -> None:
+    matcher = _COMPILED.matcher()
+    right = _spelled('{"a":1')
+    wrong = [*right, *_spelled("}")]
+    assert not matcher.accept(wrong)
+    assert matcher.num_tokens == 0
+    assert matcher.validate(wrong) == len(right)
+    assert matcher.num_tokens == 0
+    assert matcher.accept(right)
+    assert matcher.validate([]) == 0
+    assert matcher.accept([])
+    assert matcher.accept(np.array(_spelled(',"name":"red"}'), dtype=np.int32))
+    assert matcher.is_complete
+    assert not matcher.is_terminated
+
+
+def test_the_end_is_a_token_like_others_and_the_last() -> None:
+    whole = _spelled('{"a":1,"name":"red"}')
+    matcher = _behind(whole)
+    assert _allowed(matcher) == {END}
+    assert matcher.validate([END, END]) == 1
+    assert not matcher.accept([END, *_spelled(" ")])
+    assert matcher.accept([END])
+    assert matcher.is_terminated
+    assert _allowed(matcher) == {END}, "a row that allows nothing is no distribution"
+    assert not matcher.accept([END])
+    assert matcher.validate([END]) == 0
+    assert matcher.forced() == ()
+    assert matcher.shortest_completion(0) == ()
+    matcher.rollback(2)
+    assert not matcher.is_terminated
+    assert matcher.num_tokens == len(whole) - 1
+    matcher.reset()
+    assert matcher.num_tokens == 0
+    assert _allowed(matcher) == _allowed(_COMPILED.matcher())
+
+
+@pytest.mark.parametrize("token", [-1, len(PIECES), 2**40])
+def test_a_number_of_no_token_is_not_allowed(token: int) -> None:
+    matcher = _COMPILED.matcher()
+    assert not matcher.accept([token])
+    assert matcher.validate([token]) == 0
+
+
+def test_the_end_is_refused_where_the_answer_may_not_end() -> None:
+    matcher = _behind(_spelled('{"a":1'))
+    assert not matcher.accept([END])
+    assert END not in _allowed(matcher)
+
+
+def test_a_budget_keeps_the_end_in_reach() -> None:
+    matcher = _COMPILER.compile({"type": "array", "items": {"type": "integer"}}).matcher()
+    draw, spent, budget = random.Random(1), 0, 9
+    while not matcher.is_terminated:
+        allowed = _allowed(matcher, budget - spent)
+        assert allowed <= _allowed(matcher)
+        # To go on is preferred, and in the end it must not be possible.
+        token = draw.choice(sorted(allowed - {END}) or [END])
+        assert matcher.accept([token])
+        spent += token != END
+    assert spent <= budget
+
+
+def test_a_budget_that_cannot_hold_is_refused_by_its_numbers() -> None:
+    matcher = _COMPILED.matcher()
+    needed = len(matcher.shortest_completion() or ())
+    assert matcher.shortest_completion(needed) is not None
+    assert matcher.shortest_completion(needed - 1) is None
+    with pytest.raises(LimitExceededError) as caught:
+        _allowed(matcher, needed - 1)
+    assert str(caught.value) == (
+        f"the answer takes {needed} more tokens to end, and the budget is {needed - 1};"
+        " give the whole answer's budget from its first token on"
+    )
+    assert _allowed(matcher, needed)
+
+
+@pytest.mark.parametrize("count", [-1, 2])
+def test_no_more_is_taken_back_than_was_accepted(count: int) -> None:
+    matcher = _behind(_spelled("{")[:1])
+    with pytest.raises(RequestError, match=rf"cannot take back {count} tokens where 1 were"):
+        matcher.rollback(count)
+    assert matcher.num_tokens == 1
+
+
+def test_forced_tokens_are_what_is_accepted_next() -> None:
+    matcher = _COMPILED.matcher()
+    forced = matcher.forced()
+    assert PIECES.decode(forced) == b'{"', "further on some longer token may be the right one"
+    assert matcher.validate(forced) == len(forced)
+    assert matcher.forced(Forcing.OFF) == ()
+
+
+def test_all_that_the_library_calls_a_constraint_is_compiled() -> None:
+    for constraint, text in (
+        (Regex("[ab]+"), "abba"),
+        (Choice(("yes", "no")), "no"),
+        ('{"const": 5}', "5"),
+        (int, "12"),
+        ({"type": "boolean"}, "true"),
+    ):
+        matcher = _COMPILER.compile(constraint).matcher()
+        assert matcher.accept(_spelled(text))
+        assert matcher.is_accepting
+
+
+def test_options_and_costs_belong_to_what_was_compiled() -> None:
+    compiler = Compiler(PIECES)
+    first = compiler.compile(_SCHEMA)
+    again = compiler.compile(_SCHEMA)
+    free = compiler.compile(_SCHEMA, json_options=JsonOptions(whitespace="free"))
+    assert first.digest == again.digest != free.digest
+    assert first.cost.states == again.cost.states > 0
+    assert first.cost.seconds > again.cost.seconds
+    assert first.nbytes > 0
+    assert first.vocabulary is PIECES
+    assert not first.matcher().accept(_spelled("{ "))
+    assert free.matcher().accept(_spelled("{ "))
+
+
+def test_what_no_text_satisfies_is_refused() -> None:
+    with pytest.raises(UnsatisfiableError):
+        _COMPILER.compile({"type": "integer", "minimum": 2, "maximum": 1})
+
+
+def test_a_constraint_that_grew_full_is_compiled_anew_for_the_next_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled = Compiler(PIECES).compile(_SCHEMA)
+    earlier = compiled.matcher()
+    monkeypatch.setattr("guided.constraint.compiler._FULL_ENOUGH", -1.0)
+    later = compiled.matcher()
+    assert later.position != earlier.position
+    assert _allowed(later) == _allowed(earlier)
+
+
+def test_matchers_of_one_constraint_walk_in_many_threads() -> None:
+    compiled = Compiler(PIECES).compile(_SCHEMA)
+    text = [TokenId(token) for token in _spelled('{"a":-12,"name":"green"}')]
+    expected = []
+    matcher = _COMPILED.matcher()
+    for token in text:
+        expected.append(_allowed(matcher))
+        matcher.accept([token])
+    found: list[list[set[int]]] = []
+
+    def walk() -> None:
+        walker, seen = compiled.matcher(), list[set[int]]()
+        for token in text:
+            seen.append(_allowed(walker))
+            walker.accept([token])
+        found.append(seen)
+
+    threads = [Thread(target=walk) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 6

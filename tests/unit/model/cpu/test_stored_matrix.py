@@ -1,0 +1,139 @@
+"""Products of weights in blocks are those of the numbers in them, on any processor the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from guided.model.cpu.block_types import BLOCK_TYPES
+from guided.model.cpu.instructions import InstructionSet, available
+from guided.model.cpu.matrix import LargePages
+from guided.model.cpu.stored_kernel import STORED_FORMS, instructions_here
+from guided.model.cpu.stored_matrix import StoredMatrix, StoredPart
+from tests.kit.gguf_blocks import dequantised, random_blocks
+
+FORMS = [each for each in STORED_FORMS if each in available()]
+OUTPUTS, INPUTS = 40, 768  # two blocks of 16 and one that is not full
+
+
+def part(
+    kind: str,
+    packed: NDArray[np.uint8],
+    instructions: InstructionSet | None = None,
+    piece: int = 16,
+) -> StoredPart:
+    return StoredPart.of_blocks(
+        BLOCK_TYPES[kind], packed, LargePages(), instructions or instructions_here(), piece=piece
+    )
+
+
+def rows(count: int, width: int = INPUTS) -> NDArray[np.float32]:
+    found = np.random.default_rng(1).standard_normal((count, width)).astype(np.float32)
+    found[:, 5] *= 100  # an outlier
+    found[:, 64:96] = 0
+    return found
+
+
+@pytest.mark.parametrize("instructions", FORMS)
+@pytest.mark.parametrize("kind", BLOCK_TYPES)
+def test_products_are_those_of_the_numbers(kind: str, instructions: InstructionSet) -> None:
+    packed, numbers = random_blocks(kind, OUTPUTS, INPUTS), rows(11)
+    weights = dequantised(kind, packed).astype(np.float64)
+    expected = numbers.astype(np.float64) @ weights.T
+    found = StoredMatrix([part(kind, packed, instructions)]).multiply(numbers)
+    # Half a step in each number of a row, and roundings of float32 to what cancels out.
+    cells = np.abs(numbers).reshape(11, -1, 32).max(axis=-1, keepdims=True)
+    steps = np.broadcast_to(cells / 32639 / 2, (11, INPUTS // 32, 32)).reshape(11, INPUTS)
+    span = np.abs(numbers).astype(np.float64) @ span_of(kind, packed).T
+    assert found.dtype == np.float32
+    assert (np.abs(found - expected) <= steps @ np.abs(weights).T + 1e-6 * span).all()
+
+
+def span_of(kind: str, packed: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """The largest that a part of a weight can be: code times scale, least number."""
+    codes = BLOCK_TYPES[kind].codes(packed)
+    largest = codes._replace(codes=np.full_like(codes.codes, 2**codes.form.bits - 1))
+    smallest = codes._replace(codes=np.zeros_like(codes.codes))
+    found: NDArray[np.float64] = np.maximum(
+        np.abs(largest.numbers()), np.abs(smallest.numbers())
+    ).astype(np.float64)
+    return found
+
+
+@pytest.mark.parametrize("kind", BLOCK_TYPES)
+def test_every_instruction_set_gives_the_same_to_the_last_bit(kind: str) -> None:
+    packed, numbers = random_blocks(kind, OUTPUTS, INPUTS), rows(6)
+    first, *others = (StoredMatrix([part(kind, packed, each)]).multiply(numbers) for each in FORMS)
+    assert all(np.array_equal(first, other) for other in others)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("instructions", FORMS)
+@pytest.mark.parametrize("kind", ["Q4_1", "Q6_K"])
+def test_a_row_comes_out_the_same_among_others(kind: str, instructions: InstructionSet) -> None:
+    matrix = StoredMatrix([part(kind, random_blocks(kind, 208, INPUTS), instructions)])
+    numbers = rows(19)
+    together = matrix.multiply(numbers)
+    for begin in range(19):
+        for end in range(begin + 1, 20):
+            cut = matrix.multiply(numbers[begin:end])
+            assert np.array_equal(cut, together[begin:end]), f"rows {begin} to {end}"
+
+
+def test_parts_of_several_types_stand_side_by_side() -> None:
+    kinds = {"Q4_K": 40, "Q6_K": 16, "Q8_0": 7, "Q4_1": 32}
+    packed = {kind: random_blocks(kind, outputs, INPUTS) for kind, outputs in kinds.items()}
+    bias, numbers = np.arange(95, dtype=np.float32), rows(3)
+    matrix = StoredMatrix([part(kind, each) for kind, each in packed.items()], bias)
+    alone = [StoredMatrix([part(kind, each)]).multiply(numbers) for kind, each in packed.items()]
+    assert np.array_equal(matrix.multiply(numbers), np.concatenate(alone, axis=1) + bias)
+
+
+def test_a_matrix_unpacked_in_pieces_is_the_same() -> None:
+    packed, numbers = random_blocks("Q5_K", 100, INPUTS), rows(2)
+    whole, pieces = (
+        StoredMatrix([part("Q5_K", packed, piece=piece)]).multiply(numbers) for piece in (112, 32)
+    )
+    assert np.array_equal(whole, pieces)
+
+
+@pytest.mark.parametrize("kind", BLOCK_TYPES)
+def test_it_takes_little_more_than_the_file(kind: str) -> None:
+    packed = random_blocks(kind, 64, INPUTS)
+    assert StoredMatrix([part(kind, packed)]).nbytes <= 1.2 * packed.nbytes
+
+
+@pytest.mark.parametrize("instructions", FORMS)
+@pytest.mark.parametrize("extreme", [1e-38, 1e30])
+def test_the_largest_codes_and_rows_do_not_overflow(
+    extreme: float, instructions: InstructionSet
+) -> None:
+    packed = random_blocks("Q8_0", 16, 64)
+    packed.reshape(16, 2, 34)[..., 2:] = 0x80  # -128
+    numbers = np.full((1, 64), extreme, np.float32)
+    expected = numbers.astype(np.float64) @ dequantised("Q8_0", packed).astype(np.float64).T
+    found = StoredMatrix([part("Q8_0", packed, instructions)]).multiply(numbers)
+    assert np.allclose(found, expected, rtol=1e-3, atol=1e-30)
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_what_is_no_number_stays_so(broken: float) -> None:
+    matrix = StoredMatrix([part("Q4_1", random_blocks("Q4_1", 16, INPUTS))])
+    numbers = rows(2)
+    numbers[1, 7] = broken
+    found = matrix.multiply(numbers)
+    assert np.isfinite(found[0]).all()
+    assert not np.isfinite(found[1]).any()
+
+
+def test_scales_that_are_no_numbers_are_refused() -> None:
+    packed = random_blocks("Q4_0", 16, 64)
+    packed[3, :2] = np.array([np.inf], "<f2").view(np.uint8)
+    with pytest.raises(ValueError, match="a scale of output 3 is not finite"):
+        part("Q4_0", packed)
+
+
+def test_no_rows_give_no_products() -> None:
+    matrix = StoredMatrix([part("Q4_0", random_blocks("Q4_0", 16, 64))])
+    assert matrix.multiply(np.empty((0, 64), np.float32)).shape == (0, 16)
