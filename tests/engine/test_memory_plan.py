@@ -155,10 +155,11 @@ def test_a_cache_has_one_size(asked: dict[str, Any], expected: str) -> None:
     ("dtype", "kv_dtype", "device", "expected"),
     [
         (
-            "int4",
+            "int3",
             None,
             "cpu",
-            "dtype 'int4' is none of 'bfloat16', 'float16', 'float32', 'float64', 'int8'",
+            "dtype 'int3' is none of 'bfloat16', 'float16', 'float32', 'float64', 'int8', 'int4', "
+            "'stored'",
         ),
         (
             None,
