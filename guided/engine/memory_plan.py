@@ -89,7 +89,8 @@ def measure_footprint(
     matrices = int(floats * _BYTES.get(chosen, loaded.itemsize)) + packed_nbytes
     weights = matrices + embedding * loaded.itemsize
     if files.stored is not None:
-        weights = stored_nbytes(files.stored.tensors)
+        rows_of_tokens, matrices = stored_nbytes(files.stored.tensors)
+        weights = rows_of_tokens + matrices
     # Asked once: what is free changes while other processes run, and a plan must add up.
     free = free_memory(device)
     # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.

@@ -176,6 +176,20 @@ def test_a_cache_has_one_size(asked: dict[str, Any], expected: str) -> None:
             "choose one of the two",
         ),
         (
+            "stored",
+            "int8",
+            "cpu",
+            "weights as they are stored are computed by our own forward pass, whose cache is not "
+            "in int8; choose one of the two",
+        ),
+        (
+            "int4",
+            None,
+            "cuda:1",
+            "weights in int4 are computed by our own forward pass, which is for the CPU alone, not "
+            "for cuda:1; leave dtype out, or set device to 'cpu'",
+        ),
+        (
             "int8",
             None,
             "cuda:1",
@@ -228,6 +242,8 @@ def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
     }
     assert weights["float32"] == 4 * (numbers + embedding)
     assert weights["bfloat16"] == 2 * (numbers + embedding)
+    in_int4 = measure_footprint(files, "int4", CacheRequest(), CPU)
+    assert in_int4.weights == int(0.625 * numbers) + in_int4.cache_dtype.itemsize * embedding
     in_int8 = measure_footprint(files, "int8", CacheRequest(), CPU)
     copies = 2 if is_kept_twice() else 1
     assert in_int8.weights == copies * numbers + in_int8.cache_dtype.itemsize * embedding

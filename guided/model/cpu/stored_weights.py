@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["read_stored_decoder", "stored_nbytes"]
 
 
-def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> int:
-    """Memory that these will take, pages of the file where tokens are looked up among it."""
+def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> tuple[int, int]:
+    """Memory that will be taken: of the rows of tokens, in pages of the file, and of all else."""
 
     def packed(tensor: StoredTensor) -> int:
         if len(tensor.shape) < 2:
@@ -44,7 +44,7 @@ def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> int:
     embedding = tensors[EMBEDDING]
     rows = embedding.nbytes if embedding.kind in BLOCK_TYPES else packed(embedding)
     matrices = sum(packed(tensor) for name, tensor in tensors.items() if name != EMBEDDING)
-    return rows + matrices + (0 if HEAD in tensors else packed(embedding))
+    return rows, matrices + (0 if HEAD in tensors else packed(embedding))
 
 
 def read_stored_decoder(
