@@ -99,6 +99,8 @@ def fill_masks(masks: list[MaskDelta], memory: NDArray[np.int32], rows: NDArray[
     """Write each mask to its row, numbered int64 ``[masks]``, of ``memory_of`` a bitmask."""
     records = np.fromiter([mask.address for mask in masks], np.int64, len(masks))
     num_rows, width = memory.shape
-    written = fill_rows(records, rows, memory.ctypes.data, num_rows, memory.strides[0], width)
+    written = fill_rows(
+        records, rows, memory.__array_interface__["data"][0], num_rows, memory.strides[0], width
+    )
     if written < len(masks):
         raise row_error(memory, int(rows[written]), len(masks[written].base))
