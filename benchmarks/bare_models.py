@@ -13,7 +13,8 @@ from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
 from guided.model.cpu import CpuDecoder, LayerCache, WeightFormat, take_decoder
-from guided.model.load import load_model
+from guided.model.load import load_model, load_stored_decoder
+from guided.model.model_files import ModelFiles, find_stored
 from guided.model.runner import ModelRunner
 from guided.model.visible import VisibleSlots
 from guided.spec import TokenId
@@ -159,3 +160,11 @@ def open_ours(name: str | None, weight_format: WeightFormat, *, slots: int) -> O
     dtype = torch.float32 if is_exact else torch.bfloat16
     module = load_model(name, dtype=dtype).module.requires_grad_(False)
     return Ours(take_decoder(module, weight_format), module.config, dtype=dtype, slots=slots)
+
+
+def open_stored(name: str | None, *, slots: int) -> Ours:
+    """Weights of a GGUF file as they are stored; the cache is of bf16."""
+    files = find_stored(name)
+    if not isinstance(files, ModelFiles):
+        raise SystemExit(f"{name}: {files}")
+    return Ours(load_stored_decoder(files), files.config, dtype=torch.bfloat16, slots=slots)

@@ -25,9 +25,10 @@ from rich.console import Console
 from rich.table import Table
 from transformers import DynamicCache
 
-from benchmarks.bare_models import Ours, Theirs, chain, open_ours, open_theirs
+from benchmarks.bare_models import Ours, Theirs, chain, open_ours, open_stored, open_theirs
 from guided.model.cpu import WeightFormat
 from guided.model.cpu.instructions import chosen
+from guided.model.model_files import ModelFiles, find_stored
 
 _COMMITTED = 200
 _NEW = {1: (1, 2, 4, 8, 16, 32, 64, 256), 8: (1, 2, 4, 8)}
@@ -78,7 +79,11 @@ def main() -> None:
         f"transformers {name}": open_theirs(options.model, dtype)
         for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32))
     }
-    ours = {each: open_ours(options.model, each, slots=_SLOTS) for each in WeightFormat}
+    ours: dict[str, Ours] = {
+        each: open_ours(options.model, each, slots=_SLOTS) for each in WeightFormat
+    }
+    if isinstance(find_stored(options.model), ModelFiles):
+        ours["as stored"] = open_stored(options.model, slots=_SLOTS)
     console = Console(width=120)
     how = f"{chosen()}, {options.threads} threads"
     for sequences, every in _NEW.items():

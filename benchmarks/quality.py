@@ -25,7 +25,15 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
 
-from benchmarks.bare_models import Ours, Paged, Theirs, open_ours, open_paged, open_theirs
+from benchmarks.bare_models import (
+    Ours,
+    Paged,
+    Theirs,
+    open_ours,
+    open_paged,
+    open_stored,
+    open_theirs,
+)
 from benchmarks.model_calls import read_requests
 from examples.demo_requests import REQUESTS
 from guided.constraint import ConstraintCompiler
@@ -33,6 +41,7 @@ from guided.engine import load_engine
 from guided.masks.mask import tokens_of
 from guided.model.cpu import WeightFormat
 from guided.model.load import load_model
+from guided.model.model_files import ModelFiles, find_stored
 from guided.model.prompt import render_prompt
 from guided.spec import Constraint, GenerationRequest, GenerationResult, TokenId
 
@@ -84,7 +93,10 @@ def main() -> None:
         "transformers bf16, cache int8": lambda: open_paged(name, torch.bfloat16, slots=slots),
         "own bf16": lambda: open_ours(name, WeightFormat.BF16, slots=slots),
         "own int8": lambda: open_ours(name, WeightFormat.INT8, slots=slots),
+        "own int4": lambda: open_ours(name, WeightFormat.INT4, slots=slots),
     }
+    if isinstance(find_stored(name), ModelFiles):
+        models["own, as stored"] = lambda: open_stored(name, slots=slots)
     table = Table(
         *("weights", "perplexity", "same top token", "logits off by", "answers", "tokens"),
         f"choices, of {sum(len(each.answer) for each in led)} tokens",

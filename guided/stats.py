@@ -76,6 +76,8 @@ class ModelInfo:
     """What drafts tokens for it, by the names that requests use, in their order."""
     instruction_set: str = ""
     """What multiplies its matrices on the CPU, such as ``AVX2``; empty on another device."""
+    tool_format: str = "hermes"
+    """How it writes calls of tools; a name of ``guided.spec.tool_format``."""
 
 
 @dataclass(frozen=True, slots=True)

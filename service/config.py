@@ -65,8 +65,11 @@ class ServerConfig(BaseSettings):
     """Folder of Medusa or EAGLE-3 heads for the model, which draft; may be given again."""
     device: str = "auto"
     """Where the model computes: auto (CUDA if there is any), cpu, cuda or cuda:N."""
-    dtype: Literal["bfloat16", "float16", "float32", "float64", "int8"] | None = None
-    """Format of the weights, e.g. float32 or int8; else bfloat16, or another where that is slow."""
+    dtype: Literal["bfloat16", "float16", "float32", "float64", "int8", "int4", "stored"] | None = (
+        None
+    )
+    """Format of the weights, e.g. float32 or int8; else that of a GGUF file (stored), bfloat16, or
+    another where that is slow."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of a model call; else one for each core."""
     drafters: Annotated[tuple[str, ...] | None, NoDecode] = None

@@ -10,23 +10,31 @@ from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
 from guided.wire import duration_of, number_of, write
 from guided.wire_grammar import encode_report
+from guided_service.call_reader import CallReader, ReaderOf, calls_in
 
 __all__ = ["encode_event", "encode_model", "encode_result", "encode_stats"]
 
 
 def encode_event(
-    event: str | GenerationResult, report: SchemaReport | None = None
+    event: str | GenerationResult,
+    report: SchemaReport | None = None,
+    reader: ReaderOf | None = None,
 ) -> pb.GenerateStreamResponse:
     """The message of some text, or of the answer that ends a stream."""
     if isinstance(event, str):
         return pb.GenerateStreamResponse(delta=event)
-    return pb.GenerateStreamResponse(answer=encode_result(event, report))
+    return pb.GenerateStreamResponse(answer=encode_result(event, report, reader))
 
 
 def encode_result(
-    result: GenerationResult, report: SchemaReport | None = None
+    result: GenerationResult,
+    report: SchemaReport | None = None,
+    reader: ReaderOf | None = None,
 ) -> pb.GenerateResponse:
-    """The message of one answer, with the report where it was asked for."""
+    """The message of one answer, with the report where it was asked for.
+
+    ``reader`` makes what takes answers apart, where they may call tools.
+    """
     message = pb.GenerateResponse(
         duration=duration_of(result.seconds),
         logprobs=map(_encode_logprobs, result.logprobs),
@@ -38,7 +46,17 @@ def encode_result(
         if (seconds := getattr(result.timing, each.name)) is not None:
             name = each.name.removesuffix("_seconds")
             getattr(message.timing, name).CopyFrom(duration_of(seconds))
+    if reader is not None:
+        _tell_calls(message, reader())
+        for candidate in message.candidates:
+            _tell_calls(candidate, reader())
     return message
+
+
+def _tell_calls(told: pb.GenerateResponse | pb.Candidate, reader: CallReader) -> None:
+    told.content, calls = calls_in(told.text, reader)
+    for call in calls:
+        write(call, told.tool_calls.add())
 
 
 def _encode_candidate(candidate: CandidateResult) -> pb.Candidate:

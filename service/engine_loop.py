@@ -19,6 +19,7 @@ from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.spec.prompt_bound import PromptBound
+from guided.spec.tool_format import ToolFormat
 from guided.stats import EngineStats, ModelInfo
 from guided_service.garbage import Garbage
 from guided_service.inspection import HasWorkbench, Inspections
@@ -106,6 +107,8 @@ class RunningEngine(HasWorkbench, Protocol):
     @property
     def instruction_set(self) -> str: ...
     @property
+    def tool_format(self) -> ToolFormat: ...
+    @property
     def has_work(self) -> bool: ...
     @property
     def prompt_bound(self) -> PromptBound | None: ...
@@ -142,11 +145,8 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
             socket.send(write(NotStarted(record_error(error))))
             return 1
         model = ModelInfo(
-            engine.model_name,
-            engine.context_window,
-            engine.vocabulary_size,
-            engine.drafters,
-            engine.instruction_set,
+            *(engine.model_name, engine.context_window, engine.vocabulary_size),
+            *(engine.drafters, engine.instruction_set, engine.tool_format.name),
         )
         with (
             closing(_Heart(context, settings.pulse_endpoint)) as heart,

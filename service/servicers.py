@@ -16,6 +16,8 @@ from typing_extensions import override
 
 from guided.errors import GuidedError, LimitExceededError
 from guided.spec import LONGEST_DEADLINE, GenerationRequest, GenerationResult
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import FORMATS, HERMES
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
@@ -24,6 +26,7 @@ from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
 from guided_service.admission import Admission
+from guided_service.call_reader import ReaderOf, reader_of
 from guided_service.calls import UnreadError, or_abort
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
@@ -53,6 +56,9 @@ _DELIVERY_SECONDS = 0.1
 
 class AnswerMaker(Inspector, Protocol):
     """Where answers come from."""
+
+    def model(self) -> ModelInfo:
+        """The model that answers."""
 
     def check_prompt(self, request: GenerationRequest) -> None:
         """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
@@ -121,13 +127,14 @@ class GenerationServicer(GenerationServiceServicer):
             aclosing(self._maker.stream(_unreported(admitted.request), received)) as events,
         ):
             note_admitted()
+            reader = self._reader(request)
             async for event in events:
                 told = None
                 if isinstance(event, GenerationResult):
                     note_answered(event)
                     admitted.charge.answered(event)
                     told = None if report is None else await report
-                await self._write(encode_event(event, told), context)
+                await self._write(encode_event(event, told, reader), context)
 
     async def _write(
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
@@ -195,12 +202,19 @@ class GenerationServicer(GenerationServiceServicer):
             report_beside(self._maker, request) as report,
         ):
             note_admitted()
+            reader = self._reader(request)
             result = await self._maker.generate(_unreported(admitted.request), received)
             note_answered(result)
             admitted.charge.answered(result)
             told = None if report is None else await report
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
-        return encode_result(result, told)
+        return encode_result(result, told, reader)
+
+    def _reader(self, request: GenerationRequest) -> ReaderOf | None:
+        """Makes what takes answers to a request apart, where they may call tools."""
+        if request.tools is None:
+            return None
+        return reader_of(request, FORMATS[self._maker.model().tool_format])
 
     def _caller(self, context: Context) -> Caller:
         caller = self.door.caller(context)
@@ -231,6 +245,9 @@ class GenerationServicer(GenerationServiceServicer):
             return decode_request(message, latest_seconds=seconds)
 
         request = await self.stored.resolved(await self._readers.do(read, size))
+        if request.tools is not None:
+            # The engine does it by the model's own format; what is wrong is told here.
+            with_calls(request.tools, request.constraint, HERMES)
         self._maker.check_prompt(request)
         return request
 

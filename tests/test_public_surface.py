@@ -80,6 +80,8 @@ def test_the_public_names_are_these() -> None:
         "TextReport",
         "Tls",
         "TokenLogprobs",
+        "Tool",
+        "ToolCall",
         "UnenforcedValidator",
         "Until",
         "Usage",

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from guided.errors import AnswerValidationError, GuidedError
-from guided.spec import FinishReason, SchemaReport, Timing, TokenLogprobs, Usage, Verification
+from guided.spec import (
+    FinishReason,
+    Message,
+    SchemaReport,
+    Timing,
+    TokenLogprobs,
+    ToolCall,
+    Usage,
+    Verification,
+)
 
 __all__ = ["Answer", "Candidate", "Completed"]
 
@@ -30,6 +39,10 @@ class Candidate(Generic[T]):
     logprobs: tuple[TokenLogprobs, ...] = ()
     error: AnswerValidationError | None = None
     """Why its type refuses the text."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """As of an ``Answer``."""
+    content: str = ""
+    """As of an ``Answer``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +53,8 @@ class Answer(Generic[T]):
     """
 
     value: T
-    """An instance of the response model; else the parsed JSON of a schema; else the text."""
+    """An instance of the response model; else the parsed JSON of a schema; else the text. ``None``
+    where the answer calls tools."""
     text: str
     finish_reason: FinishReason
     usage: Usage
@@ -59,8 +73,19 @@ class Answer(Generic[T]):
     tries: int = 1
     """How often it was asked for until its type took it (``max_retries``); ``usage`` is that of
     all tries, all else of the last one."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """What it calls, of the tools that the request gave. A call that the budget cut short fits its
+    schema and is none to make: see ``finish_reason``."""
+    content: str = ""
+    """Its text beside calls; only where the request gave tools."""
     report: SchemaReport | None = None
     """How far it was held to its schema; only where asked for."""
+
+    @property
+    def message(self) -> Message:
+        """The answer as a turn of the conversation that goes on after it, its calls included."""
+        said = self.content or ("" if self.tool_calls else self.text)
+        return Message("assistant", said, self.tool_calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from guided.spec import (
     Timing,
     TokenId,
     TokenLogprobs,
+    ToolCall,
     Usage,
     Verification,
 )
@@ -37,6 +38,8 @@ def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer
         candidates=tuple(map(_decode_candidate, response.candidates)),
         verification=_verification(response.verification),
         request_id=request_id,
+        tool_calls=_decode_calls(response),
+        content=response.content,
         report=decode_report(response.report) if response.HasField("report") else None,
     )
 
@@ -74,7 +77,13 @@ def _decode_candidate(one: pb.Candidate) -> Candidate[str]:
         num_tokens=one.num_tokens,
         score=one.score,
         logprobs=tuple(map(_decode_logprobs, one.logprobs)),
+        tool_calls=_decode_calls(one),
+        content=one.content,
     )
+
+
+def _decode_calls(told: pb.GenerateResponse | pb.Candidate) -> tuple[ToolCall, ...]:
+    return tuple(read(call, ToolCall) for call in told.tool_calls)
 
 
 def _decode_logprobs(one: pb.TokenLogprobs) -> TokenLogprobs:

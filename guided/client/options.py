@@ -13,7 +13,16 @@ from types import NoneType
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
 from guided.errors import RequestError
-from guided.spec import Beams, GenerationRequest, JsonOptions, Sampling, Structure, TokenId, word_of
+from guided.spec import (
+    Beams,
+    GenerationRequest,
+    JsonOptions,
+    Sampling,
+    Structure,
+    TokenId,
+    Tool,
+    word_of,
+)
 from guided.spec.option import options_of
 from guided.spec.request import RequestOptions
 
@@ -39,6 +48,13 @@ class Options(RequestOptions, total=False):
     """How JSON is written where its schema leaves that open; compact, in the schema's order."""
     documents: Mapping[str, Schema]
     """Other schemas that the schema may refer to, by URI; nothing is ever fetched."""
+    tools: Iterable[Tool | type | Mapping[str, object]]
+    """Functions that the answer may call: ``guided.Tool``, a pydantic model, whose name is the
+    tool's and whose docstring its description, or a mapping as OpenAI's API has it."""
+    tool_choice: str
+    """``"auto"``, ``"required"``, ``"none"``, or the name of the tool to be called."""
+    parallel_tool_calls: bool
+    """Whether there may be more than one call."""
     max_retries: int
     """How often the model is asked again where the type refuses its answer; 0. It is told the
     answer and the reason as further messages, and ``answer.usage`` is the cost of all tries."""
@@ -68,6 +84,7 @@ _DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
     JsonOptions: (JsonOptions, "a guided.JsonOptions"),
     str | Iterable[str]: (Iterable, "a string, or several"),
     Iterable[int]: (Iterable, "a collection of token ids"),
+    Iterable[Tool | type | Mapping[str, object]]: (Iterable, "a collection of tools"),
     Mapping[int, float]: (Mapping, "a mapping of token ids to numbers"),
     Mapping[str, Schema]: (Mapping, "a mapping of URIs to schemas"),
     Structure | re.Pattern[str]: (
@@ -90,6 +107,9 @@ def with_options(kind: AnyClass) -> AnyClass:
         "json_options": JsonOptions(),
         "request_id": None,
         "max_retries": 0,
+        "tools": (),
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
     }
     for name, hint in OPTIONS.items():
         kind.__annotations__[name] = hint

@@ -14,6 +14,7 @@ from guided.client.answer import Answer, Candidate
 from guided.client.options import Options, Schema, engine_options, with_options
 from guided.client.partial import Partials
 from guided.client.prompt import Prompt, RawPrompt, spoken_prompt
+from guided.client.tools import tool_use
 from guided.client.written_grammar import pattern_of, written_grammar
 from guided.errors import AnswerValidationError, RequestError
 from guided.response_types.schema_text import (
@@ -107,10 +108,12 @@ class Request(Generic[T]):
         text = None if self.schema is None else schema_text(self.schema)
         if adapter is not None and self.grammar is None:
             text = schema_of_adapter(adapter, self.json_options.spelling)
+        constraint = self._constraint(text, written or self.grammar)
+        tools = tool_use(
+            self.tools, self.tool_choice, parallel=self.parallel_tool_calls, beside=constraint
+        )
         specification = GenerationRequest(
-            prompt=spoken_prompt(self.prompt),
-            constraint=self._constraint(text, written or self.grammar),
-            **options,
+            prompt=spoken_prompt(self.prompt), constraint=constraint, tools=tools, **options
         )
         # A frozen dataclass can be set by no other way.
         object.__setattr__(self, "_adapter", adapter)
@@ -167,6 +170,8 @@ class Request(Generic[T]):
                     usage=plain.usage,
                     seconds=plain.seconds,
                     logprobs=candidate.logprobs,
+                    tool_calls=candidate.tool_calls,
+                    content=candidate.content,
                     timing=plain.timing,
                     candidates=candidates,
                     verification=plain.verification,
@@ -186,6 +191,12 @@ class Request(Generic[T]):
                 field="response_model",
                 hint="read the text of the stream instead",
             )
+        if self.specification.tools is not None:
+            raise RequestError(
+                "an answer that may call tools has no parts",
+                field="tools",
+                hint="read the text of the stream instead",
+            )
         if self.specification.has_candidates:
             raise RequestError(
                 "several answers have no parts: they come whole, at the end",
@@ -201,6 +212,8 @@ class Request(Generic[T]):
         return replace(report, unenforced_validators=unenforced_validators(self._adapter))
 
     def _read(self, plain: Candidate[str], usage: Usage) -> Candidate[T]:
+        if plain.tool_calls:
+            return replace(cast("Candidate[Any]", plain), value=None)
         try:
             return replace(cast("Candidate[Any]", plain), value=self._value(plain.text))
         except (
@@ -233,6 +246,8 @@ def _only_candidate(plain: Answer[str]) -> Candidate[str]:
         num_tokens=plain.usage.output_tokens,
         score=None,
         logprobs=plain.logprobs,
+        tool_calls=plain.tool_calls,
+        content=plain.content,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from guided.decoding.trace import Trace
 from guided.engine.admission import Admission
@@ -14,6 +15,8 @@ from guided.engine.sliced_work import SLICE_SECONDS
 from guided.engine.submission import ServiceOrder, Submission
 from guided.errors import RequestError
 from guided.spec import GenerationRequest
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import ToolFormat
 
 __all__ = ["Arrivals"]
 
@@ -28,6 +31,7 @@ class Arrivals:
         compiling: CompileQueue,
         admission: Admission,
         haste: Haste,
+        tool_format: ToolFormat,
         clock: Callable[[], float],
     ) -> None:
         self._requests = requests
@@ -35,6 +39,7 @@ class Arrivals:
         self._compiling = compiling
         self._admission = admission
         self._haste = haste
+        self._tool_format = tool_format
         self._now = clock
 
     def take(
@@ -57,6 +62,10 @@ class Arrivals:
         self._check(request_id, request, stream=stream, is_traced=trace is not None)
         if prompt is None:
             prompt = self._prompts.prepare(request, received)
+        if request.tools is not None:
+            # Its prompt, which the schema was shown in, is made.
+            constraint = with_calls(request.tools, request.constraint, self._tool_format)
+            request = replace(request, constraint=constraint, show_schema=False)
         matcher = self._compiling.work_for(request.constraint)
         submission = Submission(
             *(request_id, request, prompt.tokens, order, stream, prompt.clock, matcher), trace=trace

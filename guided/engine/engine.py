@@ -50,6 +50,7 @@ from guided.model.batch import Segment, SegmentOutput
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
 from guided.spec.prompt_bound import PromptBound
+from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import EngineStats, Phase
 
 __all__ = ["Engine"]
@@ -81,9 +82,11 @@ class Engine:
         judge: Judge | None = None,
         machine: Machine | None = None,
         prompt_bound: PromptBound | None = None,
+        tool_format: ToolFormat = HERMES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``prompt_bound`` tells without ``render`` which prompts are too long.
+        """``prompt_bound`` tells without ``render`` which prompts are too long. ``tool_format`` is
+        how the model writes calls of tools.
 
         ``drafters`` propose tokens in their order, for one sequence in one step at most
         ``widest_draft``.
@@ -97,6 +100,7 @@ class Engine:
         """The model's name, as a caller would give it."""
         self.machine = machine
         """What it computes on, where that is known."""
+        self.tool_format = tool_format
         self.context_window = runner.context_window(context_window)
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
@@ -134,7 +138,8 @@ class Engine:
             judge=judge,
         )
         self._arrivals = Arrivals(
-            self._requests, self._prompts, self._compiling, admission, self._haste, clock
+            *(self._requests, self._prompts, self._compiling, admission, self._haste),
+            *(tool_format, clock),
         )
         self._drafting = Drafting(union, widest_draft, costs, self._haste)
 

@@ -21,8 +21,12 @@ WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
     "float32": torch.float32,
     "float64": torch.float64,
     "int8": None,
+    "int4": None,
+    "stored": None,
 }
 """How the weights are loaded; ``None`` is for the loader to choose."""
+_OWN: Final = ("int8", "int4", "stored")
+"""What only our own forward pass computes with."""
 
 
 def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device) -> None:
@@ -37,17 +41,18 @@ def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device)
             field="kv_dtype",
             hint="leave it out to keep keys and values as they are computed",
         )
-    if dtype == "int8" and device.type != "cpu":
+    if dtype in _OWN and device.type != "cpu":
         raise RequestError(
-            "weights in int8 are computed by our own forward pass, which is for the CPU alone, not "
-            f"for {device}",
+            f"weights {_as(dtype)} are computed by our own forward pass, which is for the CPU "
+            f"alone, not for {device}",
             field="dtype",
             hint="leave dtype out, or set device to 'cpu'",
         )
     # Attention over int8 is that of transformers' forward pass, products of int8 are our own.
-    if dtype == kv_dtype == "int8":
+    if dtype in _OWN and kv_dtype == "int8":
         raise RequestError(
-            "weights in int8 are computed by our own forward pass, whose cache is not in int8",
+            f"weights {_as(dtype)} are computed by our own forward pass, whose cache is not in "
+            "int8",
             field="kv_dtype",
             hint="choose one of the two",
         )
@@ -55,10 +60,10 @@ def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device)
 
 def check_model(files: ModelFiles, dtype: str | None) -> None:
     """Raise ``ModelError`` where a model cannot have weights of a format, before they are read."""
-    if dtype == "int8" and (reason := why_not_by_config(files.config)):
+    if dtype in _OWN and (reason := why_not_by_config(files.config)):
         raise ModelError(
-            "weights in int8 are computed by our own forward pass, which does not know this model: "
-            f"{reason}",
+            f"weights {_as(dtype)} are computed by our own forward pass, which does not know this "
+            f"model: {reason}",
             hint="leave dtype out, or choose float32 or bfloat16",
         )
 
@@ -66,8 +71,12 @@ def check_model(files: ModelFiles, dtype: str | None) -> None:
 def format_notes(device: torch.device) -> tuple[tuple[str, str], ...]:
     """The formats that are not for a device, each with what comes of it."""
     if device.type != "cpu":
-        return (("int8", "refused: it is computed on the CPU alone"),)
+        return tuple((name, "refused: it is computed on the CPU alone") for name in _OWN)
     return ()
+
+
+def _as(dtype: str | None) -> str:
+    return "as they are stored" if dtype == "stored" else f"in {dtype}"
 
 
 def kept_dtype(

@@ -25,6 +25,7 @@ from guided.drafters.named import (
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
+from guided.engine.find_files import find_files
 from guided.engine.formats import check_formats, check_model, kept_dtype
 from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import load_runner
@@ -35,9 +36,9 @@ from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.device import AUTO, choose_device, device_text
 from guided.model.load import ModelTexts
-from guided.model.model_files import ModelFiles, find_model
+from guided.model.model_files import ModelFiles
 from guided.model.progress import Progress, RichProgress
-from guided.model.prompt import render_prompt
+from guided.model.prompt import render_prompt, tool_format
 from guided.model.prompt_bound import prompt_bound
 from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
@@ -116,7 +117,7 @@ def load_engine(
     progress = progress or RichProgress()
     # Threads are not forked, and what has once begun to use several waits for them for ever.
     torch.set_num_threads(1 if share else threads or physical_cores())
-    files = find_model(model, progress)
+    files = find_files(model, dtype, where, progress, int8_cache=asked.is_quantised)
     check_model(files, dtype)
     head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
@@ -224,6 +225,7 @@ def _build_engine(
         vocabulary=texts.vocabulary,
         context_window=texts.context_window,
         render=partial(render_prompt, texts),
+        tool_format=tool_format(texts),
         prompt_bound=prompt_bound(texts, parts.runner.context_window(texts.context_window)),
         start=parts.compiler.start,
         max_batch=limits.max_batch,
@@ -318,7 +320,8 @@ def inspect_memory(
     check_formats(dtype, kv_dtype, where)
     limits = StepLimits.here(where, widest_draft=WIDEST_DRAFT)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
-    files = find_model(model)
+    progress = RichProgress()
+    files = find_files(model, dtype, where, progress, int8_cache=asked.is_quantised)
     check_model(files, dtype)
     _, plan = plan_model(files, dtype, asked, where)
     return files, plan

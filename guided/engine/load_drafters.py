@@ -16,13 +16,14 @@ import torch
 
 from guided.drafters.draft_model import CHAIN, DraftModel, Respelling, difference
 from guided.engine.cache_size import CacheRequest, open_cache
+from guided.engine.find_files import find_files
 from guided.engine.formats import check_model
 from guided.engine.load_runner import load_runner
 from guided.engine.memory_plan import TABLES, measure_footprint
 from guided.errors import RequestError
 from guided.model.free_memory import size_text
 from guided.model.load import ModelTexts
-from guided.model.model_files import ModelFiles, find_model
+from guided.model.model_files import ModelFiles
 from guided.model.progress import Progress
 from guided.spec import TokenId
 
@@ -101,7 +102,8 @@ def plan_drafters(
     plans = []
     own = CacheRequest(asked.cache_tokens, limits=asked.limits)
     for number, model in enumerate(models, 1):
-        files = find_model(model, progress)
+        found_as = None if dtype == "stored" else dtype  # by which a folder is none
+        files = find_files(model, found_as, device, progress)
         check_model(files, dtype)
         footprint = measure_footprint(files, dtype, own, device)
         size = own.size(files.layers, files.windows, footprint.cache_dtype)

@@ -21,6 +21,7 @@ from guided.model.load import (
     ModelTexts,
     load_decoder,
     load_model,
+    load_stored_decoder,
     load_texts,
     why_not_read,
 )
@@ -33,6 +34,7 @@ __all__ = ["Report", "load_runner"]
 Report: TypeAlias = Callable[[int], None]
 """Told how many bytes of the weights were read."""
 _FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
+_NARROW = {"int8": WeightFormat.INT8, "int4": WeightFormat.INT4}
 _log = logging.getLogger(__name__)
 
 
@@ -50,7 +52,10 @@ def load_runner(
     Who computes the forward pass is settled here.
     """
     kept = kept_dtype(files, dtype, device, int8_cache=asked.is_quantised)
-    chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
+    if files.stored is not None:
+        return _as_stored(files, progress)
+    narrow = _NARROW.get(str(dtype))
+    chosen = narrow or _FORMATS.get(kept)
     can_be_own = chosen is not None and not asked.is_quantised
     if can_be_own and device == CPU and why_not_read(files) is None:
         texts = load_texts(files, progress)
@@ -69,12 +74,24 @@ def load_runner(
         return ModelRunner(
             loaded.module,
             vocabulary_size=len(loaded.vocabulary),
-            weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
+            weights=narrow or _own_format(loaded, asked),
             streams=streams,
             quantise_cache=asked.is_quantised,
         )
 
     return loaded, take
+
+
+def _as_stored(
+    files: ModelFiles, progress: Progress
+) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
+    texts = load_texts(files, progress)
+
+    def read(report: Report) -> ModelRunner:
+        decoder = load_stored_decoder(files, report=report)
+        return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
+
+    return texts, read
 
 
 def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None:

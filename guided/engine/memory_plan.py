@@ -15,7 +15,7 @@ import torch
 from guided.engine.cache_size import CacheRequest, CacheSize
 from guided.engine.formats import kept_dtype
 from guided.errors import ModelError, RequestError
-from guided.model.cpu import is_kept_twice
+from guided.model.cpu import is_kept_twice, stored_nbytes
 from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
 from guided.model.layer_configs import inner_size
@@ -37,6 +37,8 @@ _LOGITS_ROWS = 128
 _ACTIVATIONS = 8
 """Rows of hidden size that a layer has at once, besides two of its inner size."""
 _FLOAT = 4
+_BYTES = {"int8": 1, "int4": 0.625}
+"""Of a number in a matrix, its share of scales included."""
 _ROOM_TO_STREAM = 4
 """How many times as much has to be free as a second copy of matrices takes."""
 
@@ -72,7 +74,7 @@ def measure_footprint(
 ) -> Footprint:
     """What ``files`` would take with weights of a format; ``None`` is the engine's own choice."""
     loaded = kept_dtype(files, dtype, device, int8_cache=asked.is_quantised)
-    chosen = "int8" if dtype == "int8" else str(loaded).removeprefix("torch.")
+    chosen = _chosen(files, dtype, loaded)
     config = files.config.get_text_config()
     hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
     numbers = files.checkpoint.numbers
@@ -84,8 +86,10 @@ def measure_footprint(
     embedding = vocabulary * hidden
     packed, packed_nbytes = files.checkpoint.packed  # stay as they are
     floats = numbers - embedding - packed
-    matrices = floats * (1 if chosen == "int8" else loaded.itemsize) + packed_nbytes
+    matrices = int(floats * _BYTES.get(chosen, loaded.itemsize)) + packed_nbytes
     weights = matrices + embedding * loaded.itemsize
+    if files.stored is not None:
+        weights = stored_nbytes(files.stored.tensors)
     # Asked once: what is free changes while other processes run, and a plan must add up.
     free = free_memory(device)
     # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
@@ -109,6 +113,12 @@ def measure_footprint(
         beside=beside,
         bytes_per_call=matrices,
     )
+
+
+def _chosen(files: ModelFiles, dtype: str | None, loaded: torch.dtype) -> str:
+    if files.stored is not None:
+        return "blocks as they are stored"
+    return str(dtype) if dtype in _BYTES else str(loaded).removeprefix("torch.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,16 @@ from typing import TypeAlias
 
 from guided.engine.request_clock import RequestClock
 from guided.engine.submission import ServiceOrder
-from guided.spec import GenerationRequest, JsonSchema, Message, TokenId
+from guided.spec import GenerationRequest, JsonSchema, Message, TokenId, Tool
 from guided.spec.prompt_bound import PromptBound
 
 __all__ = ["PreparedPrompt", "Prompts", "Render"]
 
 Render: TypeAlias = Callable[
-    [str | tuple[Message, ...], str | None, bool | None], tuple[TokenId, ...]
+    [str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...]], tuple[TokenId, ...]
 ]
-"""Turns a prompt, the schema to show if any, and ``allow_special_tokens`` into tokens."""
+"""Turns a prompt, the schema to show if any, ``allow_special_tokens``, and the tools to be told of
+into tokens."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +50,10 @@ class Prompts:
         ServiceOrder.of(request, now if received is None else received).check(now)
         if self.bound is not None:
             self.bound.check(request.prompt)
-        tokens = self._render(request.prompt, _shown_schema(request), request.allow_special_tokens)
+        tools = () if request.tools is None else request.tools.callable
+        tokens = self._render(
+            request.prompt, _shown_schema(request), request.allow_special_tokens, tools
+        )
         return PreparedPrompt(tokens, clock)
 
 

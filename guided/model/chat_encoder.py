@@ -10,15 +10,19 @@ control token begins or ends with, all such tokens are the template's::
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.errors import ModelError, RequestError
 from guided.model.control_tokens import ControlTokens
+from guided.model.template_tools import template_format
 from guided.model.text_encoder import TextEncoder
-from guided.spec import Message
+from guided.model.told_tools import described
+from guided.spec import Message, Tool
+from guided.spec.tool_format import ToolFormat
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -29,6 +33,7 @@ MOST_TEMPLATE_CHARACTERS = 2**20
 """Of a chat template; the longest in use have a fiftieth of that."""
 
 Messages: TypeAlias = tuple[Message, ...]
+Tools: TypeAlias = tuple[Tool, ...]
 
 _PROBES: Final = (
     (Message("system", "a"), Message("user", "b"), Message("assistant", "c"), Message("user", "d")),
@@ -70,6 +75,7 @@ class ChatEncoder:
         self,
         messages: Messages,
         rendered: str,
+        tools: Tools = (),
         *,
         allow_special_tokens: bool,
         add_generation_prompt: bool = True,
@@ -82,23 +88,41 @@ class ChatEncoder:
         """
         named = None
         if not allow_special_tokens and any(
-            self._control.may_be_spelled(turn.content) for turn in messages
+            map(self._control.may_be_spelled, _texts_in(messages, tools))
         ):
-            named = self._named(messages, rendered, add_generation_prompt=add_generation_prompt)
+            named = self._named(
+                messages, rendered, tools, add_generation_prompt=add_generation_prompt
+            )
         # The template has already put in the special tokens.
         if named is None:
             return self._encoder.encode(rendered, longest=longest)
         return self._encoder.encode_named(named, longest=longest)
 
-    def rendered(self, messages: Messages, *, add_generation_prompt: bool = True) -> str:
+    @cached_property
+    def tool_format(self) -> ToolFormat | None:
+        """How the template writes calls of tools; ``None`` where it is told of none."""
+        if self._tokenizer.chat_template is None:
+            return None
+        return template_format(self.rendered)
+
+    def rendered(
+        self, messages: Messages, tools: Tools = (), *, add_generation_prompt: bool = True
+    ) -> str:
         """The messages in the chat template, which must be there, or RequestError."""
+        told = [described(tool) for tool in tools]
+        return self._rendered([_turn(turn) for turn in messages], told, add_generation_prompt)
+
+    def _rendered(
+        self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
+    ) -> str:
         from jinja2 import TemplateError
 
         self._check_template()
         try:
             # In a sandbox (jinja2's) that lets a template call nothing that is not a text's.
             text = self._tokenizer.apply_chat_template(
-                [{"role": turn.role, "content": turn.content} for turn in messages],
+                turns,
+                tools=tools or None,  # type: ignore[arg-type] # schemas are dicts, too
                 add_generation_prompt=add_generation_prompt,
                 tokenize=False,
             )
@@ -110,7 +134,9 @@ class ChatEncoder:
         assert isinstance(text, str), f"a rendered template is a {type(text).__name__}"
         return text
 
-    def _named(self, messages: Messages, plain: str, *, add_generation_prompt: bool) -> str | None:
+    def _named(
+        self, messages: Messages, plain: str, tools: Tools, *, add_generation_prompt: bool
+    ) -> str | None:
         """The rendered text with control tokens by private names where the template wrote them.
 
         ``None`` where it has no others.
@@ -118,8 +144,9 @@ class ChatEncoder:
         control = self._control
 
         def rendered(change: Callable[[str], str]) -> str:
-            changed = tuple(replace(turn, content=change(turn.content)) for turn in messages)
-            return self.rendered(changed, add_generation_prompt=add_generation_prompt)
+            turns = [_changed(_turn(turn), change) for turn in messages]
+            told = [_changed(described(tool), change) for tool in tools]
+            return self._rendered(turns, told, add_generation_prompt)
 
         defused = rendered(control.defused)
         own = control.own(defused)
@@ -128,7 +155,7 @@ class ChatEncoder:
         marked = rendered(control.marked)
         if control.own(marked) != own or control.unmarked(marked) != plain:
             spelled = next(
-                (name for turn in messages for name in control.found(turn.content)), None
+                (name for text in _texts_in(messages, tools) for name in control.found(text)), None
             )
             raise RequestError(
                 f"the chat template of {self._name} changes these messages, so that special tokens "
@@ -167,3 +194,59 @@ class ChatEncoder:
                 f"limit of {MOST_TEMPLATE_CHARACTERS}",
                 hint="use another template",
             )
+
+
+def _turn(turn: Message) -> dict[str, Any]:
+    """A message as templates know it."""
+    said: dict[str, Any] = {"role": turn.role, "content": turn.content}
+    if turn.role == "developer":
+        said["role"] = "system"
+    if turn.tool_calls:
+        said["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": json.loads(call.arguments)},
+            }
+            for call in turn.tool_calls
+        ]
+    if turn.tool_call_id:
+        said["tool_call_id"] = turn.tool_call_id
+    return said
+
+
+def _texts_in(messages: Messages, tools: Tools) -> Iterator[str]:
+    """All that others than the template say."""
+    for turn in messages:
+        yield turn.content
+        yield from (call.arguments for call in turn.tool_calls)
+    for tool in tools:
+        yield from (tool.description, tool.parameters)
+
+
+def _changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """A message or a tool with the texts in it changed, names of arguments too."""
+    changed: dict[str, Any] = {}
+    for name, value in said.items():
+        match name:
+            case "content" | "description":
+                changed[name] = change(value)
+            case "arguments" | "parameters":
+                changed[name] = _all_changed(value, change)
+            case "tool_calls":
+                changed[name] = [_changed(call, change) for call in value]
+            case "function":
+                changed[name] = _changed(value, change)
+            case _:  # a role, a name, an id: none of them can spell a token
+                changed[name] = value
+    return changed
+
+
+def _all_changed(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_all_changed(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(name): _all_changed(item, change) for name, item in value.items()}
+    return value

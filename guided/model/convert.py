@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["TOKENIZER_FILES", "convert_gguf", "save_model", "unpacked_dtype"]
+__all__ = ["TOKENIZER_FILES", "convert_gguf", "gguf_tokenizer", "save_model", "unpacked_dtype"]
 
 _LONE_DIGITS = ("codeshell", "command-r", "refact", "smollm", "starcoder")
 """Byte-level tokenizers for which digits stand alone, which transformers leaves out; without it
@@ -63,7 +63,7 @@ def convert_gguf(file: Path, folder: Path, progress: Progress) -> None:
         quiet_transformers(lambda share: report(int(share * unpacked))),
     ):
         with reading("tokenizer", file):
-            tokenizer = _tokenizer(file, header)
+            tokenizer = gguf_tokenizer(file, header)
         with reading("config", file):
             config = read_gguf_config(file, header)
         with reading("weights", file):
@@ -120,7 +120,8 @@ def _require_memory(file: Path, needed: int) -> None:
         )
 
 
-def _tokenizer(file: Path, header: GgufHeader) -> Any:
+def gguf_tokenizer(file: Path, header: GgufHeader) -> Any:
+    """The tokenizer beside a file, else its own; ``ModelError`` for one that is not known."""
     from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
     from transformers import AutoTokenizer
     from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS

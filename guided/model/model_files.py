@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,18 +13,35 @@ from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
 from guided.model.checkpoint import Checkpoint, read_checkpoint
 from guided.model.config_refusals import refuse_by_config
+from guided.model.cpu import StoredTensor, why_not_by_files
 from guided.model.default_model import DEFAULT_MODEL
+from guided.model.gguf_texts import read_tensors
 from guided.model.layer_configs import layer_shapes, layer_windows
 from guided.model.plain_config import PlainConfig, read_plain_config
 from guided.model.progress import Progress, RichProgress
 from guided.model.quantised import require_quantiser
-from guided.model.resolve import resolve_model
+from guided.model.resolve import resolve_model, resolve_stored
 from guided.model.transformers_calls import reading
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-__all__ = ["ModelFiles", "find_model", "longest_text", "read_config"]
+__all__ = [
+    "ModelFiles",
+    "StoredFile",
+    "find_model",
+    "find_stored",
+    "longest_text",
+    "read_config",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredFile:
+    """A GGUF file, and where in it each tensor is, by the names of transformers."""
+
+    path: Path
+    tensors: Mapping[str, StoredTensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +55,8 @@ class ModelFiles:
     checkpoint: Checkpoint
     context_window: int
     """Tokens that prompt and answer may have together."""
+    stored: StoredFile | None = None
+    """The GGUF file, where its weights are computed with as they are stored."""
 
     @property
     def layers(self) -> tuple[LayerShape, ...]:
@@ -53,7 +75,26 @@ def find_model(name: str | None = None, progress: Progress | None = None) -> Mod
     What has to be fetched or converted is. Raises ``ModelError``.
     """
     progress = progress or RichProgress()
-    folder = resolve_model(name, progress)
+    return _files(name, resolve_model(name, progress))
+
+
+def find_stored(name: str | None = None, progress: Progress | None = None) -> ModelFiles | str:
+    """Find a GGUF file whose weights are computed with as they are, or tell why it is none.
+
+    Only its config and tokenizer are unpacked. Raises ``ModelError`` as ``find_model``.
+    """
+    progress = progress or RichProgress()
+    found = resolve_stored(name, progress)
+    if isinstance(found, str):
+        return found
+    path, folder = found
+    tensors = read_tensors(path, folder)
+    files = _files(name, folder, StoredFile(path, tensors))
+    reason = why_not_by_files(files.config, files.checkpoint.shapes, files.checkpoint.types)
+    return files if reason is None else reason
+
+
+def _files(name: str | None, folder: Path, stored: StoredFile | None = None) -> ModelFiles:
     config: PretrainedConfig | PlainConfig | None = read_plain_config(folder)
     if config is None:
         config = read_config(folder)
@@ -63,8 +104,21 @@ def find_model(name: str | None = None, progress: Progress | None = None) -> Mod
         name=DEFAULT_MODEL if name is None or name == "default" else name,
         folder=folder,
         config=config,
-        checkpoint=read_checkpoint(folder),
+        checkpoint=read_checkpoint(folder) if stored is None else _checkpoint_of(stored),
         context_window=_context_window(config, folder),
+        stored=stored,
+    )
+
+
+def _checkpoint_of(stored: StoredFile) -> Checkpoint:
+    types: Counter[str] = Counter()
+    for tensor in stored.tensors.values():
+        types[tensor.kind] += prod(tensor.shape)
+    return Checkpoint(
+        types=types,
+        shapes={name: tensor.shape for name, tensor in stored.tensors.items()},
+        files=dict.fromkeys(stored.tensors, stored.path),
+        nbytes=sum(tensor.nbytes for tensor in stored.tensors.values()),
     )
 
 

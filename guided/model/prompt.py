@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from guided.errors import RequestError
 from guided.model.chat_encoder import ChatEncoder
-from guided.spec import Message, TokenId
+from guided.model.told_tools import without_tools
+from guided.spec import Message, TokenId, Tool
+from guided.spec.tool_format import HERMES, ToolFormat
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from guided.model.load import ModelTexts
 
-__all__ = ["render_prompt"]
+__all__ = ["render_prompt", "tool_format"]
 
 
 def render_prompt(
@@ -24,13 +26,14 @@ def render_prompt(
     prompt: str | tuple[Message, ...],
     schema: str | None = None,
     allow_special_tokens: bool | None = None,
+    tools: tuple[Tool, ...] = (),
 ) -> tuple[TokenId, ...]:
     """The tokens of a plain text, or of messages in the model's chat template.
 
     Plain text gets what the tokenizer puts before any text, such as a beginning-of-sequence token.
     A schema is shown in the system message, or in the first of the user's where the template knows
-    no system. ``allow_special_tokens`` is the option of that name of a request. May be called from
-    any thread.
+    no system. ``allow_special_tokens`` is the option of that name of a request. Of ``tools`` the
+    template tells where it knows any, else words of ours. May be called from any thread.
     """
     encoder, longest = _encoder(model.name, model.tokenizer), model.context_window
     if isinstance(prompt, str):
@@ -45,11 +48,20 @@ def render_prompt(
             hint="pass a plain prompt, or use a model with a chat template",
         )
     messages = prompt if schema is None else _with_schema(prompt, schema)
-    messages, text = _rendered(encoder, model, messages)
+    if encoder.tool_format is None:
+        messages, tools = without_tools(messages, tools), ()
+    messages, text = _rendered(encoder, model, messages, tools)
     allowed = bool(allow_special_tokens)
     return _ids(
-        encoder.encode_messages(messages, text, allow_special_tokens=allowed, longest=longest)
+        encoder.encode_messages(
+            messages, text, tools, allow_special_tokens=allowed, longest=longest
+        )
     )
+
+
+def tool_format(model: ModelTexts) -> ToolFormat:
+    """How a model writes calls of tools: as its chat template does, else as it is told to."""
+    return _encoder(model.name, model.tokenizer).tool_format or HERMES
 
 
 @lru_cache(maxsize=8)
@@ -63,25 +75,28 @@ def _ids(tokens: list[int]) -> tuple[TokenId, ...]:
 
 def _with_schema(messages: tuple[Message, ...], schema: str) -> tuple[Message, ...]:
     note = f"Answer with JSON that fits this schema:\n{schema}"
-    if messages[0].role == "system":
+    if messages[0].role in ("system", "developer"):
         first = replace(messages[0], content=f"{messages[0].content}\n\n{note}")
         return (first, *messages[1:])
     return (Message("system", note), *messages)
 
 
 def _rendered(
-    encoder: ChatEncoder, model: ModelTexts, messages: tuple[Message, ...]
+    encoder: ChatEncoder,
+    model: ModelTexts,
+    messages: tuple[Message, ...],
+    tools: tuple[Tool, ...],
 ) -> tuple[tuple[Message, ...], str]:
     """The messages in the template; a system message in the user's where it knows none."""
-    if messages[0].role != "system":
-        return messages, encoder.rendered(messages)
+    if messages[0].role not in ("system", "developer"):
+        return messages, encoder.rendered(messages, tools)
     system = messages[0].content.strip()
     # A template that knows no system message refuses it or leaves it out.
     with suppress(RequestError):
-        if system in (text := encoder.rendered(messages)):
+        if system in (text := encoder.rendered(messages, tools)):
             return messages, text
     joined = _system_in_user(model, messages)
-    text = encoder.rendered(joined)
+    text = encoder.rendered(joined, tools)
     if system not in text:
         raise RequestError(
             f"the chat template of {model.name} leaves out the system message", field="messages"

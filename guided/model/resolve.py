@@ -10,17 +10,20 @@ import hashlib
 import json
 import re
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from guided.errors import ModelError
+from guided.extras import needing
 from guided.model.cache import made_once, remove_all_but
 from guided.model.checkpoint import SINGLE, index_of
 from guided.model.convert import TOKENIZER_FILES, convert_gguf
-from guided.model.default_model import fetch_default_model
+from guided.model.default_model import fetch_default_gguf, fetch_default_model
+from guided.model.gguf_texts import REASON, write_texts
 from guided.model.progress import Progress
 from guided.model.transformers_calls import reading
 
-__all__ = ["resolve_model"]
+__all__ = ["resolve_model", "resolve_stored"]
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _HUB_GGUF = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([\w./-]+\.gguf)")
@@ -30,6 +33,7 @@ _WAY = 1
 """Counts the ways of converting: another way goes into another folder."""
 _CHUNK = 1 << 22
 _DIGITS = 24
+_TEXTS_SPACE = 50_000_000
 _LARGEST_SHARE = 8
 """Weights of 2 bits become bf16."""
 
@@ -53,6 +57,36 @@ def resolve_model(name: str | None, progress: Progress) -> Path:
         if _HUB_ID.fullmatch(name):
             return _fetch_folder(name, progress)
     raise ModelError(f"there is no model folder or file {name!r}", hint=_CALL_IT)
+
+
+def resolve_stored(name: str | None, progress: Progress) -> tuple[Path, Path] | str:
+    """A GGUF file and the folder of its texts, or why it is not computed with as it is stored."""
+    if name is None or name == "default":
+        return fetch_default_gguf(progress)
+    path = Path(name).expanduser()
+    if path.is_file():
+        file = path.absolute()
+    elif not path.exists() and (found := _HUB_GGUF.fullmatch(name)):
+        file = _fetch_file(found[1], found[2], progress)
+    else:
+        return "it is no GGUF file"
+    with needing(f"reading {file.name}", "server"):
+        import_module("gguf")
+    folder = made_once(
+        f"gguf-{_digest(file, progress)[:_DIGITS]}-texts-{_WAY}",
+        partial(_write_texts, file=file, progress=progress),
+        what=file.name,
+        space_needed=_TEXTS_SPACE,
+        progress=progress,
+    )
+    reason = folder / REASON
+    return reason.read_text("utf-8") if reason.is_file() else (file, folder)
+
+
+def _write_texts(work: Path, file: Path, progress: Progress) -> Path:
+    remove_all_but(work)
+    write_texts(file, work / "texts", progress)
+    return work / "texts"
 
 
 def _folder(path: Path) -> Path:

@@ -49,6 +49,7 @@ from guided.spec.structure import (
     digest_of,
 )
 from guided.spec.text_report import TextFit, TextReport
+from guided.spec.tools import Tool, ToolCall, ToolUse
 
 __all__ = [
     "FREE_WHITESPACE",
@@ -97,6 +98,9 @@ __all__ = [
     "Timing",
     "TokenId",
     "TokenLogprobs",
+    "Tool",
+    "ToolCall",
+    "ToolUse",
     "UnenforcedValidator",
     "Usage",
     "Verdict",

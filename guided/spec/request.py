@@ -14,6 +14,7 @@ from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
 from guided.spec.stored import Stored, check_salt
 from guided.spec.structure import Constraint
+from guided.spec.tools import ToolCall, ToolUse, check_call, check_call_id
 
 __all__ = [
     "HIGHEST_PRIORITY",
@@ -58,6 +59,8 @@ NO_DRAFTER = "none"
 MOST_TOP_LOGPROBS = 20
 """Likeliest tokens that may be asked for at each place of an answer."""
 
+_ROLES = ("system", "developer", "user", "assistant", "tool")
+
 _STOPPING = "Stopping and log-probabilities"
 _SEVERAL = "Several answers"
 _DRAFTS = "Drafts"
@@ -97,13 +100,32 @@ class Message:
     """One turn of a conversation; the server applies the model's chat template to all of them."""
 
     role: str
+    """``system``, ``developer`` (which is a system), ``user``, ``assistant`` or ``tool``."""
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Of the assistant: what it called, besides what it said."""
+    tool_call_id: str = ""
+    """Of a tool: which call its content answers."""
 
     def __post_init__(self) -> None:
-        if self.role not in ("system", "user", "assistant"):
+        if self.role not in _ROLES:
             raise RequestError(
-                f"role {self.role!r} is none of 'system', 'user', 'assistant'",
+                f"role {self.role!r} is none of {', '.join(map(repr, _ROLES))}",
                 field="messages.role",
+            )
+        if self.tool_calls and self.role != "assistant":
+            raise RequestError(
+                f"a message of role {self.role!r} has tool_calls, which only the assistant makes",
+                field="messages.tool_calls",
+            )
+        for call in self.tool_calls:
+            check_call(call, "messages.tool_calls")
+        check_call_id(self.tool_call_id, "messages.tool_call_id")
+        if bool(self.tool_call_id) != (self.role == "tool"):
+            wrong = "needs" if self.role == "tool" else "has no"
+            raise RequestError(
+                f"a message of role {self.role!r} {wrong} tool_call_id",
+                field="messages.tool_call_id",
             )
 
 
@@ -230,6 +252,8 @@ class GenerationRequest:
         bool, Option("Tell with the answer how far it is held to its schema, by keyword.")
     ] = False
     """The server makes it beside the answer; without one, ``guided.check`` does."""
+    tools: ToolUse | None = None
+    """Functions that the answer may call, besides or instead of what the constraint says."""
 
     @property
     def drawn(self) -> int:
@@ -263,6 +287,12 @@ class GenerationRequest:
         check_rules(self)
         if self.show_schema:
             self._check_shown()
+        if self.tools is not None and isinstance(self.prompt, str):
+            raise RequestError(
+                "tools need messages, in which the model is told of them",
+                field="tools",
+                hint="pass the prompt as messages",
+            )
         if self.report and self.constraint is None:
             raise RequestError("report needs a constraint to report on", field="report")
         self._check_stops()

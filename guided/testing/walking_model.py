@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from guided.constraint.compiler import ConstraintCompiler
@@ -28,6 +29,8 @@ from guided.spec import (
     TokenId,
     Usage,
 )
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import HERMES
 from guided.stats import CacheStats, EngineStats, Histogram, ModelInfo, Phase
 from guided_service.inspection import task_of
 from guided_service.messages import Inspect
@@ -128,6 +131,9 @@ class WalkingModel:
     def _answer(self, request: GenerationRequest) -> GenerationResult:
         _check(request)
         start = time.monotonic()
+        if request.tools is not None:
+            constraint = with_calls(request.tools, request.constraint, HERMES)
+            request = replace(request, constraint=constraint, show_schema=False)
         matcher = self._compiler.start(request.constraint)
         with self._lock:
             self.requests.append(request)

@@ -365,6 +365,7 @@ class GenerateRequest(_message.Message):
     ALLOW_SPECIAL_TOKENS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -464,6 +465,12 @@ class GenerateRequest(_message.Message):
         most 16. Absent: all of them.
         """
 
+    @_builtins.property
+    def tools(self) -> Global___ToolUse:
+        """Functions that the answer may call; only with messages. With a constraint, which then has to be a
+        JSON Schema, the answer is either calls or a document of it. Absent: none.
+        """
+
     def __init__(
         self,
         *,
@@ -491,10 +498,11 @@ class GenerateRequest(_message.Message):
         allow_special_tokens: _builtins.bool | None = ...,
         request_id: _builtins.str = ...,
         report: _builtins.bool = ...,
+        tools: Global___ToolUse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_special_tokens: _TypeAlias = _typing.Literal["allow_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__allow_special_tokens: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens"]  # noqa: Y015
@@ -548,6 +556,108 @@ class GenerateStreamRequest(_message.Message):
 Global___GenerateStreamRequest: _TypeAlias = GenerateStreamRequest  # noqa: Y015
 
 @_typing.final
+class ToolUse(_message.Message):
+    """The tools of a request, and whether they are called."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOLS_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
+    PARALLEL_FIELD_NUMBER: _builtins.int
+    choice: _builtins.str
+    """"auto": as the model likes; "required": at least one call and nothing else; "none": no call; or
+    the name of the one tool that is called, once. Empty: "auto".
+    """
+    parallel: _builtins.bool
+    """Whether there may be more than one call, where the model's format has several. Absent: true."""
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tool]:
+        """The tools; at least one, at most 128, each name once."""
+
+    def __init__(
+        self,
+        *,
+        tools: _abc.Iterable[Global___Tool] | None = ...,
+        choice: _builtins.str = ...,
+        parallel: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_parallel", b"_parallel", "parallel", b"parallel"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_parallel", b"_parallel", "choice", b"choice", "parallel", b"parallel", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__parallel: _TypeAlias = _typing.Literal["parallel"]  # noqa: Y015
+    _WhichOneofArgType__parallel: _TypeAlias = _typing.Literal["_parallel", b"_parallel"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__parallel) -> _WhichOneofReturnType__parallel | None: ...
+
+Global___ToolUse: _TypeAlias = ToolUse  # noqa: Y015
+
+@_typing.final
+class Tool(_message.Message):
+    """A function that the model may call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    PARAMETERS_FIELD_NUMBER: _builtins.int
+    STRICT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """1 to 64 of letters, digits, "_", "." and "-"."""
+    description: _builtins.str
+    """What the model is told of it."""
+    parameters: _builtins.str
+    """JSON Schema of its arguments, which are an object, as text. Empty: it takes none."""
+    strict: _builtins.bool
+    """Whether objects take no other members than those that are named. Absent: true."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        parameters: _builtins.str = ...,
+        strict: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "strict", b"strict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_strict", b"_strict", "description", b"description", "name", b"name", "parameters", b"parameters", "strict", b"strict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__strict: _TypeAlias = _typing.Literal["strict"]  # noqa: Y015
+    _WhichOneofArgType__strict: _TypeAlias = _typing.Literal["_strict", b"_strict"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__strict) -> _WhichOneofReturnType__strict | None: ...
+
+Global___Tool: _TypeAlias = Tool  # noqa: Y015
+
+@_typing.final
+class ToolCall(_message.Message):
+    """A call of a function."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The name of the tool."""
+    arguments: _builtins.str
+    """JSON, an object that fits the schema of the tool."""
+    id: _builtins.str
+    """By which a message of role "tool" says which call it answers."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        arguments: _builtins.str = ...,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "id", b"id", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
+
+@_typing.final
 class Beams(_message.Message):
     """Beam search: at each place the likeliest beginnings are kept. An answer's score is the sum of
     the log-probabilities of its tokens by the model alone, forced ones and the token that ends it
@@ -599,6 +709,8 @@ class GenerateResponse(_message.Message):
     CANDIDATES_FIELD_NUMBER: _builtins.int
     VERIFICATION_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The answer; complete and valid under the constraint whatever the finish reason, but for
     FINISH_REASON_STOP_SEQUENCE.
@@ -607,6 +719,8 @@ class GenerateResponse(_message.Message):
     """Why the answer ended."""
     verification: Global___Verification.ValueType
     """What decided which guessed tokens stayed. Unspecified: coupled."""
+    content: _builtins.str
+    """What the text says beside its calls; only where tools were given."""
     @_builtins.property
     def usage(self) -> Global___Usage:
         """What the answer cost."""
@@ -633,6 +747,12 @@ class GenerateResponse(_message.Message):
     def report(self) -> Global___EnforcementReport:
         """How far the answer was held to its schema; only where asked for."""
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
+        """The calls in the text, in order; only where tools were given. One that the budget cut short fits
+        its schema and is none to make: see the finish reason.
+        """
+
     def __init__(
         self,
         *,
@@ -645,10 +765,12 @@ class GenerateResponse(_message.Message):
         candidates: _abc.Iterable[Global___Candidate] | None = ...,
         verification: Global___Verification.ValueType = ...,
         report: Global___EnforcementReport | None = ...,
+        tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
+        content: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "report", b"report", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "report", b"report", "text", b"text", "timing", b"timing", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "content", b"content", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "report", b"report", "text", b"text", "timing", b"timing", "tool_calls", b"tool_calls", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -770,6 +892,8 @@ class Candidate(_message.Message):
     NUM_TOKENS_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Which of the drawn answers it is, or which of the beams by their score; from 0."""
     text: _builtins.str
@@ -782,9 +906,15 @@ class Candidate(_message.Message):
     """By which the best are found, higher is better. Of drawn answers the mean log-probability, by
     the model alone, of the tokens that the model chose; of beams as Beams says.
     """
+    content: _builtins.str
+    """As in GenerateResponse."""
     @_builtins.property
     def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprobs]:
         """For each token of the answer in order; only where asked for."""
+
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
+        """As in GenerateResponse."""
 
     def __init__(
         self,
@@ -795,10 +925,12 @@ class Candidate(_message.Message):
         num_tokens: _builtins.int = ...,
         score: _builtins.float = ...,
         logprobs: _abc.Iterable[Global___TokenLogprobs] | None = ...,
+        tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
+        content: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "score", b"score", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "score", b"score", "text", b"text", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1065,19 +1197,29 @@ class Message(_message.Message):
 
     ROLE_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    TOOL_CALL_ID_FIELD_NUMBER: _builtins.int
     role: _builtins.str
-    """"system", "user" or "assistant"."""
+    """"system", "developer" (which is a system), "user", "assistant" or "tool"."""
     content: _builtins.str
-    """What was said."""
+    """What was said, or what a tool gave back."""
+    tool_call_id: _builtins.str
+    """Of a tool: which call its content answers."""
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
+        """Of the assistant: what it called, besides what it said."""
+
     def __init__(
         self,
         *,
         role: _builtins.str = ...,
         content: _builtins.str = ...,
+        tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
+        tool_call_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "role", b"role", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -113,6 +113,7 @@ class Model(_message.Message):
     VOCABULARY_SIZE_FIELD_NUMBER: _builtins.int
     DRAFTERS_FIELD_NUMBER: _builtins.int
     INSTRUCTION_SET_FIELD_NUMBER: _builtins.int
+    TOOL_FORMAT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """As its user would name it."""
     context_window: _builtins.int
@@ -121,6 +122,8 @@ class Model(_message.Message):
     """Tokens that it knows."""
     instruction_set: _builtins.str
     """What multiplies its matrices on the CPU, such as "AVX2"; empty on another device."""
+    tool_format: _builtins.str
+    """How it writes calls of tools: "hermes", as Qwen does, or "llama"."""
     @_builtins.property
     def drafters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What drafts tokens for it, by the names that requests use, in the order in which they draft."""
@@ -133,10 +136,11 @@ class Model(_message.Message):
         vocabulary_size: _builtins.int = ...,
         drafters: _abc.Iterable[_builtins.str] | None = ...,
         instruction_set: _builtins.str = ...,
+        tool_format: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_window", b"context_window", "drafters", b"drafters", "instruction_set", b"instruction_set", "name", b"name", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_window", b"context_window", "drafters", b"drafters", "instruction_set", b"instruction_set", "name", b"name", "tool_format", b"tool_format", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

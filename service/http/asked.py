@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from guided.spec import GenerationRequest, GenerationResult
+from guided.spec.tool_format import HERMES, ToolFormat
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
 from guided_service.http.errors import JsonObject
@@ -21,6 +22,7 @@ class Shown:
     created: int
     """Seconds since 1970."""
     model: str
+    tool_format: ToolFormat = HERMES
 
 
 class Form(Protocol):

@@ -23,6 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 from guided.bearer import token_of
 from guided.errors import RequestCancelledError, UnauthenticatedError
 from guided.spec import GenerationResult
+from guided.spec.tool_format import FORMATS
 from guided.stats import ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.door import Admitted, Caller, Door
@@ -179,7 +180,12 @@ class Answers:
         model = face.engine.model()
         check_model(asked.model, model, face.config)
         face.engine.check_prompt(asked.request)
-        shown = Shown(f"{self._prefix}{response.request_id}", int(time.time()), model.name)
+        shown = Shown(
+            f"{self._prefix}{response.request_id}",
+            int(time.time()),
+            model.name,
+            FORMATS[model.tool_format],
+        )
         form = asked.form(shown)
         try:
             await while_connected(

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
-from uuid import uuid4
 
 from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
+from guided.spec.tool_format import ToolFormat
+from guided_service.call_reader import (
+    Argument,
+    CallBegun,
+    CallReader,
+    Content,
+    Piece,
+    ReaderOf,
+    call_id,
+    calls_in,
+)
 from guided_service.http.asked import Shown
-from guided_service.http.call_reader import Argument, CallBegun, CallReader, Content, Piece
 from guided_service.http.errors import JsonObject
 from guided_service.http.events import DONE, event
 from guided_service.http.finish import Finish, finish_of
@@ -24,18 +33,19 @@ One: TypeAlias = GenerationResult | CandidateResult
 class ChatStyle:
     """What a request says of the form of its answer."""
 
-    calls_tools: bool
+    reader: Callable[[ToolFormat], ReaderOf | None]
+    """By the format of calls, what takes an answer apart where it may call functions."""
     is_named: bool
     """Whether one function has to be called: then the call is the answer."""
     is_structured: bool
     """Whether an answer without calls has a constraint."""
-    is_json: bool
     tells_usage: bool
     tells_logprobs: bool
 
-    def reader(self) -> CallReader | None:
-        """What takes an answer apart, where it may call functions."""
-        return CallReader(beside_json=self.is_json) if self.calls_tools else None
+    def reader_of(self, form: ToolFormat) -> CallReader | None:
+        """What takes one answer apart, where it may call functions."""
+        made = self.reader(form)
+        return None if made is None else made()
 
     def finish(self, reason: FinishReason, reader: CallReader | None) -> Finish:
         """Why an answer ended, all of which its reader has read."""
@@ -55,14 +65,12 @@ class ChatForm:
     def __init__(self, style: ChatStyle, shown: Shown) -> None:
         self._style = style
         self._shown = shown
-        self._growing = _Choice(style, 0)
+        self._growing = self._choice(0)
         """The choice that is told as it grows."""
 
     def whole(self, result: GenerationResult) -> JsonObject:
         """The body of an answer."""
-        choices = [
-            _Choice(self._style, index).whole(one) for index, one in enumerate(answers_of(result))
-        ]
+        choices = [self._choice(index).whole(one) for index, one in enumerate(answers_of(result))]
         return {
             **self._head("chat.completion"),
             "choices": choices,
@@ -77,7 +85,7 @@ class ChatForm:
         """The last chunks: all of several answers, else what is left of the only one."""
         told = [
             self._growing,
-            *(_Choice(self._style, i) for i in range(1, len(answers_of(result)))),
+            *(self._choice(i) for i in range(1, len(answers_of(result)))),
         ]
         events: list[bytes] = []
         for choice, one in zip(told, answers_of(result), strict=True):
@@ -92,6 +100,9 @@ class ChatForm:
     def failed(self, error: JsonObject) -> bytes:
         """What ends a stream with an error; no end is said, so no client takes it for one."""
         return event(error)
+
+    def _choice(self, index: int) -> _Choice:
+        return _Choice(self._style, self._shown.tool_format, index)
 
     def _chunks(self, choices: Iterable[JsonObject]) -> bytes:
         head = self._head("chat.completion.chunk")
@@ -112,30 +123,22 @@ class ChatForm:
 class _Choice:
     """One of the answers to a request."""
 
-    def __init__(self, style: ChatStyle, index: int) -> None:
+    def __init__(self, style: ChatStyle, form: ToolFormat, index: int) -> None:
         self._style = style
         self._index = index
-        self._reader = style.reader()
+        self._reader = style.reader_of(form)
         self._is_begun = False
 
     def whole(self, one: One) -> JsonObject:
-        content: list[str] = []
-        calls: list[tuple[str, list[str]]] = []
-        for piece in (*self._read(one.text), *self._rest()):
-            match piece:
-                case Content(text):
-                    content.append(text)
-                case CallBegun(name):
-                    calls.append((name, []))
-                case Argument(text):
-                    calls[-1][1].append(text)
+        read = (one.text, ()) if self._reader is None else calls_in(one.text, self._reader)
+        content, calls = read
         message: JsonObject = {
             "role": "assistant",
-            "content": "".join(content) if content or not calls else None,
+            "content": content if content or not calls else None,
             "refusal": None,
         }
         if calls:
-            message["tool_calls"] = [_call(name, "".join(parts)) for name, parts in calls]
+            message["tool_calls"] = [_call(call.name, call.arguments) for call in calls]
         return {"index": self._index, "message": message, **self._end(one)}
 
     def grown(self, text: str) -> list[JsonObject]:
@@ -193,7 +196,7 @@ class _Choice:
 
 def _call(name: str, arguments: str) -> JsonObject:
     return {
-        "id": f"call_{uuid4().hex[:24]}",
+        "id": call_id(),
         "type": "function",
         "function": {"name": name, "arguments": arguments},
     }

@@ -10,13 +10,15 @@ from pydantic import Field
 
 from guided.errors import RequestError
 from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest, JsonSchema
+from guided.spec.tools import MOST_TOOLS
+from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.fields import Body, Given, given
 from guided_service.http.messages import Turn, conversation
-from guided_service.http.tools import MOST_TOOLS, Tool, ToolChoice, chosen, told, with_calls
+from guided_service.http.tools import Tool, ToolChoice, tool_use
 
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
 
@@ -81,30 +83,25 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
     wanted = chat.wanted()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
-    functions = []
-    if chat.tools:
-        choice = chat.tool_choice or "auto"
-        functions = chosen(chat.tools, choice)
-        structure = with_calls(
-            functions, choice, is_parallel=chat.parallel_tool_calls, beside=wanted
-        )
+    tools = tool_use(chat.tools, chat.tool_choice, wanted, is_parallel=chat.parallel_tool_calls)
+    if tools is not None:
         # An error names the tag, and with it the tool.
         field = "tools" if wanted is None else f"tools, or {field}"
     if chat.show_schema and not isinstance(structure, JsonSchema):
-        raise RequestError("show_schema needs a schema, and no tools", field="show_schema")
+        raise RequestError("show_schema needs a schema", field="show_schema")
     request = GenerationRequest(
-        prompt=conversation(chat.messages, told(functions) if functions else None),
+        prompt=conversation(chat.messages),
         constraint=structure,
+        tools=tools,
         max_tokens=chat.max_completion_tokens or chat.max_tokens or DEFAULT_BUDGET,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
         **chat.common(),
     )
     style = ChatStyle(
-        calls_tools=bool(functions),
+        reader=partial(reader_of, request),
         is_named=not (chat.tool_choice is None or isinstance(chat.tool_choice, str)),
         is_structured=wanted is not None,
-        is_json=wanted is not None and wanted.is_json,
         tells_usage=chat.stream_options is not None and chat.stream_options.include_usage,
         tells_logprobs=chat.logprobs,
     )

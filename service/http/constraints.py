@@ -13,9 +13,9 @@ from pydantic import Field, ValidationError
 
 from guided.errors import RequestError
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.spec.closed_objects import closed
 from guided.spec.composition import JsonObject
 from guided.spec.tagged import Tag, Tagged
-from guided_service.http.closed_objects import closed
 from guided_service.http.fields import GenerationFields, Given
 
 __all__ = ["ConstraintFields", "JsonSchemaFormat", "ResponseFormat", "Wanted", "schema_of"]
@@ -119,11 +119,6 @@ class Wanted(msgspec.Struct, frozen=True):
 
     structure: Structure
     field: str
-
-    @property
-    def is_json(self) -> bool:
-        """Whether the answer is a JSON document."""
-        return isinstance(self.structure, JsonSchema)
 
 
 def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:

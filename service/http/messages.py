@@ -1,12 +1,4 @@
-"""Conversations as OpenAI's clients send them, and as the model's chat template takes them.
-
-The template knows system, user and assistant. Developers are a system; what the assistant called
-stands in its message as it wrote it; what tools gave back is told by the user, in the form in which
-the templates of Qwen and Hermes tell it::
-
-    assistant, tool_calls  →  assistant: text of the calls
-    tool, tool             →  user: <tool_response>…</tool_response> for each, one message
-"""
+"""Conversations as OpenAI's clients send them, and as the engine takes them."""
 
 from __future__ import annotations
 
@@ -16,9 +8,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import Message
+from guided.spec import Message, ToolCall
 from guided_service.http.fields import Given
-from guided_service.http.tools import END, header_of
 
 __all__ = [
     "AssistantTurn",
@@ -102,34 +93,23 @@ Turn: TypeAlias = Annotated[
 ]
 
 
-def conversation(turns: list[Turn], tools: str | None = None) -> tuple[Message, ...]:
-    """The messages for the chat template, with what the model is to be told of ``tools``.
-
-    Raises RequestError for answers of tools that nobody called.
-    """
+def conversation(turns: list[Turn]) -> tuple[Message, ...]:
+    """The messages for the chat template; raises RequestError for answers to calls of nobody's."""
     _check_answers(turns)
     messages: list[Message] = []
-    for number, turn in enumerate(turns):
+    for turn in turns:
         match turn:
             case SystemTurn():
                 messages.append(Message("system", _text(turn.content)))
             case UserTurn():
                 messages.append(Message("user", _text(turn.content)))
             case AssistantTurn():
-                messages.append(Message("assistant", _said(turn)))
+                calls = tuple(map(_call, turn.tool_calls or ()))
+                messages.append(Message("assistant", _text(turn.content), calls))
             case ToolTurn():
-                told = f"<tool_response>\n{_text(turn.content)}\n</tool_response>"
-                if number and isinstance(turns[number - 1], ToolTurn):
-                    told = f"{messages.pop().content}\n{told}"
-                messages.append(Message("user", told))
-    return tuple(messages if tools is None else _with_tools(messages, tools))
-
-
-def _with_tools(messages: list[Message], tools: str) -> list[Message]:
-    if messages and messages[0].role == "system":
-        first, *others = messages
-        return [Message("system", f"{first.content}\n\n{tools}"), *others]
-    return [Message("system", tools), *messages]
+                said = _text(turn.content)
+                messages.append(Message("tool", said, tool_call_id=turn.tool_call_id))
+    return tuple(messages)
 
 
 def _text(content: Content | None) -> str:
@@ -138,10 +118,8 @@ def _text(content: Content | None) -> str:
     return "".join(part.text for part in content)
 
 
-def _said(turn: AssistantTurn) -> str:
-    calls = [f"{header_of(one.function.name)}{_argued(one)}{END}" for one in turn.tool_calls or []]
-    said = _text(turn.content)
-    return "\n".join([*([said] if said else []), *calls])
+def _call(call: CallMade) -> ToolCall:
+    return ToolCall(call.function.name, _argued(call), call.id)
 
 
 def _argued(call: CallMade) -> str:

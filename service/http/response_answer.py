@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from guided.spec import GenerationResult
+from guided_service.call_reader import Argument, CallBegun, Content, Piece, call_id
 from guided_service.http.asked import Shown
-from guided_service.http.call_reader import Argument, CallBegun, Content, Piece
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.errors import JsonObject
 from guided_service.http.events import event
@@ -35,7 +35,7 @@ class _Item:
 
     name: str | None
     item_id: str = field(init=False)
-    call_id: str = field(default_factory=lambda: f"call_{uuid4().hex[:24]}")
+    call_id: str = field(default_factory=call_id)
     pieces: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class ResponseForm:
         self._style = style
         self._repeated = repeated
         self._shown = shown
-        self._reader = style.reader()
+        self._reader = style.reader_of(shown.tool_format)
         self._items: list[_Item] = []
         self._done: list[JsonObject] = []
         """Items that have ended, as they are shown."""

@@ -11,6 +11,8 @@ from pydantic import Field
 from guided.errors import RequestError
 from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest
 from guided.spec.composition import JsonObject
+from guided.spec.tools import MOST_TOOLS
+from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
@@ -30,15 +32,12 @@ from guided_service.http.messages import (
 )
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.tools import (
-    MOST_TOOLS,
     Function,
     Named,
     NamedChoice,
     Tool,
     ToolChoice,
-    chosen,
-    told,
-    with_calls,
+    tool_use,
 )
 
 __all__ = ["ResponseRequest", "read_response"]
@@ -201,29 +200,25 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
     wanted, choice = asked.wanted(), asked.choice()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
-    functions: list[Function] = []
-    if asked.tools:
-        tools = [Tool(type="function", function=one) for one in asked.tools]
-        functions = chosen(tools, choice)
-        structure = with_calls(
-            functions, choice, is_parallel=asked.parallel_tool_calls, beside=wanted
-        )
+    listed = [Tool(type="function", function=one) for one in asked.tools]
+    tools = tool_use(listed, choice, wanted, is_parallel=asked.parallel_tool_calls)
+    if tools is not None:
         field = "tools" if wanted is None else f"tools, or {field}"
     elif asked.tool_choice not in (None, "none", "auto"):
         raise RequestError("tool_choice needs tools", field="tool_choice")
     tells_logprobs = asked.top_logprobs is not None or bool(asked.include)
     request = GenerationRequest(
-        prompt=conversation(asked.turns(), told(functions) if functions else None),
+        prompt=conversation(asked.turns()),
         constraint=structure,
+        tools=tools,
         max_tokens=asked.max_output_tokens or DEFAULT_BUDGET,
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
         **asked.common(),
     )
     style = ChatStyle(
-        calls_tools=bool(functions),
+        reader=partial(reader_of, request),
         is_named=isinstance(choice, NamedChoice),
         is_structured=wanted is not None,
-        is_json=wanted is not None and wanted.is_json,
         tells_usage=True,
         tells_logprobs=tells_logprobs,
     )

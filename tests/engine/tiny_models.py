@@ -59,9 +59,7 @@ def start(constraint: Constraint) -> Any:
     return WordMatcher.of(texts)
 
 
-def render(
-    prompt: str | tuple[Message, ...], shown: str | None, _: bool | None = None
-) -> tuple[TokenId, ...]:
+def render(prompt: str | tuple[Message, ...], shown: str | None, *_: object) -> tuple[TokenId, ...]:
     assert isinstance(prompt, str)
     return spell_bytes((prompt + (shown or "")).encode())
 

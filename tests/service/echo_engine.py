@@ -31,6 +31,7 @@ from guided.spec import (
     Usage,
 )
 from guided.spec.prompt_bound import PromptBound
+from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
@@ -63,6 +64,7 @@ class EchoEngine:
     vocabulary_size: int = 256
     drafters: tuple[str, ...] = ()
     instruction_set: str = "AVX2"
+    tool_format: ToolFormat = HERMES
     prompt_bound: PromptBound | None = None
     refused: int = 0
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)

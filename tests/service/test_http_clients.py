@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 import guided
 from guided.client import Client
-from guided_service.http.closed_objects import closed
+from guided.spec.closed_objects import closed
 from tests.kit.tiny_model import save_tiny_model
 from tests.service.http_server import HttpServer, serving_http
 from tests.service.server_process import REAL_SERVER

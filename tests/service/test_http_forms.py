@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -26,26 +28,32 @@ from guided.spec import (
     Structure,
     TokenId,
     TokenLogprobs,
+    Tool,
+    ToolCall,
     Usage,
 )
+from guided.spec.closed_objects import closed
 from guided.spec.composition import AnyOf, JsonObject
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import HERMES, LLAMA, ToolFormat
+from guided_service.call_reader import Argument, CallBegun, CallReader, Content, Piece, ReaderOf
 from guided_service.http.asked import Shown
-from guided_service.http.call_reader import Argument, CallBegun, CallReader, Content, Piece
 from guided_service.http.chat_answer import ChatForm, ChatStyle
-from guided_service.http.closed_objects import closed
 from guided_service.http.finish import finish_of
 from guided_service.http.logprobs import completion_logprobs
-from guided_service.http.tools import END, header_of
-from tests.service.test_http_fields import CHAT, SCHEMA, TOOL, asked
+from tests.service.test_http_fields import SCHEMA, TOOL, asked
 
 SHOWN = Shown("id", 0, "m")
 
 # Constraints
 
 
-def constraint(**fields: Any) -> Structure | None:
-    return asked("chat", **fields).request.constraint
+def constraint(form: ToolFormat = HERMES, **fields: Any) -> Structure | None:
+    request = asked("chat", **fields).request
+    if request.tools is None:
+        return request.constraint
+    return with_calls(request.tools, request.constraint, form)
 
 
 CLOSED = JsonSchema(json.dumps({**SCHEMA, "additionalProperties": False}, separators=(",", ":")))
@@ -138,6 +146,7 @@ def messages(*turns: dict[str, Any], **fields: Any) -> tuple[Message, ...]:
 
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{ "a": 1 }'}}
+SENT = ToolCall("f", '{"a":1}', "1")
 CALLED = '<tool_call>\n{"name": "f", "arguments": {"a":1}}\n</tool_call>'
 
 
@@ -153,23 +162,27 @@ def test_roles_and_parts_become_what_templates_know() -> None:
     assert told == (
         Message("system", "Be kind."),
         Message("user", "ab"),
-        Message("assistant", f"Let me see.\n{CALLED}\n{CALLED}"),
-        Message(
-            "user",
-            "<tool_response>\nwarm\n</tool_response>\n<tool_response>\ncold\n</tool_response>",
-        ),
+        Message("assistant", "Let me see.", (SENT, replace(SENT, id="2"))),
+        Message("tool", "warm", tool_call_id="1"),
+        Message("tool", "cold", tool_call_id="2"),
         Message("assistant", "So so."),
     )
 
 
-def test_tools_are_told_in_the_system_message_where_they_may_be_called() -> None:
-    alone = messages(*CHAT["messages"], tools=[TOOL])
-    assert [one.role for one in alone] == ["system", "user"]
-    assert '"name": "f"' in alone[0].content
-    system = {"role": "system", "content": "Be kind."}
-    beside = messages(system, *CHAT["messages"], tools=[TOOL])
-    assert beside[0].content == f"Be kind.\n\n{alone[0].content}"
-    assert len(messages(*CHAT["messages"], tools=[TOOL], tool_choice="none")) == 1
+def test_tools_are_those_of_the_request_and_its_choice() -> None:
+    tool = Tool("f", "", json.dumps(SCHEMA))
+    for fields, choice, is_parallel in (
+        ({}, "auto", True),
+        ({"tool_choice": "required", "parallel_tool_calls": False}, "required", False),
+        ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "f", True),
+    ):
+        use = asked("chat", tools=[TOOL], **fields).request.tools
+        assert use is not None
+        assert (use.choice, use.parallel) == (choice, is_parallel)
+        (found,) = use.tools
+        assert json.loads(found.parameters) == json.loads(tool.parameters)
+        assert replace(found, parameters=tool.parameters) == tool
+    assert asked("chat").request.tools is None
 
 
 def test_responses_say_the_same_of_a_conversation() -> None:
@@ -224,8 +237,8 @@ TEXTS = st.lists(
 )
 
 
-def read(pieces: list[str], **options: bool) -> list[Piece]:
-    reader = CallReader(**options)
+def read(pieces: list[str], form: ToolFormat = HERMES, **options: bool) -> list[Piece]:
+    reader = CallReader(form, **options)
     told = [piece for text in pieces for piece in reader.read(text)]
     return [*told, *reader.end()]
 
@@ -253,7 +266,7 @@ def test_calls_are_read_alike_however_the_text_is_cut(
     text = "".join(
         part
         if isinstance(part, str)
-        else header_of(part[0]) + json.dumps(part[1], separators=(",", ":")) + END
+        else HERMES.call(part[0], json.dumps(part[1], separators=(",", ":")))
         for part in parts
     )
     if any(isinstance(one, str) and isinstance(two, str) for one, two in pairwise(parts)):
@@ -282,7 +295,7 @@ def test_json_beside_calls_is_never_taken_apart() -> None:
 
 
 def test_a_call_that_breaks_off_is_told_as_far_as_it_came() -> None:
-    reader = CallReader()
+    reader = CallReader(HERMES)
     told = [*reader.read(CALLED[:-15]), *reader.end()]
     assert joined(told)[1] == [("f", '{"a":1')]
     assert reader.is_in_call
@@ -291,13 +304,25 @@ def test_a_call_that_breaks_off_is_told_as_far_as_it_came() -> None:
 # Answers
 
 
+def test_a_call_is_told_whatever_the_format_of_the_model() -> None:
+    shown = replace(SHOWN, tool_format=LLAMA)
+    text = LLAMA.call("f", '{"a":1}')
+    (choice,) = _choices(ChatForm(style(calls_tools=True), shown).whole(result(text)))
+    (call,) = choice["message"]["tool_calls"]
+    assert call["function"] == {"name": "f", "arguments": '{"a":1}'}
+    assert choice["finish_reason"] == "tool_calls"
+
+
 def result(text: str, reason: FinishReason = FinishReason.COMPLETE) -> GenerationResult:
     return GenerationResult(text, (), reason, Usage(prompt_tokens=2, sampled_tokens=3), 1.0)
 
 
-def style(**fields: bool) -> ChatStyle:
-    kinds = ("calls_tools", "is_named", "is_structured", "is_json", "tells_usage", "tells_logprobs")
-    return ChatStyle(**(dict.fromkeys(kinds, False) | fields))
+def style(*, calls_tools: bool = False, **fields: bool) -> ChatStyle:
+    def reader(form: ToolFormat) -> ReaderOf | None:
+        return partial(CallReader, form) if calls_tools else None
+
+    kinds = ("is_named", "is_structured", "tells_usage", "tells_logprobs")
+    return ChatStyle(reader, **(dict.fromkeys(kinds, False) | fields))
 
 
 @pytest.mark.parametrize(

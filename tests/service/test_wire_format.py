@@ -439,7 +439,7 @@ def newer_request() -> pb.GenerateRequest:
         (
             pb.GenerateRequest(messages=pb.Messages(messages=[pb.Message(role="robot")])),
             RequestError,
-            "role 'robot' is none of 'system', 'user', 'assistant'",
+            "role 'robot' is none of 'system', 'developer', 'user', 'assistant', 'tool'",
         ),
         (pb.GenerateRequest(text="x", max_tokens=0), RequestError, "max_tokens 0 is below 1"),
         (

@@ -17,11 +17,15 @@ from guided.spec.option import options_of
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request, encode_request
 
-_CLIENT_ONLY = {"grammar", "json_options", "documents", "request_id", "max_retries"}
-"""Of the first three the client makes the constraint, an id is a name, and tries are its own."""
+_CLIENT_ONLY = {
+    *("grammar", "json_options", "documents", "request_id", "max_retries"),
+    *("tools", "tool_choice", "parallel_tool_calls"),
+}
+"""Of the first three the client makes the constraint, an id is a name, tries are its own, and
+of the others it makes the tools."""
 _WORDS = {"rank", "on_incomplete", "verification"}
 """Members of enumerations that may be given as the words they are."""
-_BESIDE = {"prompt", "constraint", "sampling"}
+_BESIDE = {"prompt", "constraint", "sampling", "tools"}
 """Fields of a request that are no options."""
 
 

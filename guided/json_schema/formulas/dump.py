@@ -83,6 +83,7 @@ def dump(grammar: JsonGrammar) -> str:
 
 
 def _lines(formula: Formula, levels: int) -> list[str]:
+    """A formula, with at most so many levels of others inside; what lies deeper is one "…"."""
     if levels == 0:
         return ["…"]
     match formula:
@@ -172,6 +173,7 @@ def _phrase(about: Assertion) -> str:
 
 
 def _number_parts(about: Numbers) -> Iterator[str]:
+    """What is asked of a number, one phrase for each thing."""
     if about.integer:
         yield "whole by its spelling" if about.literal else "whole"
     if about.low is not None:
@@ -234,6 +236,7 @@ def _spelled(regular: Regular) -> str:
 
 
 def _spelled_chars(chars: CodePoints) -> str:
+    """A single code point by itself, any other set as its ranges in brackets."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _character(chars.ranges[0][0])
     shown = [

@@ -161,14 +161,17 @@ def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formul
 
 
 class Formulas:
-    """Makes and interns formulas."""
+    """Makes and interns formulas.
+
+    All are kept as long as this is, by what they are made of: so equal ones stay the same object.
+    """
 
     def __init__(self) -> None:
         self._leaves: dict[Assertion, Leaf] = {}
         self._nots: dict[Formula, Formula] = {}
         self._joined: dict[tuple[type[AllOf | AnyOf], tuple[Formula, ...]], Formula] = {}
         self._depths: dict[Formula, int] = {}
-        """Of what has parts."""
+        """How deep a formula that has parts is; any other has depth 0."""
 
     def leaf(self, assertion: Assertion) -> Leaf:
         """The formula that an assertion alone makes."""
@@ -197,7 +200,11 @@ class Formulas:
         return self._join(AnyOf, formulas, neutral=FALSE, absorbing=TRUE)
 
     def replace(self, formula: Formula, leaf: Callable[[Leaf | SchemaNode], Formula]) -> Formula:
-        """The formula with every leaf and node replaced, simplified again."""
+        """The formula with every leaf and node replaced, simplified again.
+
+        ``leaf`` is asked about each once, and gives formulas of this object. Formulas inside of
+        assertions and nodes are left to it.
+        """
         if isinstance(formula, Leaf | SchemaNode):
             spend(3)
             return leaf(formula)
@@ -284,7 +291,10 @@ class Formulas:
 
 
 def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
-    """The assertions of formulas, each once, in the order in which they are written."""
+    """The assertions of formulas, each once, in the order in which they are written.
+
+    Those in a schema node, or in the formulas inside of an assertion, are not among them.
+    """
     found: dict[Leaf, None] = {}
     seen: set[Formula] = set()
     stack = list(reversed(list(asks)))
@@ -309,7 +319,10 @@ def truth_vector(holding: Iterable[bool]) -> int:
 
 
 def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
-    """The value of a formula by a function that decides assertions, each asked once."""
+    """The value of a formula by a function that decides assertions, each asked once.
+
+    Only for formulas without schema nodes, as ``Restriction.to`` makes them.
+    """
     if isinstance(formula, Leaf):
         return leaf(formula)
     known: dict[Formula, bool] = {TRUE: True, FALSE: False}

@@ -194,6 +194,10 @@ def whole_with_exponent(places: int, *, exact: bool) -> NumberTable:
     wanted = least - places
     kinds, levels = len(least), int(np.abs(wanted).max()) // 10 + 1
     start, always, below, later, soon, unknown, deep, deep_below = range(8)
+    # In an exponent: ``always``, ``below``: a multiple or none, whatever digits follow. ``later``:
+    # none yet, always one after one more digit. ``soon``: still one, none after one more digit.
+    # ``unknown``: one, and nothing is known after one more digit. After the point, with more digits
+    # than are counted: ``deep`` for zeros alone that make a multiple, ``deep_below`` for others.
     # Rows by the zeros that end the digits before the point; after it, by the kind, where the last
     # is zero, and the digits there; then by kind and by the value of the exponent so far.
     wholes = 8 + np.arange(MAX_WHOLE_ZEROS + 1)

@@ -126,6 +126,7 @@ def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
         text for value in values for text in (["0", "-0"] if value == 0 else [exact_text(value)])
     ]
     scientific = [] if shortest else [text for value in values for text in _scientific(value)]
+    # The order matters: nodes up to ``failed`` are those that no letter leads to.
     held = [trie.insert(text) for text in plain]
     padded = {node for text in plain for node in trie.padded(text)}
     for text in scientific:
@@ -158,20 +159,25 @@ def _scientific(value: Decimal) -> Iterator[str]:
 
 
 class _Trie:
-    """Texts by their first characters; a node's moves are the cells of a table, row by row."""
+    """Texts by their first characters; a node's moves are the cells of a table, row by row.
+
+    Node 0 is the root. Nodes are numbered as they are made, and never taken back.
+    """
 
     def __init__(self) -> None:
         self.zeros = 1
         """The node after zeros that no text continues."""
         self.edges = {self.zeros * WIDTH: self.zeros}
+        """By cell, which is node * WIDTH + column, the node that it leads to."""
         self.size = 2
+        """The number of nodes."""
 
     def node(self) -> int:
         self.size += 1
         return self.size - 1
 
     def insert(self, text: str) -> int:
-        """The node of the text."""
+        """The node of the text; nodes that it needs are added."""
         node = 0
         for character in text:
             cell = node * WIDTH + _COLUMN[character]

@@ -111,7 +111,10 @@ _EMPTY: Final = Dfa((), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.i
 
 @making_kernel
 def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
-    """The pairs of states that a text leads to, and what both tables say together."""
+    """The pairs of states that a text leads to, and what both tables say together.
+
+    Returns a table and its labels; the pair of both starts is state 0 of it.
+    """
     rows = len(right)
     number = np.full(len(left) * rows, DEAD, dtype=np.int32)
     pairs = np.empty(len(number), dtype=np.int32)

@@ -116,7 +116,7 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
 def _digit_limits(
     assertions: Iterable[NumberAssertion], max_digits: int | None
 ) -> tuple[int, int] | None:
-    """``digit_limit`` before and after the point; checks the numbers in the assertions, too."""
+    """``digit_limit`` before and after the point, ``None`` for none; checks the numbers anyway."""
     landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
     for value in landmarks:
         _check_digits(value)
@@ -148,7 +148,8 @@ def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int |
 
     ``max_digits`` bounds the digits on either side of the point, but for what the assertion needs
     and for the whole part of multiples of large divisors. The complement is not what the assertion
-    forbids: ``number_verdicts`` tells that.
+    forbids: ``number_verdicts`` tells that. What both return is kept, and not to be changed. Both
+    raise LimitExceededError for numbers of too many digits, and for automata that grow too large.
     """
     return _dfa(assertion, spelling, max_digits, fails=False)
 
@@ -271,9 +272,9 @@ def _is_listed(assertion: Numbers) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
-    """Multiples in the range, nearest to zero, in ascending order; and whether these are all."""
+    """The multiples in range nearest to zero, ascending, and whether these are all of them."""
     grid = _grid(assertion)
-    assert grid is not None, assertion
+    assert grid is not None, assertion  # only asked of assertions with a divisor
     step = Fraction(grid.count) * Fraction(10) ** grid.power
     low = high = None
     if assertion.low is not None:

@@ -123,7 +123,7 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
 
 
 def equals_earlier(about: Unique, formulas: Formulas) -> Formula:
-    """That a value equals one of the earlier items of an array."""
+    """That a value equals one of the earlier items of an array; FALSE where there are none."""
     leaf, parts = formulas.leaf, list(about.others)
     for kind, values in (
         (JsonType.STRING, StringChoices(about.strings) if about.strings else None),

@@ -71,6 +71,8 @@ class ArrayEnding:
         self.sharing = restriction.sharing
         self.values = values
         self.begun = frame.begun
+        # What has to hold, by kind; what has to fail is due from the start, and so part of a step.
+        # That a count fails is no literal: the search turns it into other counts.
         abouts = [(leaf.assertion, kept) for leaf, kept in literals.items()]
         self.items = [a for a, kept in abouts if kept and isinstance(a, Items)]
         self.contains = [a for a, kept in abouts if kept and isinstance(a, Contains)]
@@ -107,7 +109,7 @@ class ArrayEnding:
 
     def _least(self) -> list[bytes] | None:
         """As few items as may be, where nothing but their place tells them apart: one text does
-        for all from ``alike`` on.
+        for all from ``alike`` on. ``None`` where one of them has no value.
         """
         texts: list[bytes] = []
         for place in range(min(self.low, self.alike + 1)):
@@ -119,7 +121,11 @@ class ArrayEnding:
         return texts + texts[-1:] * (self.low - len(texts))
 
     def _searched(self) -> list[bytes] | None:
-        """Items one by one, depth first, until all that is due is done."""
+        """Items one by one, depth first, until all that is due is done.
+
+        ``None`` where there are none, or too many dead ends were met. ``steps`` has the start and
+        one step for each item; ``distinct``, where items have to differ, a place for each item.
+        """
         steps = [self.start]
         # One iterator of further steps for each step taken: the search without recursion, since
         # arrays may need thousands of items.
@@ -151,7 +157,10 @@ class ArrayEnding:
         return self._texts(steps) if distinct is None else distinct.texts
 
     def _texts(self, steps: list[_Step]) -> list[bytes]:
-        """The items of a finished search, those that repeat others made equal."""
+        """The items of a finished search, those that repeat others made equal.
+
+        Each formula was found to have a value when its step was made.
+        """
         formulas = [step.formula for step in steps[1:]]
         for step in steps[1:]:
             if step.same_as is not None:
@@ -194,8 +203,8 @@ class ArrayEnding:
             return
         base = self._due(place)
         base += [differs(about, self.formulas) for about in self.unique]
-        # What helps may come first, where neither a place nor a later item sets it apart; what is
-        # known of a situation holds whatever came before.
+        # No item that helps comes after one that does not: no place tells the two apart, so they
+        # could change places. Not where situations are remembered, which know no item before.
         idle = place > self.alike and not last.helps and bool(self.unique)
         for step in self._breaking(self.formulas.all_of(base), steps, 0, ()):
             if step.helps:

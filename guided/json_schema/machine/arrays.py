@@ -43,6 +43,7 @@ class ArrayRules:
         self.values = values
         self._begun: dict[ArrayFrame, Pending | None] = {}
         self._shifted: dict[Leaf, Formula] = {}
+        """What an assertion about items, with a prefix, says of those after the first."""
 
     # --- evaluation -----------------------------------------------------------------------
 
@@ -104,7 +105,8 @@ class ArrayRules:
     def value_done(self, pending: Pending, truth: int, text: bytes | None) -> ArrayFrame | None:
         """The array after an item with this truth vector; ``None`` where it had to fit better.
 
-        ``text`` is the item as it was written; without it, further items may equal this one.
+        ``text`` is the item as it was written; without it, further items may equal this one, and
+        where that matters the array is hazy. An ``ItemCount`` was lowered when the item began.
         """
         frame = pending.frame
         assert isinstance(frame, ArrayFrame)

@@ -34,6 +34,7 @@ class AwaitedValues:
         self.arrays: Final = ends.arrays
         self.stacks: Final = ends.stacks
         self.searches: Final = ends.searches
+        # ``ends`` asks this about the containers around one, further and further out.
         ends.accepted = self.accepted
         self._accepted: dict[int, tuple[int, ...]] = {}
         """The accepted ones among the possible truth vectors of a stack."""
@@ -41,12 +42,17 @@ class AwaitedValues:
         """By stack and truth vector, likely ones or not."""
         self._short_values: dict[int, bytes] = {}
         self._completable: dict[int, bool] = {}
+        """What ``has_completion`` says of a stack."""
         self._closed: dict[int, int] = {}
+        """The truth vector of a container that closes, by its stack."""
 
     # --- moves ----------------------------------------------------------------------------
 
     def open(self, stack: int, kind: JsonType) -> int | None:
-        """The stack of a container that opens where a value is awaited."""
+        """The stack of a container that opens where a value is awaited.
+
+        ``None`` where nothing completes it, as far as searches tell.
+        """
         pending = self.pending(stack)
         # With one formula that must hold there is one goal to reach, which keeps frames equal.
         must = pending.must and len(pending.asks) == 1
@@ -60,7 +66,11 @@ class AwaitedValues:
         return self.stacks.enter(frame, stack)
 
     def value_done(self, stack: int, truth: int, text: bytes | None = None) -> int | None:
-        """The stack after a value; not for the value of the whole document."""
+        """The stack after a value; not for the value of the whole document.
+
+        ``None`` where the value had to fit better, or nothing completes its container after it.
+        ``text`` is as for ``ArrayRules.value_done``.
+        """
         pending = self.pending(stack)
         parent = self.stacks.parents[stack]
         frame: Frame | None
@@ -93,7 +103,10 @@ class AwaitedValues:
     # --- stacks in which a value is awaited -----------------------------------------------
 
     def enter(self, stack: int, pending: Pending | None) -> int | None:
-        """The stack in which a value is awaited, if some value leaves a completion."""
+        """The stack in which a value is awaited, if some value leaves a completion; else ``None``.
+
+        ``stack`` is that of the container, whose place ``pending`` takes.
+        """
         if pending is None:
             return None
         inner = self.stacks.enter(pending, self.stacks.parents[stack])
@@ -102,7 +115,8 @@ class AwaitedValues:
     def enter_by_value(self, stack: int, pending: Pending, value: Json) -> int | None:
         """The same, where the search knows one value that leaves a completion.
 
-        Its truth vector need not be a likely one: what was found without it is forgotten.
+        Its truth vector need not be a likely one: it is kept as a hint, and what was found without
+        it is forgotten. ``None`` where even so none is found that can be written here.
         """
         inner = self.stacks.enter(pending, self.stacks.parents[stack])
         truth = self.truths.of_value(pending.asks, value)
@@ -157,10 +171,10 @@ class AwaitedValues:
         return False
 
     def _writable(self, stack: int, wish: Formula) -> bytes | None:
-        """A value that can be written where it is awaited, as well as found.
+        """A text that fits ``wish`` and can be written where it is awaited, as well as found.
 
         The search for the end of a container knows all accepted truth vectors at once, and may give
-        up on them where it finds a value of one truth vector.
+        up on them where it finds a value of one truth vector. ``None`` where there is none.
         """
         text = self.values.text(wish)
         kind = None if text is None else _OPENED.get(text[0])

@@ -70,7 +70,9 @@ class Completions:
         self._exits = exits
         self._names = names
         self._rests: dict[tuple[int, int], int] = {}
+        """Bytes to the end of the document, by stack and action; see ``_rest``."""
         self._ends: dict[State, _End] = {}
+        """The shortest completion that was found from a state; ``_rests`` has lengths of these."""
 
     def bytes_left(self, state: State) -> int:
         """Upper bound on the length of ``shortest_end``; cheap but for names and items that must
@@ -189,6 +191,7 @@ class Completions:
         text = self._to_exit(state.row)
         if text:
             return text
+        # The way ends in this row, as that of a number does: its exit action is what is next.
         after = self._after_automaton(state)
         assert after is not None, state
         return self._ahead(after)
@@ -201,7 +204,8 @@ class Completions:
     def _end_between(self, state: State) -> _End | None:
         """The end that is known from a state between two values, or with a text to remember.
 
-        Bounds on other states rest on these; inside an automaton a shorter way may be found.
+        Bounds on other states rest on these; inside an automaton a shorter way may be found, so for
+        a state there it is ``None``.
         """
         is_between = state.texts or state.row in self._rows.between
         return self._ends.get(state) if is_between else None

@@ -65,7 +65,10 @@ class ContainerEnds:
         # Of what is around a container nothing else matters than what it has to fit, ``want``.
         self._known: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
         self._exists: dict[tuple[Frame, Formula], bool] = {}
-        """Kept when the text is forgotten: a second search, with other fuel, might fail."""
+        """Whether a completion was found, by the same keys as ``_known``.
+
+        Kept when the text is forgotten: a second search, with other fuel, might fail.
+        """
         self._next_items: LRUCache[ArrayFrame, tuple[bytes, bytes]] = LRUCache(
             MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
         )
@@ -74,7 +77,10 @@ class ContainerEnds:
         """Stacks in which something may be missed; each counts once."""
 
     def end(self, stack: int) -> bytes:
-        """What completes the container of a stack, its closing bracket included."""
+        """What completes the container of a stack, its closing bracket included.
+
+        Only for stacks that a machine has entered, which have a completion (``can_end``).
+        """
         frame = self.stacks.frames[stack]
         text = self.end_of(frame, self.stacks.parents[stack])
         assert text is not None, frame
@@ -109,7 +115,10 @@ class ContainerEnds:
         return found
 
     def _end_by_truth(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
-        """What the search finds for one truth vector where it gives up on all of them together."""
+        """What the search finds for one truth vector where it gives up on all of them together.
+
+        Of those that ``parent`` accepts, a known one (``hints``) first; ``None`` for nothing.
+        """
         hint = self.hints.get(parent)
         for truth in sorted(self.accepted(parent), key=lambda truth: truth != hint):
             found = self._search_end(frame, self.truths.as_formula(frame.goals, (truth,)))
@@ -168,7 +177,10 @@ class ContainerEnds:
     # --- what is left of a longer completion ----------------------------------------------
 
     def note_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
-        """Keep the first item of the completion that is known, and what follows it."""
+        """Keep the first item of the completion that is known, and what follows it.
+
+        ``pending`` is that of the next item of ``frame``; its frame is the key.
+        """
         end = self._known.get((frame, frame.goals[0])) if frame.must else None
         if end is not None and end != b"]":
             assert isinstance(pending.frame, ArrayFrame)

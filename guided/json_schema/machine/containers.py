@@ -37,7 +37,9 @@ def asked_of(
     """What to ask of a value, and which assertions fail whatever it is.
 
     ``every`` are assertions with what they say of each value, ``some`` those that only count the
-    values that fit. What has to hold in any case if the container is to fit is asked for as one.
+    values that fit. What has to hold in any case if the container is to fit is asked for as one:
+    with ``must`` that is the first of the asks. Without a link, one of ``every`` that has not
+    failed holds of the value, and one of ``some`` counts it only if it asks for TRUE.
     """
     # The assertions that the goal names outright must hold: what they ask is due, whatever else
     # comes of the value. All others are only linked to a formula, to be decided by its truth.
@@ -83,7 +85,11 @@ def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> 
 def replaced(
     formulas: Formulas, goals: tuple[Formula, ...], by: dict[Leaf, Formula]
 ) -> tuple[Formula, ...]:
-    """What is left of goals of which some assertions are decided, or brought nearer to that."""
+    """What is left of goals of which some assertions are decided, or brought nearer to that.
+
+    Assertions that are not in ``by`` stay; goals keep their places, by which truth vectors know
+    them.
+    """
     if not by:
         return goals
     spend(len(goals) + len(by))

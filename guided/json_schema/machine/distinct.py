@@ -51,7 +51,10 @@ class DistinctTexts:
         return [self._texts[key] for key in self._key_at]
 
     def add(self, formula: Formula) -> bool:
-        """Find a value for one more place, which fits a formula; ``False`` where there is none."""
+        """Find a value for one more place, which fits a formula.
+
+        ``False`` where there is none: then everything is as it was.
+        """
         place = len(self._places)
         candidates = self._known.get(formula)
         if candidates is None:
@@ -147,7 +150,9 @@ class _Candidates:
         self._text: Final = text
         self._found: list[tuple[Key, bytes]] = []
         self._taken = Unique()
+        """The values found, from which the next one has to differ."""
         self._all = False
+        """No further value was found."""
 
     def get(self, number: int) -> tuple[Key, bytes] | None:
         """The value of a number, ``None`` where there are fewer."""

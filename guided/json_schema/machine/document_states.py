@@ -54,12 +54,15 @@ class DocumentStates:
         self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
         self.between: set[int] = set()
         """States of an open container where nothing of its next member or item was written."""
-        # Caches. Blocks are compared by identity: ``shared_block`` makes equal ones once.
+        # Caches of states, which never change: a key has to tell all that its states depend on.
+        # Blocks are compared by identity: ``shared_block`` makes equal ones once.
         self._blocks: dict[Block, int] = {}
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
         self._values: dict[object, int] = {}
         self._colons: dict[int, int] = {}
+        """By the state of the value after it."""
         self._commas: dict[int, int] = {}
+        """By the state after the quote that follows it."""
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
@@ -174,7 +177,10 @@ class DocumentStates:
     def _edges_over_others(
         self, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> dict[int, int] | None:
-        """States of the strings that formulas list, laid over those of all other strings."""
+        """States of the strings that formulas list, laid over those of all other strings.
+
+        By the opening quote; ``None`` where nothing is listed, or cannot be laid over the others.
+        """
         others, texts = self.scalars.strings.without_listed(asks)
         if not texts:
             return None
@@ -266,7 +272,8 @@ class DocumentStates:
     def first_item(self, stack: int, item: int | None) -> tuple[int, int]:
         """The stack and the state after an opening bracket.
 
-        ``item`` is the stack of the first item, ``None`` where there must not be one.
+        ``item`` is the stack of the first item, ``None`` where there must not be one. Then the
+        array closes at once: it would not have been opened without a completion.
         """
         closable = self.evaluation.awaited.may_close(stack)
         if item is None:
@@ -299,6 +306,7 @@ class DocumentStates:
         return self._items[key]
 
     def _only_close(self) -> int:
+        """The state in which nothing but the closing bracket of an array may come."""
         if "close" not in self._items:
             self._items["close"] = self._structural(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True

@@ -1,7 +1,7 @@
 """Documents, evaluated as they are written: the parts that know what may still come.
 
     TruthVectors    which formulas hold of a value
-    ContainerEnds     what completes an open container
+    ContainerEnds   what completes an open container
     AwaitedValues   which values leave a completion of all that is open around them
     NextNames       which names may come next in an object
     NextItems       which items may come next in an array

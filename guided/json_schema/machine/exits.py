@@ -39,14 +39,19 @@ class Exits:
         self._meaning = rows.labels.meaning
         # Strings, numbers and every closing bracket of a value meet in one place.
         self._after_values: dict[tuple[int, int], tuple[int, int] | None] = {}
+        """By stack and truth vector, for values whose text is not known or does not matter."""
         self._after_unknown_names: dict[tuple[int, int], tuple[int, int] | None] = {}
+        """By a stack of ``after_names`` and the number of a class."""
 
     def take(
         self, stack: int, action: int, texts: tuple[bytes, ...], key: bytes | None = None
     ) -> State | None:
         """The state after an action with the texts that are being remembered.
 
-        ``None`` where the action must not be taken; ``key`` as for ``resolve``.
+        ``texts`` has one for each value that ``stack`` remembers; that of a free name may follow.
+        Of these, the state keeps the ones of values that are still being written, and an empty one
+        for a value that begins. ``None`` where the action must not be taken; ``key`` as for
+        ``resolve``.
         """
         ended = self._ends_value_of(stack, action)
         item = None
@@ -66,8 +71,8 @@ class Exits:
     ) -> tuple[int, int] | None:
         """The stack and the row after an action, ``None`` where it must not be taken.
 
-        ``stack`` is that of the container for CLOSE, ITEM, ``EmptyArray`` and names, and that of
-        the value which is awaited for DONE, ``Done``, OPEN_OBJECT and OPEN_ARRAY.
+        ``stack`` is that of the container for CLOSE, ITEM and names, and that of the value which is
+        awaited for DONE, ``Done``, OPEN_OBJECT, OPEN_ARRAY and ``EmptyArray``: the first item.
         ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of
         a free name that is closed: without it the set of names becomes unknown.
         """
@@ -105,7 +110,11 @@ class Exits:
         return None if named is None else (named, rows.colon_and_value(named))
 
     def needs_text(self, stack: int, action: int) -> bool:
-        """Whether what follows an action depends on which item or name was written."""
+        """Whether what follows an action depends on which item or name was written.
+
+        If so, ``resolve`` without that text does not tell what follows: walks leave it to the exact
+        state (EXACT).
+        """
         if not self._stacks.depth(stack) and action in _TEXTLESS:
             return False
         ended = self._ends_value_of(stack, action)
@@ -138,7 +147,10 @@ class Exits:
         return isinstance(frame, Pending) and frame.remembers
 
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """What follows a free name of a class, whichever it is."""
+        """What follows a free name of a class, whichever it is; ``None`` where none may be written.
+
+        ``stack`` is one that ``after_names`` gave.
+        """
         at = stack, number
         if at not in self._after_unknown_names:
             named = self._evaluation.names.class_written(stack, number, None)
@@ -147,6 +159,7 @@ class Exits:
         return self._after_unknown_names[at]
 
     def _value_done(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
+        """``_after_value``, remembered unless it depends on the text of an item."""
         if item is not None:
             return self._after_value(stack, truth, item)
         key = stack, truth

@@ -48,7 +48,11 @@ class FreeNames:
         return found
 
     def ending(self, stack: int, row: int, begun: bytes) -> bytes:
-        """What closes a name that was begun: as one that the object owes, where one begins so."""
+        """What closes a name that was begun: as one that the object owes, where one begins so.
+
+        Only for states that a machine has entered: from these a name is left, which for a rare one
+        ``can_close`` has seen. Only _KEY_TRIES are tried: an AssertionError if all are taken.
+        """
         owed = self._evaluation.ends.end(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
             key = json_key(name)[1:]
@@ -76,6 +80,7 @@ class FreeNames:
 
     def _endings(self, row: int) -> Iterator[bytes]:
         """The texts from inside a name to the end of its closing quote, shortest first."""
+        # Bytes in all, minus those so far, a number for ties: the order. Then the row and the text.
         ties = itertools.count()
         heap = [(int(self._table.left[row]), 0, next(ties), row, b"")]
         while heap:

@@ -74,6 +74,7 @@ class JsonMachine(PushdownMachine):
         self.exits = Exits(evaluation, self.rows)
         self._names = FreeNames(evaluation, table)
         self._completions = Completions(self, evaluation, self.rows, self.exits, self._names)
+        # Before the first row is laid down, which asks for a short document.
         if evaluation.values.text(grammar.root) is None:
             raise self._empty()
         self.start = State(ROOT, self.rows.value(ROOT, spaced=False))
@@ -85,7 +86,10 @@ class JsonMachine(PushdownMachine):
         )
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row that an exit action leads to; see ``Recognizer``."""
+        """The stack and the row that an exit action leads to; see ``Recognizer``.
+
+        Callers keep the result as a stack transition, so it depends on the arguments alone.
+        """
         at = stack, action
         # On through rows that read no byte and only have an exit action, as ``_entered`` does.
         while True:
@@ -107,7 +111,12 @@ class JsonMachine(PushdownMachine):
         return None if action == DEAD else self.exits.take(state.stack, action, state.texts)
 
     def _entered(self, before: State, row: int, byte: int) -> State | None:
-        """The state after a byte that leads to a row, as far as counts and names allow it."""
+        """The state after a byte that leads to a row, as far as counts and names allow it.
+
+        All remembered texts grow by the byte: those of values by depth, then that of a free name.
+        A free name that is closed must be new to its object. Rows that read no byte are left by
+        their exit action at once; only the first of them can be the end of the free name ``key``.
+        """
         stack, _, count, texts = before
         counted = self._counted(row, count)
         if counted is None:
@@ -166,7 +175,7 @@ class JsonMachine(PushdownMachine):
             assert 0 <= parent < number, (number, parent)
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
-        """Why there is no document."""
+        """Why there is no document, or why none was found: only UnsatisfiableError is certain."""
         node = self.evaluation.searches.node
         pointer = "" if node is None else node.pointer
         if self.evaluation.values.too_long:
@@ -199,5 +208,8 @@ class _Sharing(StateSharing):
         self._evaluation = evaluation
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in the row below, in a stack that is one for all members of an object."""
+        """The state in the row below, in a stack that is one for all members of an object.
+
+        ``row`` is the one that the row of ``state`` was laid over; count and texts stay.
+        """
         return State(self._evaluation.names.after_names(state.stack), row, state.count, state.texts)

@@ -29,9 +29,12 @@ class MemberRules:
         self.sharing: Final = restriction.sharing
         self.scalars: Final = scalars
         self._spaces: dict[object, NameSpace] = {}
+        """By patterns and formulas for names. Kept as long as this is: see ``NameStates``."""
         self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
         self._pattern_leaves: dict[int, Leaf] = {}
+        """The assertion of each pattern, by the identity of the pattern."""
         self._named: dict[Leaf, dict[str, Formula]] = {}
+        """``Members.named`` of an assertion, for look-ups."""
         self._of_one: dict[tuple[Leaf, str | NameClass], Formula] = {}
         self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
 
@@ -73,6 +76,7 @@ class MemberRules:
         return parts or [about.rest]
 
     def _dfa_of(self, pattern: Regular) -> Dfa:
+        """The automaton of the names that a pattern of the grammar is found in."""
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.
         leaf = self._pattern_leaves.get(id(pattern))
         if leaf is None:
@@ -87,7 +91,11 @@ class MemberRules:
         return self.scalars.strings.fits(as_string, name)
 
     def space(self, goals: tuple[Formula, ...]) -> NameSpace:
-        """The classes of names that the schema does not spell out."""
+        """The classes of names that the schema does not spell out.
+
+        Goals with the same patterns and formulas for names have the same space, which numbers the
+        classes: a number says nothing without its space.
+        """
         found = self._goal_spaces.get(goals)
         if found is None:
             patterns: dict[Regular, None] = {}

@@ -33,7 +33,11 @@ class NameClass:
 
 
 class NameSpace:
-    """All names, told apart by patterns and by formulas for names."""
+    """All names, told apart by patterns and by formulas for names.
+
+    A class is known by its index in ``classes``, which is its label in blocks of names. All classes
+    are found at once, those too whose names cannot be spelled without the bytes ``missing``.
+    """
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class NameSpace:
         self._endless: dict[int, bool] = {}
 
     def block(self, allowed: frozenset[int]) -> Block | None:
-        """The content of the names of these classes, labelled by class."""
+        """The content of the names of these classes, labelled by class; ``None`` for no names."""
         if allowed not in self._blocks:
             breathe()
             if self.patterns or self.formulas:
@@ -109,6 +113,7 @@ class NameSpace:
         return self._shortest_names(number).gave_up
 
     def _shortest_names(self, number: int) -> ShortestTexts:
+        """The names of a class, searched for once; all of them where the class has few."""
         names = self._shortest.get(number)
         if names is None:
             block = self.block(frozenset((number,)))
@@ -127,6 +132,7 @@ class ShortestTexts:
     def __init__(self, block: Block | None, *, every: bool = False) -> None:
         self._every = every
         self._known: list[bytes] = []
+        """What was found so far, for all who iterate."""
         self._expansions = 0
         self._ties = itertools.count()
         # Bytes in all, whether it goes on, minus the bytes so far, a number for ties: the order.

@@ -42,10 +42,13 @@ class NameStates:
         self.table = chains.table
         self.labels = labels
         self._chains_of: dict[str, Chain] = {}
+        # Caches; the states of free names, their content, are known by the first of them.
         self._closed: dict[tuple[str, ...], int] = {}
         self._open: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
+        """By content, the names spelled out, and those of them outside that may stand."""
         self._outsides: dict[tuple[int, tuple[str, ...]], frozenset[str]] = {}
         self._contents: dict[tuple[int, frozenset[int]], int] = {}
+        """By the identity of a space and classes of it."""
 
     def closed(self, names: tuple[str, ...]) -> int:
         """The state after the quote where one of these names has to follow."""
@@ -112,7 +115,11 @@ class NameStates:
         return _Tree(nodes[:count], places.tolist())
 
     def _overlay(self, content: int, names: Sequence[str]) -> int:
-        """Lay names over the states of the content: a trie whose nodes lie over what they spell."""
+        """Lay names over the states of the content: a trie whose nodes lie over what they spell.
+
+        The closing quote of a name leads to its exit action; a name that leaves the content goes on
+        in states of its own.
+        """
         nodes, places = self._spread(content, names)
         edges: list[tuple[int, int, int]] = []
         leaving: dict[int, list[str]] = {}
@@ -125,6 +132,7 @@ class NameStates:
         for node, left in leaving.items():
             ways = self._leaving(_depth(nodes, node), left)
             edges += [(node, byte, state) for byte, state in ways.items()]
+        # Node ``n`` will be row ``num_rows + n``: from here on no other row may be laid down.
         count = len(nodes) - 1
         moves = np.empty((count + len(edges), 3), dtype=np.int32)
         moves[:count, :2] = nodes[1:, PARENT : BYTE + 1]
@@ -143,7 +151,10 @@ class NameStates:
         return {byte: self.chains.branch(tuple(g), depth + 1) for byte, g in groups.items()}
 
     def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
-        """The states of any name of some classes; the first of them."""
+        """The states of any name of some classes; the first of them.
+
+        One of the classes has a name that can be spelled: that is when others allow it.
+        """
         key = (id(space), allowed)  # ``MemberRules`` keeps each space as long as this is here
         if key not in self._contents:
             block = space.block(allowed)

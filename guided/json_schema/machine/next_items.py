@@ -28,6 +28,7 @@ class NextItems:
         self.restriction: Final = awaited.truths.restriction
         self.scalars: Final = awaited.truths.scalars
         self._begun: dict[int, int | None] = {}
+        """By the stack of an array between two items, that of its next item."""
 
     def begun(self, stack: int) -> int | None:
         """The stack of the next item, ``None`` where there must not be one."""
@@ -54,7 +55,10 @@ class NextItems:
         return begun
 
     def _without_traps(self, stack: int, pending: Pending) -> Pending | None:
-        """Forbid the values after which items that are owed could not differ, or not repeat one."""
+        """Forbid the values after which items that are owed could not differ, or not repeat one.
+
+        Returns ``pending`` itself where there are none, ``None`` where plainly no value is left.
+        """
         assert isinstance(pending.frame, ArrayFrame)
         if not pending.links and _treats_items_alike(pending.frame):
             return pending  # whichever value is written, as many are left that differ from it

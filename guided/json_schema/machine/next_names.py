@@ -33,7 +33,9 @@ class NextNames:
         self.stacks: Final = awaited.stacks
         self._after_names: dict[int, int] = {}
         self._named: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
+        """By the assertions about members of a plain object, and its order."""
         self._classes: dict[Plain, frozenset[int]] = {}
+        """The classes of names that fit a plain object, those of which all names are taken too."""
 
     def name_written(self, stack: int, name: str) -> int | None:
         """The stack of the value of a name that the schema spells out."""
@@ -77,7 +79,10 @@ class NextNames:
         return not self.members.space(self._object(stack).goals).is_endless(number)
 
     def candidates(self, stack: int) -> tuple[tuple[str, ...], frozenset[int]]:
-        """The names that may come next, and the classes of other names that may."""
+        """The names that may come next, and the classes of other names that may.
+
+        Only for the stack of an object. Names come in the order of the schema.
+        """
         frame = self._object(stack)
         plain = self.objects.plain(frame)
         if plain is None:
@@ -105,7 +110,11 @@ class NextNames:
     def _candidate_of_search(
         self, stack: int, frame: ObjectFrame
     ) -> tuple[tuple[str, ...], frozenset[int]]:
-        """The name with which the known completion begins, where likely truth vectors miss it."""
+        """The name with which the known completion begins, where likely truth vectors miss it.
+
+        Only for a stack that has a completion and may not close, so that it has a member first. The
+        search for it gave the object only names that it may have, which is why both assert that.
+        """
         members = read_value(b"{" + self.ends.end(stack).lstrip(b","))
         name, value = next(iter(members.items()))
         if name in self.objects.orders[frame.order].index:

@@ -73,6 +73,7 @@ class NumberRules:
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
+        """``block`` for a key that is new."""
         judged, found = self._numbers(asks, truths)
         dfa = byte_dfa_from_dfa(judged, utf8_sequences, self.missing)
         return block_of(dfa, key=key, verdicts=tuple(found)) if len(dfa) else None
@@ -92,6 +93,7 @@ class NumberRules:
         dfas = [number_verdicts(about, self.options.spelling, digits) for about in abouts]
 
         def decide(labels: tuple[int, ...]) -> int:
+            # One of the automata does not know such numbers (``number_verdicts``): left out.
             return DEAD if DEAD in labels else judge([label == HOLDS for label in labels])
 
         return combine(dfas, decide), judge.found
@@ -106,7 +108,7 @@ class NumberRules:
         return any(narrowing(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
 
     def are_endless(self, ask: Formula) -> bool:
-        """Whether numbers without end fit: spellings of few numbers are many as well."""
+        """Whether infinitely many numbers fit: of spellings, even few numbers have many."""
         ask, _ = without_listed_choices(ask, self.formulas, NumberChoices)
         found = self._endless.get(ask)
         if found is None:
@@ -115,6 +117,7 @@ class NumberRules:
         return found
 
     def _find_endless(self, ask: Formula) -> bool:
+        """``are_endless`` by an automaton, with one spelling for each number."""
         fitting, _ = self._numbers((ask,), ALL_MUST)
         different = combine(
             [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS
@@ -122,7 +125,11 @@ class NumberRules:
         return is_endless(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
 
     def shortest(self, ask: Formula) -> bytes | None:
-        """The shortest JSON number that fits, ``None`` where there is none."""
+        """A JSON number that fits, close to the shortest, ``None`` where there is none.
+
+        What is guessed without an automaton may be longer than the shortest. Making an automaton
+        may raise LimitExceededError.
+        """
         if ask is FALSE:
             return None
         others, banned = without_listed_choices(ask, self.formulas, NumberChoices)

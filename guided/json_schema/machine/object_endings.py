@@ -26,7 +26,7 @@ _NO_OTHER: Final = object()
 
 
 class ObjectEnding:
-    """Members that make a choice of assertions come true."""
+    """Members that make a choice of assertions come true; one for each choice, asked once."""
 
     def __init__(self, objects: ObjectRules, frame: ObjectFrame, literals: Literals) -> None:
         self.objects = objects
@@ -38,12 +38,18 @@ class ObjectEnding:
         self.holding = tuple(
             leaf for leaf, kept in literals.items() if kept and isinstance(leaf.assertion, Members)
         )
+        """The assertions about members that have to hold."""
         self.tries = MAX_FAILURES
         self.named: dict[str, Formula] = {}
+        """The members chosen so far that the schema spells out, with what their values fit."""
         self.free: dict[bytes, tuple[Formula, NameClass]] = {}
+        """The other members chosen so far: by key what the value fits, and the class of the key."""
 
     def text(self) -> bytes | None:
-        """The members that are owed, then those that make an assertion fail, then further ones."""
+        """The members that are owed, then those that make an assertion fail, then further ones.
+
+        The closing brace included; ``None`` where no members were found.
+        """
         spend(1 + len(self.literals))
         abouts = [(leaf, leaf.assertion, kept) for leaf, kept in self.literals.items()]
         self.names = [a for _, a, kept in abouts if kept and isinstance(a, Names)]
@@ -59,7 +65,10 @@ class ObjectEnding:
         return self._with_failing(failing)
 
     def _with_failing(self, failing: list[Leaf]) -> bytes | None:
-        """The text with all these assertions made to fail, each by some member."""
+        """The text with all these assertions made to fail, each by some member.
+
+        ``None`` where no ways to do so go together, or too many were tried, which is counted.
+        """
         if not failing:
             return self._filled()
         # One iterator of ways for each assertion that has to fail; each undoes its own last step.
@@ -110,7 +119,10 @@ class ObjectEnding:
         return comma + b",".join(parts) + b"}"
 
     def _add_named(self, name: str, also: Formula = TRUE) -> bool:
-        """Give the object a member of this name, if it may have one."""
+        """Give the object a member of this name, if it may have one; whether it has now.
+
+        Its value also fits ``also``, beside what is chosen for it already.
+        """
         if name not in self.named and not self._may_have(name):
             return False
         formula = self.named.get(name)
@@ -123,6 +135,7 @@ class ObjectEnding:
         return True
 
     def _may_have(self, name: str) -> bool:
+        """Whether a spelled-out name may still come, be spelled and fit what names have to fit."""
         return (
             not self.objects.is_passed(self.frame, self.order.index[name])
             and name not in self.banned
@@ -131,7 +144,10 @@ class ObjectEnding:
         )
 
     def _add_free(self, most: int) -> bool:
-        """Give the object members of names of their own that are alike, up to ``most``."""
+        """Give the object members of names of their own that are alike, up to ``most``.
+
+        Their names are of the first class that has any left; ``False`` where none has.
+        """
         for number, found, formula in self._usable_classes():
             keys = list(islice(self._fresh_names(number), most))
             for key in keys:
@@ -188,7 +204,10 @@ class ObjectEnding:
         return self._violations(leaf)
 
     def _violations(self, leaf: Leaf) -> Iterator[None]:
-        """Members that do not fit what is said about their names."""
+        """Members that do not fit what is said about their names, chosen or new.
+
+        After each yield what was changed is put back.
+        """
         for name in [*self.named, *self._unused()]:
             opposite = self.formulas.negate(self.members.of_one(leaf, name))
             before = self.named.get(name)
@@ -205,7 +224,7 @@ class ObjectEnding:
         yield from self._adding_free(leaf, None)
 
     def _misnamings(self, about: Names) -> Iterator[None]:
-        """Members whose names do not fit."""
+        """Members whose names do not fit; after each yield what was changed is put back."""
         fits = self.members.name_fits
         # A free name that was added before may do.
         if any(not fits(about, found) for _, found in self.free.values()):

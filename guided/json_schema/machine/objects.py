@@ -69,11 +69,14 @@ class ObjectRules:
         self.members = MemberRules(restriction, scalars)
         self.any_order = scalars.options.key_order is KeyOrder.ANY
         self.orders: list[Order] = []
+        """By the number that ``ObjectFrame.order`` is; ``Stacks.order_sizes`` goes with it."""
         self._order_numbers: dict[tuple[str, ...], int] = {}
+        """The number of an order by its names: the inverse of ``orders``."""
         self._opened: dict[tuple[tuple[Formula, ...], bool], ObjectFrame] = {}
         self._plain: dict[Formula, Plain | None] = {}
         """By goal, so that a ``Plain`` has one goal: it may be the key of what that decides."""
         self._needed_places: dict[tuple[Plain, int], tuple[int, ...]] = {}
+        """The places of the names that a plain object needs, sorted, by it and its order."""
         self._awaited: dict[tuple[ObjectFrame, str], Pending | None] = {}
 
     # --- evaluation -----------------------------------------------------------------------
@@ -139,7 +142,10 @@ class ObjectRules:
         return self._await(frame, name, written, frame.keys)
 
     def has_fresh_name(self, frame: ObjectFrame, number: int) -> bool:
-        """Whether a name of a class is left that the object does not have yet."""
+        """Whether a name of a class is left that the object does not have yet.
+
+        ``False`` too where the search for one gave up, which is counted as incomplete.
+        """
         space = self.members.space(frame.goals)
         if space.is_endless(number):
             return True
@@ -151,8 +157,10 @@ class ObjectRules:
         return found
 
     def class_written(self, frame: ObjectFrame, number: int, key: bytes | None) -> Pending | None:
-        """The value of another name, of this class, is awaited; ``None`` for the text of the name
-        where it is not known.
+        """The value of another name, of this class, is awaited; ``None`` where none may stand here.
+
+        ``key`` is the name as it is written, which the object must not have yet: that is for
+        callers to see to. It is ``None`` where it is not known; then the set of keys is unknown.
         """
         found = self.members.space(frame.goals).classes[number]
         keys = UNKNOWN_KEYS if key is None else self.stacks.with_key(frame.keys, key)
@@ -175,6 +183,7 @@ class ObjectRules:
 
     def truth(self, frame: ObjectFrame) -> int:
         """Which formulas the object fits if it closes here, one bit each."""
+        # Of a plain object one formula is asked, and all members so far fit it.
         plain = self.plain(frame)
         if plain is not None:
             return int(self.owed(frame, plain) is None)
@@ -182,7 +191,11 @@ class ObjectRules:
         return truth_vector(evaluate(goal, holds) for goal in frame.goals)
 
     def at_the_end(self, frame: ObjectFrame) -> Callable[[Leaf], bool]:
-        """Which assertions hold of an object that closes."""
+        """Which assertions that are still open hold of an object that closes.
+
+        Counts were lowered by each member (``one_fewer``). A member that did not fit what is said
+        about members or names has made that FALSE, so where it is still open it holds.
+        """
 
         def holds(leaf: Leaf) -> bool:
             about = leaf.assertion
@@ -252,7 +265,7 @@ class ObjectRules:
     # --- names that are written, and owed --------------------------------------------------
 
     def plain(self, frame: ObjectFrame) -> Plain | None:
-        """The simple form of what an object has to fit, where it has one."""
+        """The simple form of what an object has to fit; ``None`` where it is not a plain one."""
         if not frame.must:
             return None
         goal = frame.goals[0]
@@ -269,7 +282,10 @@ class ObjectRules:
         return self.is_passed(frame, self.orders[frame.order].index[name])
 
     def owed(self, frame: ObjectFrame, plain: Plain) -> int | None:
-        """The place of the first name that an object needs and does not have."""
+        """The place of the first name that an object needs and does not have; ``None`` for none.
+
+        ``plain`` is that of the frame.
+        """
         key = (plain, frame.order)
         places = self._needed_places.get(key)
         if places is None:

@@ -120,6 +120,7 @@ class Restriction:
         self._known: dict[JsonType, dict[Formula, Formula]] = {
             kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
         }
+        """What ``to`` says, by type and formula."""
         self._types: dict[Formula, frozenset[JsonType]] = {}
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 
@@ -137,7 +138,10 @@ class Restriction:
         return found
 
     def types(self, formula: Formula) -> frozenset[JsonType]:
-        """The types of the values that may fit, as far as assertions about types alone say."""
+        """The types of the values that may fit, as far as assertions about types alone say.
+
+        Never too few: of a negation, all types.
+        """
         found = self._types.get(formula)
         if found is None:
             if isinstance(formula, Leaf):
@@ -218,7 +222,7 @@ class Restriction:
                 return formula
 
     def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
-        """The alternatives, those that list numbers or strings as one list."""
+        """The alternatives, those that list numbers or strings as one list of each kind."""
         found: dict[Formula | type, Formula] = {}
         listed: dict[type[NumberChoices | StringChoices], dict[Json, None]] = {}
         for part in alternatives:
@@ -236,13 +240,13 @@ class Restriction:
         return list(found.values())
 
     def null(self, formula: Formula) -> bool:
-        """Whether null fits."""
+        """Whether null fits: no assertion is about null alone, so a constant is left."""
         left = self.to(JsonType.NULL, formula)
         assert isinstance(left, Constant), left
         return left.value
 
     def boolean(self, formula: Formula, value: bool) -> bool:
-        """Whether a boolean fits."""
+        """Whether a boolean fits: what is left for booleans speaks only of their values."""
         key = (formula, value)
         if key not in self._booleans:
 

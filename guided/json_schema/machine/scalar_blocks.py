@@ -72,7 +72,8 @@ def json_key(text: str) -> bytes:
 def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
     """The block of a key, ``None`` where nothing fits; made by whoever asks first.
 
-    The key has to tell all that ``make`` depends on: other schemas get the same block.
+    The key has to tell all that ``make`` depends on: other schemas get the same block, which nobody
+    may change.
     """
     with _lock:
         if key in _blocks:
@@ -109,12 +110,14 @@ class TruthLabels:
         self.asks = asks
         self.truths = truths
         self.found: list[int] = []
+        """The truth vector of each label; ``_numbers`` is the inverse."""
         self._numbers: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
         """The label for values of which ``fits`` says which leaves hold; DEAD if not wanted.
 
-        Labels are numbered as truth vectors come up; ``found`` has the vector of each.
+        Labels are numbered as truth vectors come up; ``found`` has the vector of each. Entries of
+        ``fits`` beyond the leaves are left aside.
         """
         # Called for each state of a product of automata.
         spend(len(self.leaves) // 4 + len(self.asks))
@@ -169,7 +172,7 @@ class Signatures:
         self._known: dict[Formula, Signature] = {}
 
     def of(self, formula: Formula) -> Signature:
-        """The signature of a formula without places."""
+        """The signature of a formula without schema nodes, which say nothing to other grammars."""
         found = self._known.get(formula)
         if found is None:
             for node in inside_first(formula, self._known):
@@ -190,7 +193,11 @@ def _said(formula: Formula) -> Hashable:
 def without_listed_choices(
     ask: Formula, formulas: Formulas, kind: type[StringChoices | NumberChoices]
 ) -> tuple[Formula, set[Json]]:
-    """A formula without the strings or numbers that it lists as not fitting, and those."""
+    """A formula without the strings or numbers that it lists as not fitting, and those.
+
+    Only lists that it negates outright are taken out: a value fits the whole if it fits what is
+    left and is none of those.
+    """
     banned: set[Json] = set()
     others: list[Formula] = []
     for part in conjuncts(ask):

@@ -38,6 +38,7 @@ class Searches:
 
     def __init__(self) -> None:
         self.incomplete = 0
+        """Places where values, names or completions may have been missed; it only grows."""
         self.missed = 0
         """Searches for members or items that gave up, so that other choices may have to do."""
         self.nesting = Nesting()
@@ -57,7 +58,8 @@ def satisfy(
     The formula holds under every choice offered. ``realise`` has to refuse more literals whenever
     it refuses some of them; depth first over the formula's alternatives, literals that contradict
     one another and choices that are refused half-way being cut off. What is at hand is often right,
-    so the first whole choices are tried without asking half-way.
+    so the first whole choices are tried without asking half-way. ``None`` where every choice was
+    refused, and where the search or one below it gave up, which is counted as incomplete.
     """
     # A search below that gave up leaves the answer open: counted, so that it can be told.
     missed = searches.missed
@@ -88,8 +90,11 @@ class _Search(Generic[_Found]):
         self.realise = realise
         self.searches = searches
         self.tries = tries
+        """How often ``realise`` may still be asked; below 0 the search has given up."""
         self.asks_early = asks_early
+        """``realise`` is asked half-way too, with choices still open."""
         self._propagated = False
+        """The parts of all choices were tried once; see ``branch``."""
 
     @property
     def gave_up(self) -> bool:
@@ -155,7 +160,10 @@ class _Search(Generic[_Found]):
     def _first_of(
         self, parts: Iterable[Formula], others: list[AnyOf], literals: Literals
     ) -> _Found | None:
-        """What comes of the first part of a choice that something comes of."""
+        """What comes of the first part of a choice that something comes of.
+
+        Each part is tried with literals of its own, as ``branch`` adds to them.
+        """
         for part in parts:
             found = self.branch([part], others, dict(literals))
             if found is not None or self.gave_up:
@@ -163,7 +171,10 @@ class _Search(Generic[_Found]):
         return None
 
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
-        """Whether a part of a choice can be kept together with the literals, as far as is plain."""
+        """Whether a part of a choice can be kept together with the literals, as far as is plain.
+
+        It is tried by itself, once; ``True`` where that does not tell.
+        """
         alone = _Search(self.formulas, self.realise, self.searches, tries=1, asks_early=True)
         # Or each part would be looked ahead from in turn, without end.
         alone._propagated = True

@@ -40,7 +40,9 @@ class ShortestValues:
         """Whether a formula counts as empty only because its values are too long."""
         self._known: dict[Formula, bytes | None] = {}
         self._depth: dict[Formula, int] = {}
+        """The formulas that are being searched, by how many others they are inside of."""
         self._lowest = 0
+        """The least depth of a formula that the innermost search has come back to, or its own."""
 
     @property
     def missing(self) -> int:
@@ -48,7 +50,10 @@ class ShortestValues:
         return self.searches.incomplete + self.too_long
 
     def text(self, formula: Formula) -> bytes | None:
-        """A short JSON text that fits, ``None`` where none was found."""
+        """A short JSON text that fits, ``None`` where none was found.
+
+        Raises LimitExceededError where values or automata grow too deep or too large.
+        """
         if formula in self._known:
             return self._known[formula]
         # The search came back to this formula: a value inside of itself is never the shortest.
@@ -72,9 +77,9 @@ class ShortestValues:
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
-        """The shortest value that fits: a scalar, or a container where that may be shorter."""
+        """A short value that fits: a scalar, or where that is long a container that is shorter."""
         best = self.scalar(formula)
-        # No container is shorter than the shortest scalars, and searching one costs most.
+        # Below the length of a small object little is gained, and searching a container costs most.
         if best is None or len(best) > len(b'{"":0}'):
             for kind, shortest in ((JsonType.ARRAY, self.array), (JsonType.OBJECT, self.object)):
                 if self.restriction.to(kind, formula) is not FALSE:
@@ -87,7 +92,10 @@ class ShortestValues:
         return best
 
     def scalar(self, formula: Formula) -> bytes | None:
-        """The shortest text of a value that fits and is no container."""
+        """A short text of a value that fits and is no container, ``None`` where there is none.
+
+        Counts where there may be one all the same: too long, or left out of the automata.
+        """
         to, missing = self.restriction, self.scalars.missing
         texts: list[bytes] = []
         if to.null(formula):

@@ -44,8 +44,10 @@ class Chains:
     def __init__(self, table: TransitionTable) -> None:
         self.table = table
         self._exits: dict[int, int] = {}
+        """By label the state that only takes it."""
         self._chains: dict[tuple[bytes, int], Chain] = {}
         self._branches: dict[tuple[_Group, int], int] = {}
+        """By chains, sorted by text, and how many bytes they have in common: see ``branch``."""
 
     def exit_state(self, label: int) -> int:
         """A state that only takes ``label``."""
@@ -86,7 +88,10 @@ class Chains:
             state += len(text)
 
     def branch(self, chains: _Group, depth: int) -> int:
-        """A state after ``depth`` bytes that all the chains have in common; chains are sorted."""
+        """A state after ``depth`` bytes that all the chains have in common.
+
+        Chains are sorted by text, and no text is the beginning of another.
+        """
         if len(chains) == 1:
             return chains[0].state + depth
         # Texts may have very much in common, so a stack of our own stands for recursion.
@@ -222,6 +227,7 @@ def _overlay_trie(
             if byte not in trie.children[node]:
                 state = table.step(trie.under[node], byte)
                 if state == DEAD:
+                    # No free string begins like this: a forbidden one is not there to be closed.
                     if label != DEAD:
                         chain = chains.chains([(spelled, label)])[0]
                         trie.leaving.setdefault((node, depth), []).append(chain)

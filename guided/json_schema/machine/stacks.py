@@ -110,17 +110,23 @@ class Stacks:
         self.max_stacks = max_stacks
         self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
+        """By stack, like ``frames`` and the rows of ``facts``. No stack is ever given up."""
         self._hold(np.zeros((256, 3), dtype=np.int32))
         self.with_keys: list[int] = []
         """The stacks of which KNOWN is said."""
         self.order_sizes: list[int] = []
         """The number of names in each order of an object; kept by who knows them."""
         self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
+        """The stack by frame and parent: the inverse of ``frames`` and ``parents``."""
         self._key_sets: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
+        """By the number of a set of free keys: the set before its latest key, and that key."""
         self._key_counts: list[int] = [0]
+        """How many keys each of these sets has."""
         self._key_numbers: dict[tuple[int, bytes], int] = {}
+        """The inverse of ``_key_sets``."""
 
     def _hold(self, facts: NDArray[np.int32]) -> None:
+        """Set ``facts`` and ``_flat`` together: they are the same memory."""
         self.facts = facts
         """What compiled code knows of each stack; see ``facts``."""
         self._flat = facts.reshape(-1).data
@@ -130,7 +136,11 @@ class Stacks:
         return len(self.frames)
 
     def enter(self, frame: Frame, parent: int) -> int:
-        """The stack of ``frame`` inside ``parent``; raises LimitExceededError when full."""
+        """The stack of ``frame`` inside ``parent``; raises LimitExceededError when full.
+
+        A ``Pending`` has the parent of its container. The order of an object has to be in
+        ``order_sizes`` before.
+        """
         # One look-up whether the stack is known or new: this runs for each transition.
         next_number = len(self.frames)
         number = self._numbers.setdefault((frame, parent), next_number)
@@ -178,7 +188,10 @@ class Stacks:
         return set(self.keys(frame.keys))
 
     def with_key(self, keys: int, key: bytes) -> int:
-        """The set ``keys`` with one more key."""
+        """The set ``keys``, which is known, with one more key that is not in it.
+
+        The same keys in another order make a set of another number.
+        """
         number = self._key_numbers.setdefault((keys, key), len(self._key_sets))
         if number == len(self._key_sets):
             self._key_sets.append((keys, key))

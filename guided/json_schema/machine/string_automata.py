@@ -95,7 +95,7 @@ def choices_in(formula: Formula) -> tuple[str, ...] | None:
 def without_length(
     ask: Formula, formulas: Formulas
 ) -> tuple[tuple[Formula], tuple[int, int | None]]:
-    """A formula without the bounds on the length that it sets in any case, and those bounds."""
+    """A formula, as the one ask, without bounds on the length that it sets; and those bounds."""
     low, high = 0, None
     others: list[Formula] = []
     for part in conjuncts(ask):
@@ -254,6 +254,7 @@ class StringAutomata:
         return found
 
     def _leaf_dfa(self, about: Assertion) -> Dfa:
+        """``leaf_dfa`` for an assertion about strings that is new."""
         if isinstance(about, Matches):
             return pattern_dfa(about.pattern)
         if isinstance(about, Length):
@@ -272,7 +273,10 @@ class StringAutomata:
     def _judged(
         self, asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
-        """The content of the strings with some truth vectors, and the vector of each label."""
+        """The content of the strings with some truth vectors, and the vector of each label.
+
+        ``truths`` are the vectors wanted, ``None`` for all. A label is an index in the list.
+        """
         if len(asks) == 1 and truths == ALL_MUST:
             ask, banned = without_listed_choices(asks[0], self.formulas, StringChoices)
             if banned:

@@ -80,7 +80,7 @@ class StringRules(StringAutomata):
     ) -> list[tuple[str, int]] | None:
         """The strings with one of the truth vectors, and that, where assertions list them all.
 
-        Listed strings and names of members keep their canonical spelling.
+        ``None`` where a string that has one of the truth vectors need not be in a list.
         """
         texts: dict[str, None] = {}
         # One bit for each ask whose strings are all listed: whatever has one of these bits in its
@@ -99,7 +99,10 @@ class StringRules(StringAutomata):
         return [(text, truth) for text, truth in judged if truth in truths]
 
     def listing(self, ask: Formula) -> list[str] | None:
-        """All strings that fit a formula, where an assertion lists those that may."""
+        """All strings that fit a formula, where an assertion lists those that may; else ``None``.
+
+        In the order in which the shortest of the lists has them.
+        """
         lists: list[tuple[str, ...]] = []
         others: list[Formula] = []
         banned: set[str] = set()
@@ -221,7 +224,11 @@ class StringRules(StringAutomata):
         return others, (low, high)
 
     def _counted(self, low: int, high: int, key: Hashable) -> Block | None:
-        """Strings of which only the length is asked: all of them are laid down alike."""
+        """Strings of which only the length is asked: all of them are laid down alike.
+
+        One block is made and kept for all bounds; those that it was made with are replaced.
+        ``None`` where the bounds cross, or strings cannot be spelled.
+        """
         alike = ("counted", self._spelled)
         block = shared_block(
             alike, lambda: self._block_within((TRUE,), ALL_MUST, (0, high), -1, alike)
@@ -243,7 +250,8 @@ class StringRules(StringAutomata):
     ) -> Block | None:
         """Strings of some truth vectors whose code points are counted beside the automaton.
 
-        ``longest`` is the length of the longest string that assertions list, -1 for none.
+        ``longest`` is the length of the longest string that assertions list, -1 for none. ``None``
+        where no string is left.
         """
         low, high = bounds
         dfa, found = self._judged(asks, truths)
@@ -334,7 +342,10 @@ class StringRules(StringAutomata):
     def _guessed_other(
         self, ask: Formula, others: Formula, banned: Collection[str]
     ) -> bytes | None:
-        """A string beside those that are forbidden, a few characters off the shortest."""
+        """A string beside those that are forbidden, a few characters off the shortest.
+
+        ``others`` is ``ask`` without what it forbids. ``None`` where the guesses do not fit.
+        """
         text = self._guessed_string(others)
         if text is None:
             return None

@@ -38,7 +38,7 @@ class TruthVectors:
         return truth_vector(self._fits(ask, value) for ask in asks)
 
     def _fits(self, ask: Formula, value: Json) -> bool:
-        """Whether a value fits a formula."""
+        """Whether a value fits a formula; of a container, as far as searches tell."""
         if isinstance(value, list | dict):
             same = formula_of_value(value, self.formulas)
             return self.values.text(self.formulas.all_of([ask, same])) is not None
@@ -78,7 +78,10 @@ class TruthVectors:
         )
 
     def possible(self, asks: tuple[Formula, ...]) -> list[int]:
-        """The truth vectors that a value may have: all, or of very many the likely ones."""
+        """The truth vectors that a value may have: all, or of very many the likely ones.
+
+        Of all, that of a value that fits every formula comes first. The list is not to be changed.
+        """
         count = len(asks)
         if count <= MAX_ENUMERATED_ASKS:
             return list(range((1 << count) - 1, -1, -1))

@@ -87,7 +87,10 @@ _MAX_REFERENCES: Final = 10
 
 
 def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
-    """For every branch the others that may hold of the same value."""
+    """For every branch, by index, the others that may hold of the same value.
+
+    Others that never do may be among them, since only outlines are compared.
+    """
     spend(len(branches) ** 2 // 3)
     outlines = [_outline(branch) for branch in branches]
     others: list[list[int]] = [[] for _ in branches]
@@ -160,6 +163,7 @@ def _resolved(visit: Visit | bool) -> Visit | bool:
 
 
 def _listed(visit: Visit | bool) -> list[Json] | None:
+    """The only values of a schema, if it lists them; ``const`` alone where it has both."""
     if isinstance(visit, bool):
         return None
     if "const" in visit.keywords:
@@ -169,6 +173,7 @@ def _listed(visit: Visit | bool) -> list[Json] | None:
 
 
 def _types(keywords: dict[str, Json]) -> frozenset[str]:
+    """The types that ``type`` allows, where integers are numbers; all without it."""
     names = keywords.get("type")
     if names is None:
         return _ALL
@@ -179,6 +184,7 @@ def _types(keywords: dict[str, Json]) -> frozenset[str]:
 
 
 def _scalars(values: list[Json]) -> frozenset[_Scalar]:
+    """The scalars among values; equal numbers are one, however they are written."""
     return frozenset(
         (_type(value), Decimal(value) if is_number(value) else value)
         for value in values

@@ -105,6 +105,7 @@ def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
 
 
 def _items(visit: Visit) -> Formula:
+    """``prefixItems``, ``items`` and ``additionalItems`` as one assertion."""
     first, further = item_schemas(visit.keywords)
     prefix = tuple(visit.apply(schema) for schema in first)
     rest = visit.apply(further)

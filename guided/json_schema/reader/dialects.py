@@ -61,9 +61,14 @@ class Dialects:
         """The caller's document of a URI, where there is one."""
         self._known = _standards().copy()
         self._open: set[str] = set()
+        """The caller's metaschemas that were begun: one that comes up again before it is known is
+        written in itself."""
 
     def named(self, uri: str, pointer: str) -> Dialect:
-        """The dialect that the ``$schema`` at ``pointer`` names."""
+        """The dialect that the ``$schema`` at ``pointer`` names.
+
+        Raises UnsupportedFeatureError for one that is not known, or that is written in itself.
+        """
         uri = uri.removesuffix("#")
         if uri not in self._known:
             metaschema = self._document(uri)
@@ -136,7 +141,10 @@ _PARTS: Final = {
 
 
 def _vocabularies(draft: Draft, uri: str) -> set[str] | None:
-    """The vocabularies of ``Keyword.vocabulary`` that a vocabulary's URI stands for."""
+    """The vocabularies of ``Keyword.vocabulary`` that a vocabulary's URI stands for.
+
+    ``None`` for one that is not of this draft.
+    """
     prefix = draft.uri.removesuffix("schema") + "vocab/"
     if not uri.startswith(prefix):
         return None

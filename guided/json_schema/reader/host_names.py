@@ -98,13 +98,14 @@ def _more(label: Regular, most: int) -> Regular:
 
 
 def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
-    """A label that does not begin as A-labels do."""
+    """A label of at most ``most`` characters that does not begin as A-labels do."""
     writer = GraphWriter()
     start = prefix = writer.state()
     sources: tuple[int, ...] = ()
     for count in range(1, most + 1):
         letters = first if count == 1 else _LETTER_OR_DIGIT
         hyphens = EMPTY if count in (1, most) else _HYPHEN
+        # After ``count`` characters, of which the last is a letter or digit, or a hyphen.
         here, hyphen = writer.state(), writer.state()
         moves = [(source, letters, hyphens) for source in sources]
         if count <= len(_PREFIX):

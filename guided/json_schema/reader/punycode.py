@@ -61,9 +61,10 @@ class GraphWriter:
     """Lays down states and the moves between them; states with the same future are one."""
 
     def __init__(self) -> None:
-        self._count = 1
+        self._count = 1  # END is there from the start
         self._moves: list[tuple[int, CodePoints, int]] = []
         self._numbers: dict[tuple[tuple[Choice, ...], int], int] = {}
+        """By what the digits from here on depend on, the state that reads the next of them."""
 
     def state(self) -> int:
         """A new state, without moves."""
@@ -162,7 +163,10 @@ _LETTER_OR_DIGIT = CodePoints.of([(0x30, 0x39), (0x61, 0x7A)])
 
 
 def mixed_labels() -> Graph:
-    """One code point among ASCII letters and digits with hyphens between them."""
+    """One code point among ASCII letters and digits with hyphens between them.
+
+    Spelled as all that is ASCII, a hyphen, and the number of the code point and its place.
+    """
     writer = GraphWriter()
     start = here = hyphen = writer.state()
     for length in range(1, _MAX_ASCII + 1):
@@ -181,8 +185,10 @@ def mixed_labels() -> Graph:
 def _add_middle_dots(writer: GraphWriter, start: int) -> None:
     """A dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens."""
     other = _LETTER_OR_DIGIT & ~_L
+    # After texts without "ll" that do not end in "l", and that do; after those with one: the state,
+    # and the place in the first "ll".
     here, after_l = start, None
-    doubled: list[tuple[int, int]] = []  # with the place between
+    doubled: list[tuple[int, int]] = []
     for length in range(1, _MAX_AROUND_DOT + 1):
         following = [(writer.state(), place) for _, place in doubled]
         for (source, _), (target, _) in zip(doubled, following, strict=True):

@@ -24,7 +24,11 @@ _DYNAMIC: Final = 0
 
 
 def is_sound(lowering: Lowering) -> bool:
-    """Whether every schema that was met, and what they refer to, can be lowered."""
+    """Whether every schema that was met, and what they refer to, can be lowered.
+
+    ``False`` too where that is not plain to see, as with ``unevaluatedItems``. What was met is
+    more after this: the documents that references lead to, and the patterns that were parsed.
+    """
     survey = lowering.survey
     applied: dict[int, list[int]] = {}
     """The schemas that each schema applies to the same value, by identity."""
@@ -95,6 +99,7 @@ def refuse_endless_application(nodes: Sequence[SchemaNode]) -> None:
     left = endless(ahead)
     if not left:
         return
+    # Follow the way until it closes: the node that is named is one of the circle.
     number = min(left)
     seen: set[int] = set()
     while number not in seen:

@@ -72,9 +72,11 @@ class Survey:
         self.ambiguous: set[str] = set()
         """URIs that several schemas give themselves: no matter until a reference names one."""
         self._texts = {uri.removesuffix("#"): text for uri, text in documents}
+        """The documents of the request, read or not."""
         self._documents: dict[str, Json] = {}
         """The documents of the request that were read."""
         self._resources: dict[str, Resource] = {}
+        """By URI; a document by the one that it came with and by its own. The first stays."""
         self._dialects = Dialects(self._document)
         self._default = standard(LATEST)
         self.root = self._add_document("", root)
@@ -86,6 +88,7 @@ class Survey:
 
         If neither a document nor a metaschema has it as its own, all other documents are read: not
         up to the first hit, so that a URI which two of them claim is known to be ambiguous.
+        ``None`` if none of them claims it either.
         """
         found = self._resources.get(uri)
         # The caller's documents before published ones, and last those that may give themselves or
@@ -103,7 +106,11 @@ class Survey:
         return found
 
     def add(self, schema: Json, pointer: str, resource: Resource) -> None:
-        """Go through a schema and all schemas in it."""
+        """Go through a schema and all schemas in it; ``resource`` is the one that it stands in.
+
+        What was gone through before is left as it is. Raises InvalidConstraintError for a keyword
+        of the wrong form, and LimitExceededError for too many schemas.
+        """
         stack = [(schema, pointer, resource)]
         while stack:
             schema, pointer, resource = stack.pop()
@@ -164,7 +171,10 @@ class Survey:
         return location
 
     def _read(self, location: Location) -> list[tuple[Json, str, Resource]]:
-        """Check the forms of the keywords, and return the schemas in them with their pointers."""
+        """Check the forms of the keywords, and return the schemas in them with their pointers.
+
+        Fills in ``location.keywords`` and adds to ``noted``; called once for each location.
+        """
         schema, pointer, resource = location.schema, location.pointer, location.resource
         dialect, said = resource.dialect, location.keywords
         alone = _hides(schema, dialect)
@@ -186,7 +196,10 @@ class Survey:
         return inner
 
     def _embedded(self, schema: dict[str, Json], pointer: str, around: Resource) -> Resource:
-        """The resource that a schema inside of another one begins, or the one around it."""
+        """The resource that a schema inside of another one begins, or the one around it.
+
+        Of several with one URI the first keeps it, and the URI is ambiguous from then on.
+        """
         if "$id" not in schema and "id" not in schema:
             return around
         dialect = self._dialect(schema, pointer, around.dialect)
@@ -324,7 +337,10 @@ def _resource(
 def _at_pointer(
     survey: Survey, resource: Resource, path: str, reference: str, here: str
 ) -> Location | bool:
-    """Follow a JSON pointer (RFC 6901, section 4) from the root of a resource."""
+    """Follow a JSON pointer (RFC 6901, section 4) from the root of a resource.
+
+    A schema on the way may begin a resource of its own: what it leads to then stands in that one.
+    """
     target: Json = resource.root
     pointer = resource.pointer
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]]

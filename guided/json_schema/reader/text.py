@@ -169,7 +169,7 @@ def syntax_fault(text: str, error: JSONDecodeError, base: str) -> GuidedError:
 
 
 def first_fault(text: str, base: str) -> GuidedError | None:
-    """What to say about text that is JSON in which something may not stand."""
+    """What to say about text that is JSON in which something may not stand; ``None`` for none."""
     return next(_Scan(text, base).faults(len(text)), None)
 
 
@@ -180,8 +180,11 @@ class _Container:
     pointer: str
     is_object: bool
     names: set[str] = field(default_factory=set)
+    """Of an object, the names so far."""
     key: str | None = None
+    """Of an object, the name of the member that is being read; ``None`` between two members."""
     index: int = 0
+    """Of an array, the item that is being read."""
 
 
 class _Scan:
@@ -209,7 +212,11 @@ class _Scan:
         return f", line {line}, column {column}"
 
     def faults(self, end: int) -> Iterator[GuidedError]:
-        """What is wrong before ``end``, in the order of the text."""
+        """What is wrong before ``end``, in the order of the text.
+
+        Up to there the text has to be the beginning of JSON, so that brackets match. Once it is
+        used up, ``pointer`` is where ``end`` is.
+        """
         at = 0
         while (token := _TOKEN.match(self.text, at)) and token.end() <= end:
             opening, closing, quote, word = token.groups()

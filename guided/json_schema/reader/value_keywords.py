@@ -52,7 +52,10 @@ def _bound(
     strict_keyword: str,
     tighter: Callable[[Decimal, Decimal], Decimal],
 ) -> Bound | None:
-    """The tighter of an inclusive and an exclusive bound; at equal values, the exclusive one."""
+    """The tighter of an inclusive and an exclusive bound; at equal values, the exclusive one.
+
+    ``tighter`` tells of two values which is: the greater of low bounds, the less of high ones.
+    """
     value = _decimal(visit.keywords.get(keyword))
     strict = visit.keywords.get(strict_keyword)
     if isinstance(strict, bool):  # draft 4: it says whether the other keyword is exclusive

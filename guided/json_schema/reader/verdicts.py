@@ -112,6 +112,7 @@ _NEEDED = {
 
 
 def _unknown(keyword: str, location: Location) -> str:
+    """What to say of a keyword that the dialect does not define."""
     if keyword in _ALL_NAMES:
         draft = location.resource.dialect.draft
         return f"means nothing in {draft.label}"
@@ -138,6 +139,7 @@ def with_current_table(page: str) -> str:
 
 
 def _table() -> Iterator[str]:
+    """The lines of the table of keywords, in the order of ``KEYWORDS``."""
     yield "| keyword | drafts | what becomes of it |"
     yield "|---|---|---|"
     for word in KEYWORDS:

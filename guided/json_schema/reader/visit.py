@@ -41,6 +41,7 @@ class Lowering:
         self.nodes: Final[list[SchemaNode]] = []
         self._lower: Final = lower
         self._known: dict[tuple[int, Scope], SchemaNode] = {}
+        """By schema and scope. The survey keeps the schemas, so that identities stay theirs."""
         self._regulars: dict[str, Regular] = {}
 
     def root(self) -> Formula:
@@ -74,7 +75,7 @@ class Lowering:
         return found
 
     def regular(self, pattern: str, pointer: str) -> Regular:
-        """The regular expression of a pattern, parsed once."""
+        """The regular expression of a pattern, parsed once; ``pointer`` is for errors alone."""
         found = self._regulars.get(pattern)
         if found is None:
             found = self._regulars[pattern] = parse_regex(pattern, pointer=pointer)
@@ -106,7 +107,9 @@ class Visit:
         return child(self.location.pointer, *tokens)
 
     def inner(self, schema: Json) -> Visit | bool:
-        """The visit of a schema that stands in this one; whether it holds, where that is plain."""
+        """The visit of a schema that stands in this one, which the survey has met; whether it
+        holds, where it is a Boolean.
+        """
         if isinstance(schema, bool):
             return schema
         return self._to(self.lowering.survey.locations[id(schema)])

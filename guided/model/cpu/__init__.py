@@ -5,9 +5,12 @@ as long between the matrices as in them. See docs/decisions/0007-own-forward-on-
 """
 
 from guided.model.cpu.attention import LayerCache
+from guided.model.cpu.block_types import BLOCK_TYPES
 from guided.model.cpu.decoder import CpuDecoder
 from guided.model.cpu.formats import WeightFormat
 from guided.model.cpu.int8_matrix import is_kept_twice
+from guided.model.cpu.stored_tensors import StoredTensor
+from guided.model.cpu.stored_weights import read_stored_decoder, stored_nbytes
 from guided.model.cpu.weights import (
     read_decoder,
     take_decoder,
@@ -17,11 +20,15 @@ from guided.model.cpu.weights import (
 )
 
 __all__ = [
+    "BLOCK_TYPES",
     "CpuDecoder",
     "LayerCache",
+    "StoredTensor",
     "WeightFormat",
     "is_kept_twice",
     "read_decoder",
+    "read_stored_decoder",
+    "stored_nbytes",
     "take_decoder",
     "why_not",
     "why_not_by_config",

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import embedding
 
 from guided.kv.layer_groups import LayerShape
 from guided.model.cpu.attention import CpuAttention, LayerCache
@@ -29,6 +28,7 @@ from guided.model.cpu.between_matrices import (
     normalise_heads,
     rotate_and_store,
 )
+from guided.model.cpu.embedding import Embedding
 from guided.model.cpu.matrix import Numbers, PackedMatrix
 from guided.model.visible import VisibleSlots
 
@@ -85,8 +85,8 @@ class Angles:
 class DecoderWeights:
     """A whole model."""
 
-    embedding: torch.Tensor
-    """``[vocabulary, hidden]``, in the format of the files or the one asked for."""
+    embedding: Embedding
+    """In the format of the files or the one asked for."""
     embedding_scale: float | None
     """What rows of it are multiplied by, rounded to their format."""
     angles: Mapping[str | None, Angles]
@@ -111,11 +111,11 @@ class CpuDecoder:
     @property
     def embedding(self) -> torch.Tensor:
         """What is looked up for each token, ``[vocabulary, hidden]``."""
-        return self._weights.embedding
+        return self._weights.embedding.tensor()
 
     @property
     def dtype(self) -> torch.dtype:
-        """In which the embedding is kept, and keys and values are to be."""
+        """In which keys and values are to be kept."""
         return self._weights.embedding.dtype
 
     @property
@@ -198,7 +198,7 @@ class CpuDecoder:
 
     def _embed(self, tokens: NDArray[np.int64]) -> Numbers:
         weights = self._weights
-        found = embedding(torch.from_numpy(tokens), weights.embedding)
+        found = weights.embedding.rows(tokens)
         if weights.embedding_scale is not None:
             found = found * torch.tensor(weights.embedding_scale).to(found.dtype)
         rows: Numbers = found.float().numpy()

@@ -19,6 +19,7 @@ from guided.model.cpu.bf16_avx512 import AVX512
 from guided.model.cpu.bf16_matrix import Bf16Kernel, Bf16Matrix
 from guided.model.cpu.bf16_portable import PORTABLE
 from guided.model.cpu.instructions import InstructionSet, chosen, has
+from guided.model.cpu.int4_matrix import Int4Matrix
 from guided.model.cpu.int8_matrix import Int8Matrix, is_kept_twice
 from guided.model.cpu.int8_portable import Int8PortableMatrix
 from guided.model.cpu.matrix import LargePages, PackedMatrix
@@ -37,6 +38,8 @@ class WeightFormat(StrEnum):
     BF16 = "bfloat16"
     INT8 = "int8"
     """A scale for each output; activations as good as 15 bits, so they lose next to nothing."""
+    INT4 = "int4"
+    """Scale and least number for 32 inputs of an output; activations as good as 16 bits."""
 
 
 def matrix_packer(weight_format: WeightFormat, *, streams: bool = True) -> Pack:
@@ -49,6 +52,8 @@ def matrix_packer(weight_format: WeightFormat, *, streams: bool = True) -> Pack:
     memory = LargePages()
     if weight_format is WeightFormat.BF16:
         return partial(Bf16Matrix, memory=memory, kernel=bf16_kernel())
+    if weight_format is WeightFormat.INT4:
+        return partial(Int4Matrix, memory=memory)
     if has(InstructionSet.AVX512_VNNI):
         return partial(Int8Matrix, memory=memory if streams or not is_kept_twice() else None)
     return partial(Int8PortableMatrix, memory=memory)

@@ -7,13 +7,14 @@ float32. ``guided.model.cpu.formats`` chooses who packs it.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LargePages", "Numbers", "PackedMatrix"]
+__all__ = ["LargePages", "Numbers", "PackedMatrix", "StackedMatrix"]
 
 Numbers = NDArray[np.float32]
 
@@ -32,6 +33,18 @@ class PackedMatrix(Protocol):
     def multiply(self, rows: Numbers) -> Numbers:
         """``[tokens, in]`` → ``[tokens, out]``, an array of its own that may be written to."""
         ...
+
+
+class StackedMatrix:
+    """Matrices of several formats, one below the other."""
+
+    def __init__(self, parts: Sequence[PackedMatrix]) -> None:
+        self._parts = tuple(parts)
+        self.nbytes = sum(part.nbytes for part in parts)
+
+    def multiply(self, rows: Numbers) -> Numbers:
+        """``[tokens, in]`` → ``[tokens, out]``."""
+        return np.concatenate([part.multiply(rows) for part in self._parts], axis=1)
 
 
 class LargePages:

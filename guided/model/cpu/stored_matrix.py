@@ -50,7 +50,7 @@ class StoredPart:
         self.outputs, inputs = shape
         blocks, spans = -(-self.outputs // LANES), inputs // form.span
         fields = span_fields(form)
-        self.nbytes = blocks * spans * fields.itemsize
+        self.nbytes = self.nbytes_of(form, shape)
         self.padded = blocks * LANES
         self._kept = memory.take(self.nbytes)
         target = self._kept.view(fields).reshape(blocks, spans)
@@ -65,6 +65,11 @@ class StoredPart:
         self._job = np.zeros(StoredJob.LENGTH, np.int64)
         self._job[StoredJob.WEIGHTS] = self._kept.ctypes.data
         self._job[[StoredJob.SPANS, StoredJob.BLOCKS]] = spans, blocks
+
+    @staticmethod
+    def nbytes_of(form: CodeForm, shape: tuple[int, ...]) -> int:
+        """Memory that ``shape``, ``[out, in]``, takes."""
+        return -(-shape[0] // LANES) * (shape[1] // form.span) * span_fields(form).itemsize
 
     @classmethod
     def of_blocks(

@@ -21,7 +21,9 @@ import torch
 from guided.errors import ModelError
 from guided.model.cpu.attention import WIDEST_HEAD, LayerCache
 from guided.model.cpu.between_matrices import GATES
+from guided.model.cpu.block_types import BLOCK_TYPES
 from guided.model.cpu.decoder import Angles, CpuDecoder, DecoderWeights, LayerWeights
+from guided.model.cpu.embedding import Embedding, PlainEmbedding
 from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
 from guided.model.cpu.matrix import Numbers, PackedMatrix
 from guided.model.plain_config import PlainConfig
@@ -32,7 +34,18 @@ if TYPE_CHECKING:
 
     _Config = PretrainedConfig | PlainConfig
 
-__all__ = ["read_decoder", "take_decoder", "why_not", "why_not_by_config", "why_not_by_files"]
+__all__ = [
+    "EMBEDDING",
+    "HEAD",
+    "WeightReader",
+    "assembled",
+    "read_decoder",
+    "take_decoder",
+    "try_decoder",
+    "why_not",
+    "why_not_by_config",
+    "why_not_by_files",
+]
 
 _KNOWN = {
     "llama": "LlamaForCausalLM",
@@ -51,7 +64,7 @@ _UNKNOWN_SETTINGS = (
 )
 _FLOATS = {"BF16", "F16", "F32"}
 """Types of tensors in files, by their names in safetensors."""
-_EMBEDDING, _HEAD, _LAST_NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
+EMBEDDING, HEAD, _LAST_NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 _TRIAL_TOKENS = 6
 
 
@@ -109,7 +122,7 @@ def why_not_by_files(
     """
     if reason := why_not_by_config(config):
         return reason
-    if not _FLOATS.issuperset(types):
+    if not _FLOATS.union(BLOCK_TYPES).issuperset(types):
         return f"its files hold numbers of {', '.join(sorted(types))}"
     expected = _expected_shapes(config)
     for name in sorted(expected.keys() | shapes.keys()):
@@ -196,9 +209,9 @@ def _expected_shapes(config: _Config) -> dict[str, tuple[int, ...]]:
                 shapes[f"model.layers.{layer}.{name}.bias"] = shape[:1]
         for name, length in norms.items():
             shapes[f"model.layers.{layer}.{name}.weight"] = (length,)
-    shapes |= {_EMBEDDING: (config.vocab_size, hidden), _LAST_NORM: (hidden,)}
+    shapes |= {EMBEDDING: (config.vocab_size, hidden), _LAST_NORM: (hidden,)}
     if not config.tie_word_embeddings:
-        shapes[_HEAD] = (config.vocab_size, hidden)
+        shapes[HEAD] = (config.vocab_size, hidden)
     return shapes
 
 
@@ -210,9 +223,9 @@ class _ModuleTensors:
 
     def __init__(self, module: PreTrainedModel) -> None:
         self._parameters = dict(module.named_parameters())
-        head, embedding = self._parameters.get(_HEAD), self._parameters[_EMBEDDING]
+        head, embedding = self._parameters.get(HEAD), self._parameters[EMBEDDING]
         if head is not None and head.data_ptr() == embedding.data_ptr():
-            del self._parameters[_HEAD]
+            del self._parameters[HEAD]
 
     def __contains__(self, name: str) -> bool:
         return name in self._parameters
@@ -289,11 +302,11 @@ def read_decoder(
     tensors = _FileTensors(files, dtype, report)
     with torch.no_grad():
         decoder = CpuDecoder(_weights(config, tensors, pack, weight_format))
-    _try(decoder, config)
+    try_decoder(decoder, config)
     return decoder
 
 
-def _try(decoder: CpuDecoder, config: _Config) -> None:
+def try_decoder(decoder: CpuDecoder, config: _Config) -> None:
     """One call; weights that are broken, or too large for their format, show in its logits."""
     tokens = np.arange(_TRIAL_TOKENS)
     slots = VisibleSlots(tokens, np.tri(_TRIAL_TOKENS, dtype=np.bool_))
@@ -319,11 +332,19 @@ def _try(decoder: CpuDecoder, config: _Config) -> None:
 def _weights(
     config: _Config, tensors: _Tensors, pack: Pack, weight_format: WeightFormat
 ) -> DecoderWeights:
-    read = _Reader(config, tensors, pack)
-    embedding = tensors.take(_EMBEDDING)
+    embedding = tensors.take(EMBEDDING)
     if weight_format is not WeightFormat.FP32:
         # Matrices are packed elsewhere, but one small view of a mapped file keeps all of its pages.
         embedding = embedding.clone()
+    read = WeightReader(config, tensors, pack)
+    head = read.matrix("lm_head") if HEAD in tensors else pack(embedding, None)
+    return assembled(config, read, PlainEmbedding(embedding), head)
+
+
+def assembled(
+    config: _Config, read: WeightReader, embedding: Embedding, head: PackedMatrix
+) -> DecoderWeights:
+    """The weights of a decoder, all but embedding and head yet to be read."""
     layers = tuple(read.layer(number) for number in range(config.num_hidden_layers))
     return DecoderWeights(
         embedding=embedding,
@@ -331,7 +352,7 @@ def _weights(
         angles={kind: read.angles(kind) for kind in {layer.layer_type for layer in layers}},
         layers=layers,
         last_norm=read.norm("model.norm"),
-        head=read.matrix("lm_head") if _HEAD in tensors else pack(embedding, None),
+        head=head,
         epsilon=float(config.rms_norm_eps),
         heads=int(config.num_attention_heads),
         kv_heads=int(config.num_key_value_heads),
@@ -339,7 +360,7 @@ def _weights(
     )
 
 
-class _Reader:
+class WeightReader:
     """Takes tensors by the names of the parts of a model."""
 
     def __init__(self, config: Any, tensors: _Tensors, pack: Pack) -> None:

@@ -44,7 +44,10 @@ def test_system_messages_and_prompt_stand_in_this_order(tmp_path: Path) -> None:
     system.write_text("Be brief.\n")
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     file = _file(tmp_path, turns)
-    first, spoken = Message("system", "Be brief."), [Message(**turn) for turn in turns]
+    first, spoken = (
+        Message("system", "Be brief."),
+        [Message(turn["role"], turn["content"]) for turn in turns],
+    )
     assert read_prompt_flags(None, None, file) == spoken
     assert read_prompt_flags("Bye", system, None) == [first, Message("user", "Bye")]
     assert read_prompt_flags("Bye", system, file) == [first, *spoken, Message("user", "Bye")]
@@ -59,7 +62,7 @@ def test_system_messages_and_prompt_stand_in_this_order(tmp_path: Path) -> None:
         ([{"role": "user"}], "message 1 of .* is not of role and content alone"),
         (["Hi"], "message 1 of .* is not of role and content alone"),
         ([{"role": "user", "content": 1}], "role and content of message 1 of .* are no texts"),
-        ([{"role": "tool", "content": ""}], "role 'tool' is none of"),
+        ([{"role": "robot", "content": ""}], "role 'robot' is none of"),
     ],
 )
 def test_what_is_no_conversation_is_told(tmp_path: Path, content: Any, complaint: str) -> None:

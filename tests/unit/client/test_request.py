@@ -114,7 +114,7 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
         (
             {"prompt": [{"role": "me", "content": "hi"}]},
             "messages.role",
-            "role 'me' is none of 'system', 'user', 'assistant'",
+            "role 'me' is none of 'system', 'developer', 'user', 'assistant', 'tool'",
         ),
         ({"max_tokens": "10"}, "max_tokens", "max_tokens '10' is not an integer; pass an integer"),
         ({"max_tokens": None}, "max_tokens", "max_tokens None is not an integer; pass an integer"),

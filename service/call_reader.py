@@ -2,24 +2,38 @@
 
 ::
 
-    content ──TRIGGER──▶ header ──"arguments": ──▶ arguments ──END──▶ content
+    content ──trigger──▶ header ──"arguments": ──▶ arguments ──end──▶ content
        │                                              │
        held back: what may begin a trigger            held back: what may begin the end
 
 The grammar has made sure of the form: in the arguments, which are compact JSON, no line break
-stands, so the end is the end. White space beside calls is no content.
+stands, so an end that begins behind one is the end. Where a call is a whole answer its end is the
+last that comes. White space beside calls is no content.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import TypeAlias
+from uuid import uuid4
 
-from guided_service.http.tools import ARGUMENTS, BEGIN, END, TRIGGER
+from guided.spec import GenerationRequest, ToolCall
+from guided.spec.tool_format import ToolFormat
 
-__all__ = ["Argument", "CallBegun", "CallReader", "Content", "Piece"]
+__all__ = [
+    "Argument",
+    "CallBegun",
+    "CallReader",
+    "Content",
+    "Piece",
+    "ReaderOf",
+    "call_id",
+    "calls_in",
+    "reader_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +59,17 @@ class Argument:
 
 Piece = Content | CallBegun | Argument
 
-_CONTENT, _HEADER, _ARGUMENTS, _JSON = range(4)
-_NAME_AT: Final = len(BEGIN)
+_CONTENT, _HEADER, _ARGUMENTS, _PLAIN = range(4)
 
 
 class CallReader:
     """Takes a text apart; each of its characters is looked at a bounded number of times."""
 
-    def __init__(self, *, beside_json: bool = False) -> None:
+    def __init__(self, form: ToolFormat, *, beside_json: bool = False) -> None:
         """``beside_json``: the text is either calls or JSON, in whose texts anything may stand."""
-        self._may_be_json = beside_json
+        self._form = form
+        self._is_decided = not beside_json and form.separator is not None
+        """Whether calls may stand in the text; else its first characters tell whether it is one."""
         self._text = ""
         """What was not told yet."""
         self._within = _CONTENT
@@ -71,10 +86,13 @@ class CallReader:
     def read(self, text: str) -> Iterator[Piece]:
         """What is certain now that this text has come, too."""
         self._text += text
-        if self._may_be_json and self._text:
-            self._may_be_json = False
-            if not self._text.startswith(TRIGGER[0]):
-                self._within = _JSON
+        trigger = self._form.trigger
+        if not self._is_decided:
+            if trigger.startswith(self._text) and self._text != trigger:
+                return
+            self._is_decided = True
+            if not self._text.startswith(trigger):
+                self._within = _PLAIN
         while (piece := self._next()) is not None:
             if not isinstance(piece, Content) or piece.text:
                 yield piece
@@ -82,8 +100,11 @@ class CallReader:
     def end(self) -> Iterator[Piece]:
         """What was held back, now that nothing follows; of an unfinished call what there is."""
         rest, self._text = self._text, ""
-        if self._within == _ARGUMENTS and rest:
-            yield Argument(rest)
+        if self._within == _ARGUMENTS:
+            if self._form.separator is None and rest.endswith(self._form.end):
+                rest, self._within = rest.removesuffix(self._form.end), _PLAIN
+            if rest:
+                yield Argument(rest)
         elif self._within == _CONTENT:
             content = self._content(rest).text
             # Beside calls white space is no content; alone it is what the model said.
@@ -104,33 +125,42 @@ class CallReader:
         return Content(told) if told else None
 
     def _next_of_content(self) -> Piece | None:
-        before, found, after = self._text.partition(TRIGGER)
+        before, found, after = self._text.partition(self._form.trigger)
         if found:
             self._within, self._text = _HEADER, found + after
             content = self._content(before)
             self._space = ""
             return content
-        certain = len(self._text) - _overlap(self._text, TRIGGER)
+        certain = len(self._text) - _overlap(self._text, self._form.trigger)
         told, self._text = self._text[:certain], self._text[certain:]
         return self._content(told) if told else None
 
     def _next_of_header(self) -> Piece | None:
-        end = self._text.find(ARGUMENTS, _NAME_AT)
+        form, begin = self._form, len(self._form.before_name)
+        end = self._text.find(form.before_arguments, begin)
         if end < 0:
             return None
-        name = json.loads(self._text[_NAME_AT:end])
-        self._within, self._text = _ARGUMENTS, self._text[end + len(ARGUMENTS) :]
+        name = json.loads(self._text[begin:end])
+        self._within, self._text = _ARGUMENTS, self._text[end + len(form.before_arguments) :]
         self.num_calls += 1
         return CallBegun(name)
 
     def _next_of_arguments(self) -> Piece | None:
-        told, found, after = self._text.partition(END)
+        if self._form.separator is None:
+            return self._next_but_the_end()
+        told, found, after = self._text.partition(self._form.end)
         if found:
             self._within, self._text = _CONTENT, after
             self._has_content = False
             return Argument(told) if told else Content("")
-        certain = len(self._text) - _overlap(self._text, END)
+        certain = len(self._text) - _overlap(self._text, self._form.end)
         told, self._text = self._text[:certain], self._text[certain:]
+        return Argument(told) if told else None
+
+    def _next_but_the_end(self) -> Piece | None:
+        """All but as many characters as the end has, which are the end if nothing follows."""
+        held = len(self._form.end)
+        told, self._text = self._text[:-held], self._text[-held:]
         return Argument(told) if told else None
 
     def _content(self, text: str) -> Content:
@@ -145,6 +175,40 @@ class CallReader:
             return Content("")
         self._space, self._has_content = (self._space + text)[len(kept) :], True
         return Content(kept)
+
+
+ReaderOf: TypeAlias = Callable[[], CallReader]
+"""Makes what takes one answer apart."""
+
+
+def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
+    """Makes what takes answers to a request apart; ``None`` where none of them is a call."""
+    if request.tools is None or not request.tools.callable:
+        return None
+    # Where calls are demanded, nothing else may stand there.
+    is_beside = request.constraint is not None and request.tools.choice == "auto"
+    return partial(CallReader, form, beside_json=is_beside)
+
+
+def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:
+    """What a whole text says beside its calls, and the calls, each under an id of its own."""
+    content: list[str] = []
+    calls: list[tuple[str, list[str]]] = []
+    for piece in (*reader.read(text), *reader.end()):
+        match piece:
+            case Content(said):
+                content.append(said)
+            case CallBegun(name):
+                calls.append((name, []))
+            case Argument(said):
+                calls[-1][1].append(said)
+    made = tuple(ToolCall(name, "".join(parts), call_id()) for name, parts in calls)
+    return "".join(content), made
+
+
+def call_id() -> str:
+    """A new name for a call."""
+    return f"call_{uuid4().hex[:24]}"
 
 
 def _overlap(text: str, sign: str) -> int:

@@ -1,0 +1,38 @@
+"""Which files a model is loaded from: a GGUF file as it is, or a folder of transformers."""
+
+from __future__ import annotations
+
+import torch
+
+from guided.errors import ModelError
+from guided.model.device import CPU
+from guided.model.model_files import ModelFiles, find_model, find_stored
+from guided.model.progress import Progress
+
+__all__ = ["find_files"]
+
+
+def find_files(
+    name: str | None,
+    dtype: str | None,
+    device: torch.device,
+    progress: Progress,
+    *,
+    int8_cache: bool = False,
+) -> ModelFiles:
+    """Find a model, see ``find_model``; as it is stored where ``dtype`` leaves that open or asks.
+
+    Raises ``ModelError`` where it is asked for and cannot be.
+    """
+    if dtype not in (None, "stored") or device != CPU or int8_cache:
+        return find_model(name, progress)
+    found = find_stored(name, progress)
+    if isinstance(found, ModelFiles):
+        return found
+    if dtype == "stored":
+        raise ModelError(
+            f"the weights of {name} are not computed with as they are stored: {found}",
+            hint="leave dtype out, or choose bfloat16, int8 or int4",
+        )
+    progress.note(f"weights are not computed with as they are stored: {found}")
+    return find_model(name, progress)

@@ -1,0 +1,101 @@
+"""Four bits made of any weights: 32 inputs of an output share a scale and a least number.
+
+Scale and least number of a group are searched so that the squares of what rounding changes add up
+to little: from several ranges, some of which cut the farthest weights off, codes are rounded, and
+scale and least number fitted to the codes, by turns. What comes out is multiplied as a Q4_1 block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from guided.model.cpu.block_types import BLOCK_TYPES, Codes
+from guided.model.cpu.matrix import LargePages, Numbers
+from guided.model.cpu.stored_kernel import instructions_here
+from guided.model.cpu.stored_matrix import StoredMatrix, StoredPart
+
+__all__ = ["Int4Matrix", "rounded_to_int4"]
+
+_FORM: Final = BLOCK_TYPES["Q4_1"].form
+_GROUP: Final = _FORM.group
+_MOST: Final = 15
+_RANGES: Final = (1.0, 0.92, 0.84)
+"""Shares of the range of a group that are tried."""
+_TURNS: Final = 2
+_TAKEN: Final = 1024
+"""Outputs that are rounded at a time."""
+
+
+class Int4Matrix:
+    """Weights in codes of four bits, made when the matrix is packed."""
+
+    __slots__ = ("_inputs", "_matrix", "nbytes")
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages) -> None:
+        outputs, self._inputs = weight.shape
+        padded = -(-self._inputs // _GROUP) * _GROUP
+
+        def codes() -> Iterator[Codes]:
+            for start in range(0, outputs, _TAKEN):
+                exact = weight[start : start + _TAKEN].float().numpy()
+                yield rounded_to_int4(np.pad(exact, ((0, 0), (0, padded - self._inputs))))
+
+        part = StoredPart(_FORM, (outputs, padded), codes(), memory, instructions_here())
+        self._matrix = StoredMatrix([part], None if bias is None else bias.float().numpy().copy())
+        self.nbytes = self._matrix.nbytes
+
+    def multiply(self, rows: Numbers) -> Numbers:
+        """``[tokens, in]`` → ``[tokens, out]``."""
+        missing = -self._inputs % _GROUP
+        return self._matrix.multiply(np.pad(rows, ((0, 0), (0, missing))) if missing else rows)
+
+
+def rounded_to_int4(weights: NDArray[np.float32]) -> Codes:
+    """``[out, in]``, a multiple of 32, as codes; what is no number becomes a scale that is none."""
+    groups = weights.reshape(len(weights), -1, _GROUP)
+    low, high = groups.min(axis=-1, keepdims=True), groups.max(axis=-1, keepdims=True)
+    best_error = np.full_like(low, np.inf)
+    best_scale, best_least = (high - low) / _MOST, low
+    for share in _RANGES:
+        scale = (high - low) * np.float32(share / _MOST)
+        least = low + (high - low) * np.float32((1 - share) / 2)
+        for _ in range(_TURNS):
+            scale, least = _fitted(groups, _nearest(groups, scale, least))
+            scale, least = _as_kept(scale), _as_kept(least)
+            found = _nearest(groups, scale, least) * scale + least
+            error = np.square(found - groups).sum(axis=-1, keepdims=True)
+            is_better = error < best_error
+            best_error = np.where(is_better, error, best_error)
+            best_scale = np.where(is_better, scale, best_scale)
+            best_least = np.where(is_better, least, best_least)
+    best_scale, best_least = _as_kept(best_scale), _as_kept(best_least)
+    codes = _nearest(groups, best_scale, best_least).astype(np.uint8)
+    scales, leasts = (each[..., 0].astype(np.float16) for each in (best_scale, best_least))
+    return Codes(_FORM, codes.reshape(weights.shape), scales, leasts, None, None)
+
+
+def _nearest(groups: Numbers, scale: Numbers, least: Numbers) -> Numbers:
+    """Codes, as floats."""
+    steps = (groups - least) / np.where(scale == 0, 1, scale)
+    found: Numbers = np.nan_to_num(steps.round()).clip(0, _MOST)
+    return found
+
+
+def _fitted(groups: Numbers, codes: Numbers) -> tuple[Numbers, Numbers]:
+    """Scale and least number for which codes are nearest to the weights, by least squares."""
+    mean_code = codes.mean(axis=-1, keepdims=True)
+    mean = groups.mean(axis=-1, keepdims=True)
+    apart = codes - mean_code
+    spread = np.square(apart).sum(axis=-1, keepdims=True)
+    scale = (apart * (groups - mean)).sum(axis=-1, keepdims=True) / np.where(spread == 0, 1, spread)
+    return scale, mean - scale * mean_code
+
+
+def _as_kept(floats: Numbers) -> Numbers:
+    kept: Numbers = floats.astype(np.float16).astype(np.float32)
+    return kept

@@ -1,0 +1,51 @@
+"""Whether a chat template knows tools, and how calls are written in it.
+
+A conversation with a call in it and what that gave back is put through the template. Where it
+writes both, and the call in one of our formats, tools are given to the template; else the model is
+told of them in words (``told_tools``), which any template can carry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from guided.errors import RequestError
+from guided.spec import Message, Tool, ToolCall
+from guided.spec.tool_format import FORMATS, ToolFormat
+
+__all__ = ["template_format"]
+
+_PROPERTIES: Final = {"place": {"type": "string"}}
+_TOOL: Final = Tool(
+    "probe_of_tools",
+    "Says nothing.",
+    json.dumps({"type": "object", "properties": _PROPERTIES, "required": ["place"]}),
+)
+_ARGUMENTS: Final = '{"place": "nowhere"}'
+_ANSWER: Final = "answer_of_the_probe"
+_PROBE: Final = (
+    Message("user", "a"),
+    Message("assistant", "", (ToolCall(_TOOL.name, _ARGUMENTS, "probe0000"),)),
+    Message("tool", _ANSWER, tool_call_id="probe0000"),
+)
+
+Rendered = Callable[[tuple[Message, ...], tuple[Tool, ...]], str]
+"""Puts messages and tools through a template; raises RequestError where it refuses them."""
+
+
+def template_format(rendered: Rendered) -> ToolFormat | None:
+    """The format in which a template writes calls; ``None`` where it has none that we know."""
+    try:
+        told = rendered(_PROBE[:1], (_TOOL,))
+        text = rendered(_PROBE, (_TOOL,))
+    except RequestError:
+        return None
+    if _TOOL.name not in told or _ANSWER not in text:
+        return None
+    # The longest first: what stands in one of them may stand in another.
+    for form in sorted(FORMATS.values(), key=lambda form: -len(form.header(""))):
+        if form.call(_TOOL.name, _ARGUMENTS) in text:
+            return form
+    return None

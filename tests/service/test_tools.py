@@ -1,0 +1,288 @@
+"""Tools over gRPC: what is asked, the calls that come back, and the conversation that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Literal, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict
+
+from guided import testing
+from guided.client import AsyncClient, Client, RawPrompt, Request
+from guided.constraint import ConstraintCompiler
+from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.spec import Constraint, JsonOptions, JsonSchema, Message, Regex, Tool, ToolCall, ToolUse
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import FORMATS, HERMES, LLAMA, ToolFormat
+from guided_service.call_reader import CallReader, calls_in
+from tests.kit.walks import BYTES, accepts
+
+
+class Weather(BaseModel):
+    """How it is outside.
+
+    Of cities alone.
+    """
+
+    city: str
+    unit: Literal["C", "F"] = "C"
+
+
+class Person(BaseModel):
+    name: str
+
+
+STOP = Tool("stop", "Do nothing.")
+OSLO = '{"city":"Oslo","unit":"C"}'
+CALLED = HERMES.call("Weather", OSLO)
+
+
+@pytest.fixture
+def server() -> Iterator[testing.Server]:
+    with testing.Server() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: testing.Server) -> Iterator[Client]:
+    with Client(server.address) as connected:
+        yield connected
+
+
+def test_calls_come_apart_from_what_is_said(server: testing.Server, client: Client) -> None:
+    text = f"Let me see.\n{CALLED}\n{HERMES.call('stop', '{}')}"
+    server.reply(text)
+    answer = client.generate("Rain in Oslo?", tools=[Weather, STOP])
+    assert (answer.text, answer.content, answer.value) == (text, "Let me see.", None)
+    assert [(call.name, call.arguments) for call in answer.tool_calls] == [
+        ("Weather", OSLO),
+        ("stop", "{}"),
+    ]
+    ids = [call.id for call in answer.tool_calls]
+    assert len({*ids}) == 2
+    assert Weather.model_validate_json(answer.tool_calls[0].arguments) == Weather(city="Oslo")
+    (request,) = server.requests
+    assert request.tools is not None
+    assert [(tool.name, tool.description) for tool in request.tools.tools] == [
+        ("Weather", "How it is outside.\n\nOf cities alone."),
+        ("stop", "Do nothing."),
+    ]
+
+
+def test_a_conversation_goes_on_behind_its_calls(server: testing.Server, client: Client) -> None:
+    server.reply(CALLED, "It rains.")
+    asked = [Message("developer", "Be brief."), Message("user", "Rain?")]
+    first = client.generate(asked, tools=[Weather])
+    (call,) = first.tool_calls
+    told = [*asked, first.message, Message("tool", "wet", tool_call_id=call.id)]
+    second = client.generate(told, tools=[Weather])
+    assert (second.content, second.tool_calls, second.value) == ("It rains.", (), "It rains.")
+    assert second.message == Message("assistant", "It rains.")
+    assert server.requests[1].prompt == (*asked, Message("assistant", "", (call,)), told[-1])
+
+
+def test_an_answer_is_of_its_type_or_calls(server: testing.Server, client: Client) -> None:
+    server.reply('{"name":"Ada"}', CALLED)
+    one, other = (client.generate("?", Person, tools=[Weather]) for _ in range(2))
+    assert (one.value, one.tool_calls) == (Person(name="Ada"), ())
+    assert cast("Any", other.value) is None
+    assert [call.name for call in other.tool_calls] == ["Weather"]
+
+
+def test_each_of_several_answers_has_its_calls(server: testing.Server, client: Client) -> None:
+    server.reply(CALLED, "No.")
+    answer = client.generate("?", tools=[Weather], n=2, temperature=1)
+    assert [len(one.tool_calls) for one in answer.candidates] == [1, 0]
+    assert [one.content for one in answer.candidates] == ["", "No."]
+
+
+def test_streams_and_asyncio_have_the_same_answer(server: testing.Server, client: Client) -> None:
+    server.reply(CALLED)
+    with client.stream("?", tools=[Weather]) as stream:
+        assert "".join(stream) == CALLED
+    assert [call.arguments for call in stream.answer.tool_calls] == [OSLO]
+
+    async def ask() -> tuple[ToolCall, ...]:
+        async with AsyncClient(server.address) as connected:
+            return (await connected.generate("?", tools=[Weather], tool_choice="stop")).tool_calls
+
+    with pytest.raises(RequestError, match="tool_choice names 'stop', which is none of the tools"):
+        asyncio.run(ask())
+
+
+def test_a_choice_is_held(server: testing.Server, client: Client) -> None:
+    shortest = {
+        "auto": "",
+        "none": "",
+        "required": HERMES.call("stop", "{}"),
+        "Weather": HERMES.call("Weather", '{"city":""}'),
+        "stop": HERMES.call("stop", "{}"),
+    }
+    for choice, text in shortest.items():
+        answer = client.generate("?", tools=[Weather, STOP], tool_choice=choice)
+        assert answer.text == text
+    server.reply(CALLED)
+    with pytest.raises(RequestError, match="is no answer to this request"):
+        client.generate("?", tools=[Weather], tool_choice="none")
+    server.reply(f"{CALLED}\n{CALLED}")
+    with pytest.raises(RequestError, match="is no answer to this request"):
+        client.generate("?", tools=[Weather], parallel_tool_calls=False)
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tools": [3]}, "tool 0 is 3, which is no tool; pass a guided.Tool, a pydantic model"),
+        ({"tools": [Weather, Weather]}, "two tools have the name 'Weather'"),
+        ({"tools": [Tool("none")]}, "no tool may have the name 'none'"),
+        ({"tool_choice": "required"}, "tool_choice needs tools"),
+        ({"parallel_tool_calls": False}, "parallel_tool_calls needs tools"),
+        ({"tools": [STOP], "prompt": RawPrompt("x")}, "tools need messages, in which the model is"),
+        ({"tools": [STOP], "grammar": Regex("a")}, "the answer beside tools is no JSON"),
+        (
+            {"tools": [Tool("f", "", '{"type":"array"}')]},
+            "in the tool f: its parameters are of type 'array', no object",
+        ),
+        (
+            {"tools": [{"type": "function", "function": {"name": "f", "more": 1}}]},
+            "tool 0 is not of name, description, parameters and strict alone",
+        ),
+    ],
+)
+def test_what_is_wrong_with_tools_is_told_before_anything_is_sent(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        Request(**{"prompt": "x", **options})
+    assert str(caught.value).startswith(message)
+    with pytest.raises(RequestError, match="an answer that may call tools has no parts"):
+        Request("x", Person, tools=[STOP]).partials()
+    with pytest.raises(RequestError, match="the name 'a b' of a tool is not of"):
+        Tool("a b")
+    with pytest.raises(InvalidConstraintError, match="the parameters of the tool f are not JSON:"):
+        Tool("f", "", "{")
+    with pytest.raises(
+        InvalidConstraintError, match="the parameters of the tool f are no JSON Sch"
+    ):
+        Tool("f", "", "[]")
+    with pytest.raises(LimitExceededError, match="the parameters of the tool f nest deeper than"):
+        Tool("f", "", '{"not":' * 300 + "{}" + "}" * 300)
+    with pytest.raises(LimitExceededError, match="the arguments of the call 'f' nest deeper than"):
+        Message("assistant", "", (ToolCall("f", '{"a":' * 300 + "{}" + "}" * 300),))
+    with pytest.raises(LimitExceededError, match="there are 129 tools, above the limit of 128"):
+        ToolUse((STOP,) * 129)
+
+
+def test_a_mapping_is_a_tool_as_openai_writes_it() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    described = {"name": "f", "description": "F.", "parameters": schema, "strict": False}
+    use = Request("x", tools=[{"type": "function", "function": described}]).specification.tools
+    assert use == ToolUse((Tool("f", "F.", json.dumps(schema), False),))
+
+
+# The grammar and its reader, in each format
+
+ASKED = ToolUse((Tool("f", "", '{"properties":{"a":{"type":"string"}},"required":["a"]}'), STOP))
+DOCUMENT = JsonSchema('{"type":"object"}')
+
+
+def text_of(form: ToolFormat, *calls: tuple[str, str]) -> str:
+    return (form.separator or "?").join(form.call(*call) for call in calls)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    ("use", "beside", "calls", "is_taken"),
+    [
+        (ASKED, None, [("f", '{"a":"}"}')], True),
+        (ASKED, None, [("f", '{"a":""}'), ("stop", "{}")], "parallel"),
+        (ASKED, None, [("f", '{"b":""}')], False),
+        (ASKED, None, [("g", "{}")], False),
+        (ASKED, DOCUMENT, [("stop", "{}")], True),
+        (ToolUse(ASKED.tools, "required"), None, [("stop", "{}")], True),
+        (ToolUse(ASKED.tools, "f"), None, [("stop", "{}")], False),
+        (ToolUse(ASKED.tools, "f"), DOCUMENT, [("f", '{"a":""}')], True),
+        (ToolUse(ASKED.tools, "none"), None, [("stop", "{}")], False),
+        (ToolUse(ASKED.tools, "auto", False), None, [("stop", "{}"), ("stop", "{}")], False),
+    ],
+)
+def test_the_grammar_takes_calls_that_are_allowed(
+    name: str,
+    use: ToolUse,
+    beside: Constraint,
+    calls: list[tuple[str, str]],
+    is_taken: bool | str,
+) -> None:
+    form = FORMATS[name]
+    start = ConstraintCompiler(BYTES).start(with_calls(use, beside, form))
+    expected = form.separator is not None if is_taken == "parallel" else is_taken
+    assert accepts(start, text_of(form, *calls).encode()) == expected
+    is_text_taken = use.choice in ("auto", "none") and beside is None
+    assert accepts(start, b"Let me see.") == is_text_taken
+    assert accepts(start, b'{"name":"f"}') == (beside is not None and use.choice == "auto") or (
+        is_text_taken
+    )
+
+
+def test_documents_with_blanks_are_not_told_from_calls_that_are_documents() -> None:
+    spaced = JsonSchema("true", JsonOptions(whitespace=1))
+    with pytest.raises(RequestError, match="a document with blanks is not told from a call"):
+        with_calls(ASKED, spaced, LLAMA)
+    with_calls(ASKED, spaced, HERMES)
+
+
+ARGUMENTS = st.dictionaries(st.text(max_size=3), st.text('{}"\\ \n</tool_call>', max_size=9))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from([*FORMATS]),
+    st.booleans(),
+    st.lists(st.tuples(st.sampled_from(["f", "a.b-c"]), ARGUMENTS), max_size=3),
+    st.data(),
+)
+def test_calls_are_read_as_they_were_written_however_they_are_cut(
+    name: str, is_beside: bool, calls: list[tuple[str, dict[str, str]]], data: st.DataObject
+) -> None:
+    form = FORMATS[name]
+    written = [(each, json.dumps(said, separators=(",", ":"))) for each, said in calls]
+    if form.separator is None:
+        written = written[:1]
+    text = text_of(form, *written) or ('{"name":"f"}' if is_beside else 'No call here: {"name')
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=6)))
+    reader = CallReader(form, beside_json=is_beside)
+    pieces = [text[a:b] for a, b in pairwise([0, *cuts, len(text)])]
+    told = [piece for part in pieces for piece in reader.read(part)]
+    told += reader.end()
+    whole = CallReader(form, beside_json=is_beside)
+    content, found = calls_in(text, whole)
+    assert [(call.name, call.arguments) for call in found] == written
+    assert content == ("" if written else text)
+    assert reader.num_calls == len(written)
+    said = "".join(getattr(piece, "text", "") for piece in told)
+    assert said == "".join(arguments for _, arguments in written) or said == content
+    assert not reader.is_in_call
+
+
+def test_a_call_that_breaks_off_is_told_as_far_as_it_came() -> None:
+    for form in FORMATS.values():
+        reader = CallReader(form)
+        _, (call,) = calls_in(form.header("f") + '{"a":"b', reader)
+        assert call.arguments == '{"a":"b'
+        assert reader.is_in_call
+
+
+def test_a_schema_that_cannot_be_enforced_names_its_tool(client: Client) -> None:
+    tool = Tool("f", "", '{"properties":{"a":{"pattern":"("}}}')
+    with pytest.raises(InvalidConstraintError, match="f"):
+        client.generate("?", tools=[tool])

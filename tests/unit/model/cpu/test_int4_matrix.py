@@ -1,0 +1,38 @@
+"""Four bits lose as little as codes of four bits can."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from guided.model.cpu.int4_matrix import Int4Matrix, rounded_to_int4
+from guided.model.cpu.matrix import LargePages
+
+
+def test_searched_scales_lose_less_than_the_plain_range() -> None:
+    weights = np.random.default_rng(0).standard_normal((64, 256)).astype(np.float32)
+    groups = weights.reshape(64, -1, 32)
+    low, high = groups.min(axis=-1, keepdims=True), groups.max(axis=-1, keepdims=True)
+    plain = ((groups - low) / (high - low) * 15).round() * (high - low) / 15 + low
+    searched = rounded_to_int4(weights).numbers()
+    ratio = np.square(searched - weights).sum() / np.square(plain - groups).sum()
+    assert ratio < 0.9
+
+
+def test_weights_of_sixteen_even_steps_are_kept() -> None:
+    steps = np.tile(np.arange(16, dtype=np.float32), (3, 4)) * 0.5 - 2
+    assert np.array_equal(rounded_to_int4(steps).numbers(), steps)
+
+
+def test_a_group_of_one_number_is_kept() -> None:
+    weights = np.repeat(np.array([[0.25, 0, -3]], np.float32), 32, axis=1)
+    assert np.array_equal(rounded_to_int4(weights).numbers(), weights)
+
+
+def test_products_are_those_of_the_rounded_weights() -> None:
+    torch.manual_seed(0)
+    weight, bias, rows = torch.randn(40, 72), torch.randn(40), torch.randn(5, 72)
+    found = Int4Matrix(weight, bias, LargePages()).multiply(rows.numpy())
+    rounded = rounded_to_int4(np.pad(weight.numpy(), ((0, 0), (0, 24)))).numbers()[:, :72]
+    expected = rows.numpy().astype(np.float64) @ rounded.T.astype(np.float64) + bias.numpy()
+    assert np.allclose(found, expected, atol=1e-3)
