@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from guided.masks.compiled import ConstraintMatcher
     from guided.masks.mask_delta import MaskDelta
 
-__all__ = ["fill_bitmasks", "fill_tree"]
+__all__ = ["fill_bitmasks", "fill_masks", "fill_tree"]
 
 
 def fill_bitmasks(
@@ -40,7 +40,7 @@ def fill_bitmasks(
             field="rows",
             hint="give each matcher the number of its row",
         )
-    _fill([matcher.mask() for matcher in matchers], memory_of(bitmask), numbers)
+    fill_masks([matcher.mask() for matcher in matchers], memory_of(bitmask), numbers)
 
 
 def fill_tree(
@@ -68,7 +68,7 @@ def fill_tree(
         if following is None:
             allowed[node] = parent is not None and is_end(parent, token)
     masks = [matcher.ends if at is None else at.constraint.mask(at.position) for at in places]
-    _fill(masks, memory_of(bitmask), np.arange(row, row + len(masks)))
+    fill_masks(masks, memory_of(bitmask), np.arange(row, row + len(masks)))
     return allowed
 
 
@@ -95,10 +95,12 @@ def _check_tree(parents: list[int], tokens: list[int]) -> None:
             )
 
 
-def _fill(masks: list[MaskDelta], memory: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
-    """Write each mask to its row."""
+def fill_masks(masks: list[MaskDelta], memory: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
+    """Write each mask to its row, numbered int64 ``[masks]``, of ``memory_of`` a bitmask."""
     records = np.fromiter([mask.address for mask in masks], np.int64, len(masks))
     num_rows, width = memory.shape
-    written = fill_rows(records, rows, memory.ctypes.data, num_rows, memory.strides[0], width)
+    written = fill_rows(
+        records, rows, memory.__array_interface__["data"][0], num_rows, memory.strides[0], width
+    )
     if written < len(masks):
         raise row_error(memory, int(rows[written]), len(masks[written].base))

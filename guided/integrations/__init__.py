@@ -1,0 +1,1 @@
+"""guided inside other engines, each in a module named after it."""
