@@ -134,7 +134,9 @@ def test_ways_of_llama_3(text: str, ways: list[tuple[int, ...]]) -> None:
     assert _splitting("Llama 3").ways(text) == ways
 
 
-_UNKNOWN = r"a++ a+? \ba ^a a$ . (?<=a)b (?<n>a) (a)\1 (?i:ss) [a (a a{,3} a{3,2} [[:alpha:]] a) (?i:é) *a"
+_UNKNOWN = (
+    r"a++ a+? \ba ^a a$ . (?<=a)b (?<n>a) (a)\1 (?i:ss) [a (a a{,3} a{3,2} [[:alpha:]] a) (?i:é) *a"
+)
 _MAY_BE_EMPTY = "a* a?b* a*|b (?=[A-Z]) (?:(?!a))*"
 _TOO_LARGE = ("(" * 20_000 + "a" + ")" * 20_000, "a{20000000}", "(?:){20000000}a")
 
