@@ -77,9 +77,8 @@ def _loaded(folder: Path) -> Any:
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
 
 
-def _render(
-    host: Host, prompt: str, shown: str | None, _: bool | None = None
-) -> tuple[TokenId, ...]:
+def _render(host: Host, prompt: object, shown: str | None, *_: object) -> tuple[TokenId, ...]:
+    assert isinstance(prompt, str)
     return tuple(map(TokenId, host.tokenizer.encode(prompt + (shown or ""))))
 
 
