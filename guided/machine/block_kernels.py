@@ -101,8 +101,9 @@ def _classes_apart(
     """The classes that some accepting state reads and that may also follow the rule.
 
     Such a class is a class of its own in the table, even where the rule alone would not tell it
-    apart. Also returns at how many states and classes that is so, and how many states call. The
-    arguments are those of ``rule_rows``.
+    apart. States that call are left out, as their rows read no byte. Also returns at how many
+    states and classes that is so, and how many states call: the room that ``rule_rows`` fills, so
+    its tests have to be the same as these. The arguments are those of ``rule_rows``.
     """
     width = moves.shape[1]
     apart = np.zeros(width, dtype=np.bool_)

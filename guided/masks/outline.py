@@ -42,6 +42,9 @@ class Outline:
         self, digest: bytes, closings: NDArray[np.int32], fewest: int, horizon: int
     ) -> None:
         self.digest: Final = digest
+        """The hash of all that the search found. Rows with equal ones share their masks, so all
+        that a mask inside of the string depends on has to be in it; what follows is each row's own.
+        """
         self.closings: Final = closings
         """The rows after closing quotes, in the order of the search; a row with an exit action
         that goes on by other bytes, too, stands for all with that action. With a horizon, all other

@@ -224,7 +224,8 @@ def _too_deep() -> LimitExceededError:
 def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES) -> Dfa | None:
     """The automaton of the texts along the moves of another one; see ``dfa_from_regular``.
 
-    ``None`` for more than ``most`` states before equal ones merge.
+    ``None`` for more than ``most`` states before equal ones merge; with look-around ``most`` does
+    not count, and too many states raise LimitExceededError.
     """
     spend(nfa.count)
     if nfa.looks:

@@ -30,7 +30,8 @@ def class_intervals(
     """The classes of which every set is a union.
 
     ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` how
-    many each set has. Returns the intervals that lie in one class, ascending: first and last code
+    many each set has; those of one set are disjoint, as an end toggles whether the set holds.
+    Returns the intervals that lie in one class, ascending: first and last code
     point and class, int32 ``[3, intervals]``; the number of classes; and by set its classes, from
     ``first[set]`` on. There are -1 classes where sets are cut into more than ``most`` pieces.
     """
@@ -70,6 +71,7 @@ def class_intervals(
             place_of[number] = -1
             key -= mixed
         code_point = ends[event] >> 32
+        # After the last end no set holds, so this asks for the next end only where there is one.
         if size == 0 or ends[event + 1] >> 32 == code_point:
             continue
         slot = _slot_of(key, size, place_of, slots, begin, members)

@@ -179,7 +179,10 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
 
 
 def regular_of_range(written: Range, source: Source) -> Regular:
-    """The characters of a range; raises as ``regular_of_literal`` does."""
+    """The characters of a range; raises as ``regular_of_literal`` does.
+
+    As in Lark an escaped backslash is two characters here, and so no end of a range.
+    """
     whole, position = written.text, written.position
     try:
         low, high = _unescaped(written.first.text[1:-1]), _unescaped(written.last.text[1:-1])

@@ -48,7 +48,8 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
         own[at, network.byte_class[sorted(text.first)]] = True
     # Sets are the bits of a number: there are many small ones to be joined.
     read = dict(zip(asked, _as_numbers(own), strict=True))
-    # Callees first: no rule calls itself before it reads a byte, so there is such an order.
+    # Callees first: no rule calls itself before it reads a byte, so there is such an order. No
+    # rule has the empty text, so what comes after a call adds nothing to FIRST of the caller.
     first = [0] * len(network.starts)
     for rule in reversed(call_order(network)):
         start = network.starts[rule]

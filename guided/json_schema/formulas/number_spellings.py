@@ -126,11 +126,12 @@ def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
         text for value in values for text in (["0", "-0"] if value == 0 else [exact_text(value)])
     ]
     scientific = [] if shortest else [text for value in values for text in _scientific(value)]
-    # The order matters: nodes up to ``failed`` are those that no letter leads to.
+    # The order matters. All texts share one node after zeros, so what is inserted once there are
+    # zeros would follow any text; and nodes up to ``failed`` are those that no letter leads to.
     held = [trie.insert(text) for text in plain]
-    padded = {node for text in plain for node in trie.padded(text)}
     for text in scientific:
         trie.insert(text.partition("e")[0])
+    padded = {node for text in plain for node in trie.padded(text)}
     failed = trie.node()
     held += [trie.insert(text) for text in scientific]
     spend(trie.size)

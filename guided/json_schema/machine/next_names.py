@@ -133,7 +133,8 @@ class NextNames:
     ) -> tuple[tuple[str, ...], frozenset[int]]:
         """``candidates`` of a plain object: all names whose value can fit, nothing is searched.
 
-        In the order of the schema no name after the first that is owed may come before it.
+        In the order of the schema no name after the first that is owed may come before it, and
+        names that the schema does not spell out come after all that it does.
         """
         possible = self._possible_names(plain.members, frame.order)
         owed = None if self.objects.any_order else self.objects.owed(frame, plain)
