@@ -18,7 +18,7 @@ from guided.model.cpu.embedding import Embedding, PlainEmbedding, StoredEmbeddin
 from guided.model.cpu.formats import WeightFormat, matrix_packer
 from guided.model.cpu.matrix import LargePages, PackedMatrix, StackedMatrix
 from guided.model.cpu.stored_kernel import instructions_here
-from guided.model.cpu.stored_matrix import StoredMatrix, StoredPart
+from guided.model.cpu.stored_matrix import NotFiniteError, StoredMatrix, StoredPart
 from guided.model.cpu.stored_tensors import StoredTensor, StoredTensors
 from guided.model.cpu.weights import EMBEDDING, HEAD, WeightReader, assembled, try_decoder
 from guided.model.plain_config import PlainConfig
@@ -105,7 +105,7 @@ class _StoredReader(WeightReader):
             return StoredPart.of_blocks(
                 BLOCK_TYPES[kind], packed, self._memory, instructions_here()
             )
-        except ValueError as error:
+        except NotFiniteError as error:
             raise ModelError(
                 f"{' or '.join(names)} in the GGUF file is broken: {error}",
                 hint="fetch the file again, or choose another",
