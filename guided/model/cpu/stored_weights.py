@@ -32,7 +32,7 @@ __all__ = ["read_stored_decoder", "stored_nbytes"]
 
 
 def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> tuple[int, int]:
-    """Memory that will be taken: of the rows of tokens, in pages of the file, and of all else."""
+    """Memory that will be taken: of the rows of tokens, in blocks of the file, and of all else."""
 
     def packed(tensor: StoredTensor) -> int:
         if len(tensor.shape) < 2:
@@ -64,8 +64,8 @@ def read_stored_decoder(
         read = _StoredReader(config, stored)
         head = read.matrix("lm_head" if HEAD in stored else EMBEDDING.removesuffix(".weight"))
         decoder = CpuDecoder(assembled(config, read, read.embedding(), head))
+    stored.close()
     try_decoder(decoder, config)
-    stored.forget_pages()
     return decoder
 
 
@@ -79,7 +79,8 @@ class _StoredReader(WeightReader):
     def embedding(self) -> Embedding:
         kind = self._stored.kind(EMBEDDING)
         if kind in BLOCK_TYPES:
-            return StoredEmbedding(BLOCK_TYPES[kind], self._stored.blocks(EMBEDDING))
+            # A copy: the file is the caller's, who may write another model over it.
+            return StoredEmbedding(BLOCK_TYPES[kind], self._stored.blocks(EMBEDDING).copy())
         return PlainEmbedding(self._stored.take(EMBEDDING).to(torch.bfloat16))
 
     def matrix(self, *names: str) -> PackedMatrix:

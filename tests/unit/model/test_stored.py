@@ -135,6 +135,14 @@ def test_each_type_that_the_library_writes_is_loaded(kind: str, tmp_path: Path) 
     assert (found - expected).norm() / expected.norm() < 1e-3
 
 
+def test_a_file_that_is_written_over_changes_no_answer(tmp_path: Path) -> None:
+    file, _ = written(tmp_path, "llama", "Q8_0")
+    decoder = load_stored_decoder(found_stored(file))
+    before = logits(decoder)
+    file.write_bytes(bytes(file.stat().st_size))
+    assert torch.equal(logits(decoder), before)
+
+
 def test_nothing_but_texts_is_written(tmp_path: Path, cache: Path) -> None:
     file, _ = written(tmp_path, "llama", "Q8_0")
     files = found_stored(file)
