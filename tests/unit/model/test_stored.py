@@ -177,6 +177,29 @@ def test_the_dtype_decides(dtype: str | None, is_stored: bool, tmp_path: Path) -
     assert (find_files(str(file), dtype, CPU, SilentProgress()).stored is not None) is is_stored
 
 
+def test_what_is_noted_of_a_file_is_not_noted_of_a_folder(tmp_path: Path) -> None:
+    file, model = written(tmp_path, "llama", None)
+    model.save_pretrained(tmp_path / "folder")
+    notes = {name: Notes() for name in (str(file), str(tmp_path / "folder"))}
+    for name, progress in notes.items():
+        find_files(name, None, CPU, progress)
+    of_file, of_folder = (progress.noted for progress in notes.values())
+    assert (
+        "weights are not computed with as they are stored: it holds no blocks, only F32" in of_file
+    )
+    assert of_folder == []
+
+
+class Notes(SilentProgress):
+    """Progress of which the notes are kept."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.noted.append(text)
+
+
 def test_a_folder_is_not_stored(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="as they are stored: it is no GGUF file"):
         find_files(str(tmp_path), "stored", CPU, SilentProgress())
