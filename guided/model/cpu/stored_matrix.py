@@ -22,7 +22,7 @@ from guided.model.cpu.stored_layout import CELL, LANES, lay_out, span_fields
 from guided.model.cpu.stored_products import StoredJob
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 
-__all__ = ["NotFiniteError", "StoredMatrix", "StoredPart"]
+__all__ = ["NotFiniteError", "StoredMatrix", "StoredPart", "require_finite"]
 
 _MOST: Final = 32639
 """The largest whole number of a row."""
@@ -63,7 +63,7 @@ class StoredPart:
         target = self._kept.view(fields).reshape(blocks, spans)
         done = 0
         for piece in codes:
-            _require_finite(piece, done * LANES)
+            require_finite(piece.scales, piece.leasts, first=done * LANES)
             whole = _padded(piece)
             count = len(whole.codes) // LANES
             lay_out(whole, target[done : done + count])
@@ -207,8 +207,12 @@ def _padded(codes: Codes) -> Codes:
     return Codes(codes.form, *parts)
 
 
-def _require_finite(codes: Codes, first: int) -> None:
-    for floats in (codes.scales, codes.leasts):
-        if floats is not None and not np.isfinite(floats).all():
-            output = first + int(np.isfinite(floats).all(axis=1).argmin())
+def require_finite(*floats: NDArray[np.float16] | None, first: int = 0) -> None:
+    """Scales and least numbers, ``[out, spans]``, of outputs from ``first`` on.
+
+    Raises ``NotFiniteError``.
+    """
+    for each in floats:
+        if each is not None and not np.isfinite(each).all():
+            output = first + int(np.isfinite(each).all(axis=1).argmin())
             raise NotFiniteError(f"a scale of output {output} is not finite")

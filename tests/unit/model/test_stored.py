@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -205,15 +206,19 @@ def test_a_folder_is_not_stored(tmp_path: Path) -> None:
         find_files(str(tmp_path), "stored", CPU, SilentProgress())
 
 
-def test_a_broken_scale_names_its_tensor(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "tensor", ["model.layers.1.mlp.down_proj.weight", "model.embed_tokens.weight"]
+)
+def test_a_broken_scale_names_its_tensor(tensor: str, tmp_path: Path) -> None:
     file, _ = written(tmp_path, "llama", "Q8_0")
     files = found_stored(file)
     assert files.stored is not None
-    place = files.stored.tensors["model.layers.1.mlp.down_proj.weight"].offset
+    told = files.stored.tensors[tensor]
+    place = told.offset + 60 * told.nbytes // told.shape[0]  # a token that the trial has not
     content = bytearray(file.read_bytes())
     content[place : place + 2] = np.array([np.nan], "<f2").tobytes()
     file.write_bytes(content)
-    with pytest.raises(ModelError, match=r"layers\.1\.mlp\.down_proj\.weight in the GGUF file"):
+    with pytest.raises(ModelError, match=f"{re.escape(tensor)} in .* a scale of output 60 is"):
         load_stored_decoder(files)
 
 
