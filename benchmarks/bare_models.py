@@ -166,5 +166,5 @@ def open_stored(name: str | None, *, slots: int) -> Ours:
     """Weights of a GGUF file as they are stored; the cache is of bf16."""
     files = find_stored(name)
     if not isinstance(files, ModelFiles):
-        raise SystemExit(f"{name}: {files}")
+        raise SystemExit(f"{name}: {files or 'no GGUF file'}")
     return Ours(load_stored_decoder(files), files.config, dtype=torch.bfloat16, slots=slots)

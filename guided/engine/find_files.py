@@ -31,8 +31,10 @@ def find_files(
         return found
     if dtype == "stored":
         raise ModelError(
-            f"the weights of {name} are not computed with as they are stored: {found}",
+            f"the weights of {name} are not computed with as they are stored: "
+            f"{found or 'it is no GGUF file'}",
             hint="leave dtype out, or choose bfloat16, int8 or int4",
         )
-    progress.note(f"weights are not computed with as they are stored: {found}")
+    if found is not None:
+        progress.note(f"weights are not computed with as they are stored: {found}")
     return find_model(name, progress)

@@ -78,14 +78,17 @@ def find_model(name: str | None = None, progress: Progress | None = None) -> Mod
     return _files(name, resolve_model(name, progress))
 
 
-def find_stored(name: str | None = None, progress: Progress | None = None) -> ModelFiles | str:
-    """Find a GGUF file whose weights are computed with as they are, or tell why it is none.
+def find_stored(
+    name: str | None = None, progress: Progress | None = None
+) -> ModelFiles | str | None:
+    """Find a GGUF file whose weights are computed with as they are, or tell why they are not.
 
-    Only its config and tokenizer are unpacked. Raises ``ModelError`` as ``find_model``.
+    ``None`` where ``name`` is no GGUF file. Only its config and tokenizer are unpacked. Raises
+    ``ModelError`` as ``find_model``.
     """
     progress = progress or RichProgress()
     found = resolve_stored(name, progress)
-    if isinstance(found, str):
+    if found is None or isinstance(found, str):
         return found
     path, folder = found
     tensors = read_tensors(path, folder)

@@ -59,8 +59,9 @@ def resolve_model(name: str | None, progress: Progress) -> Path:
     raise ModelError(f"there is no model folder or file {name!r}", hint=_CALL_IT)
 
 
-def resolve_stored(name: str | None, progress: Progress) -> tuple[Path, Path] | str:
-    """A GGUF file and the folder of its texts, or why it is not computed with as it is stored."""
+def resolve_stored(name: str | None, progress: Progress) -> tuple[Path, Path] | str | None:
+    """A GGUF file and the folder of its texts, or why it is not computed with as it is stored;
+    ``None`` where ``name`` is no GGUF file."""
     if name is None or name == "default":
         return fetch_default_gguf(progress)
     path = Path(name).expanduser()
@@ -69,7 +70,7 @@ def resolve_stored(name: str | None, progress: Progress) -> tuple[Path, Path] | 
     elif not path.exists() and (found := _HUB_GGUF.fullmatch(name)):
         file = _fetch_file(found[1], found[2], progress)
     else:
-        return "it is no GGUF file"
+        return None
     with needing(f"reading {file.name}", "server"):
         import_module("gguf")
     folder = made_once(

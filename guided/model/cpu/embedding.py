@@ -51,7 +51,7 @@ class PlainEmbedding:
 
 
 class StoredEmbedding:
-    """Rows of blocks in a mapped file, of which only those that are looked up are in memory."""
+    """Rows of blocks as they are in a file; those that are looked up are unpacked."""
 
     dtype = torch.bfloat16
     """Of keys and values; rows themselves are not rounded."""

@@ -37,6 +37,7 @@ class Int4Matrix:
     __slots__ = ("_inputs", "_matrix", "nbytes")
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages) -> None:
+        """Raises ``NotFiniteError`` for weights that are no numbers, or beyond float16."""
         outputs, self._inputs = weight.shape
         padded = -(-self._inputs // _GROUP) * _GROUP
 
@@ -55,8 +56,13 @@ class Int4Matrix:
         return self._matrix.multiply(np.pad(rows, ((0, 0), (0, missing))) if missing else rows)
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def rounded_to_int4(weights: NDArray[np.float32]) -> Codes:
-    """``[out, in]``, a multiple of 32, as codes; what is no number becomes a scale that is none."""
+    """``[out, in]``, a multiple of 32, as codes.
+
+    A group with what is no number, or too large for float16, gets a scale or a least number that is
+    not finite.
+    """
     groups = weights.reshape(len(weights), -1, _GROUP)
     low, high = groups.min(axis=-1, keepdims=True), groups.max(axis=-1, keepdims=True)
     best_error = np.full_like(low, np.inf)

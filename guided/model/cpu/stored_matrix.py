@@ -22,13 +22,17 @@ from guided.model.cpu.stored_layout import CELL, LANES, lay_out, span_fields
 from guided.model.cpu.stored_products import StoredJob
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 
-__all__ = ["StoredMatrix", "StoredPart"]
+__all__ = ["NotFiniteError", "StoredMatrix", "StoredPart", "require_finite"]
 
 _MOST: Final = 32639
 """The largest whole number of a row."""
 _TAKEN: Final = 64 * LANES
 """Outputs that are unpacked at a time, so that little memory is taken beside what stays."""
 _Prepared = tuple[NDArray[np.int16], Numbers, NDArray[Any]]
+
+
+class NotFiniteError(ValueError):
+    """A scale or a least number is infinite or none, and kernels count on numbers."""
 
 
 class StoredPart:
@@ -45,7 +49,10 @@ class StoredPart:
         instructions: InstructionSet,
     ) -> None:
         """``codes`` are those of ``shape``, ``[out, in]``, in pieces of a multiple of 16 outputs;
-        the last may have fewer."""
+        the last may have fewer.
+
+        Raises ``NotFiniteError``: a kernel may make a number of what is none.
+        """
         self.form = form
         self.outputs, inputs = shape
         blocks, spans = -(-self.outputs // LANES), inputs // form.span
@@ -56,6 +63,7 @@ class StoredPart:
         target = self._kept.view(fields).reshape(blocks, spans)
         done = 0
         for piece in codes:
+            require_finite(piece.scales, piece.leasts, first=done * LANES)
             whole = _padded(piece)
             count = len(whole.codes) // LANES
             lay_out(whole, target[done : done + count])
@@ -83,18 +91,14 @@ class StoredPart:
     ) -> StoredPart:
         """Of outputs as they are in a file, ``[out, bytes]``, unpacked ``piece`` at a time.
 
-        Raises ``ValueError`` for a scale that is not finite: kernels count on numbers.
+        Raises ``NotFiniteError``.
         """
         outputs, nbytes = packed.shape
         inputs = nbytes // kind.fields.itemsize * kind.form.span
 
-        def codes() -> Iterator[Codes]:
-            for start in range(0, outputs, piece):
-                found = kind.codes(packed[start : start + piece])
-                _require_finite(found, start)
-                yield found
-
-        return cls(kind.form, (outputs, inputs), codes(), memory, instructions)
+        pieces = (packed[start : start + piece] for start in range(0, outputs, piece))
+        codes = map(kind.codes, pieces)
+        return cls(kind.form, (outputs, inputs), codes, memory, instructions)
 
     def multiply(
         self, steps: NDArray[np.int16], scales: Numbers, totals: NDArray[Any], products: Numbers
@@ -203,8 +207,12 @@ def _padded(codes: Codes) -> Codes:
     return Codes(codes.form, *parts)
 
 
-def _require_finite(codes: Codes, first: int) -> None:
-    for floats in (codes.scales, codes.leasts):
-        if floats is not None and not np.isfinite(floats).all():
-            output = first + int(np.isfinite(floats).all(axis=1).argmin())
-            raise ValueError(f"a scale of output {output} is not finite")
+def require_finite(*floats: NDArray[np.float16] | None, first: int = 0) -> None:
+    """Scales and least numbers, ``[out, spans]``, of outputs from ``first`` on.
+
+    Raises ``NotFiniteError``.
+    """
+    for each in floats:
+        if each is not None and not np.isfinite(each).all():
+            output = first + int(np.isfinite(each).all(axis=1).argmin())
+            raise NotFiniteError(f"a scale of output {output} is not finite")

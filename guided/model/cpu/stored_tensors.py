@@ -76,10 +76,13 @@ class StoredTensors:
         found: NDArray[np.uint8] = _unwoven(packed, told.woven_heads)
         return found
 
-    def forget_pages(self) -> None:
-        """Let the system drop what was read; what is asked for again is read again."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._mapped.madvise(mmap.MADV_DONTNEED)
+    def close(self) -> None:
+        """Give the file back; raises ``BufferError`` while an array is a view of it.
+
+        A file that is written over would change what is seen in it, and one that is cut off would
+        end the process.
+        """
+        self._mapped.close()
 
     def _bytes(self, told: StoredTensor) -> NDArray[np.uint8]:
         self._read[told.offset] = told.nbytes  # one that is taken twice counts once

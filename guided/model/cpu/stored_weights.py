@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from math import prod
 from pathlib import Path
@@ -18,7 +18,12 @@ from guided.model.cpu.embedding import Embedding, PlainEmbedding, StoredEmbeddin
 from guided.model.cpu.formats import WeightFormat, matrix_packer
 from guided.model.cpu.matrix import LargePages, PackedMatrix, StackedMatrix
 from guided.model.cpu.stored_kernel import instructions_here
-from guided.model.cpu.stored_matrix import StoredMatrix, StoredPart
+from guided.model.cpu.stored_matrix import (
+    NotFiniteError,
+    StoredMatrix,
+    StoredPart,
+    require_finite,
+)
 from guided.model.cpu.stored_tensors import StoredTensor, StoredTensors
 from guided.model.cpu.weights import EMBEDDING, HEAD, WeightReader, assembled, try_decoder
 from guided.model.plain_config import PlainConfig
@@ -32,7 +37,7 @@ __all__ = ["read_stored_decoder", "stored_nbytes"]
 
 
 def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> tuple[int, int]:
-    """Memory that will be taken: of the rows of tokens, in pages of the file, and of all else."""
+    """Memory that will be taken: of the rows of tokens, in blocks of the file, and of all else."""
 
     def packed(tensor: StoredTensor) -> int:
         if len(tensor.shape) < 2:
@@ -64,8 +69,8 @@ def read_stored_decoder(
         read = _StoredReader(config, stored)
         head = read.matrix("lm_head" if HEAD in stored else EMBEDDING.removesuffix(".weight"))
         decoder = CpuDecoder(assembled(config, read, read.embedding(), head))
+    stored.close()
     try_decoder(decoder, config)
-    stored.forget_pages()
     return decoder
 
 
@@ -77,10 +82,17 @@ class _StoredReader(WeightReader):
         self._stored, self._memory = tensors, LargePages()
 
     def embedding(self) -> Embedding:
-        kind = self._stored.kind(EMBEDDING)
-        if kind in BLOCK_TYPES:
-            return StoredEmbedding(BLOCK_TYPES[kind], self._stored.blocks(EMBEDDING))
-        return PlainEmbedding(self._stored.take(EMBEDDING).to(torch.bfloat16))
+        kind = BLOCK_TYPES.get(self._stored.kind(EMBEDDING))
+        if kind is None:
+            return PlainEmbedding(self._stored.take(EMBEDDING).to(torch.bfloat16))
+        # A copy: the file is the caller's, who may write another model over it.
+        packed = self._stored.blocks(EMBEDDING).copy()
+        blocks = packed.view(kind.fields)
+        try:
+            require_finite(blocks["scale"], blocks["least"] if kind.form.has_least else None)
+        except NotFiniteError as error:
+            raise _broken([EMBEDDING], error) from error
+        return StoredEmbedding(kind, packed)
 
     def matrix(self, *names: str) -> PackedMatrix:
         if not all(self._stored.kind(f"{name}.weight") in BLOCK_TYPES for name in names):
@@ -105,8 +117,12 @@ class _StoredReader(WeightReader):
             return StoredPart.of_blocks(
                 BLOCK_TYPES[kind], packed, self._memory, instructions_here()
             )
-        except ValueError as error:
-            raise ModelError(
-                f"{' or '.join(names)} in the GGUF file is broken: {error}",
-                hint="fetch the file again, or choose another",
-            ) from error
+        except NotFiniteError as error:
+            raise _broken(names, error) from error
+
+
+def _broken(names: Sequence[str], error: NotFiniteError) -> ModelError:
+    return ModelError(
+        f"{' or '.join(names)} in the GGUF file is broken: {error}",
+        hint="fetch the file again, or choose another",
+    )

@@ -11,7 +11,7 @@ be gone afterwards, so there is never a second copy of all weights::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +26,7 @@ from guided.model.cpu.decoder import Angles, CpuDecoder, DecoderWeights, LayerWe
 from guided.model.cpu.embedding import Embedding, PlainEmbedding
 from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
 from guided.model.cpu.matrix import Numbers, PackedMatrix
+from guided.model.cpu.stored_matrix import NotFiniteError
 from guided.model.plain_config import PlainConfig
 from guided.model.visible import VisibleSlots
 
@@ -269,8 +270,8 @@ def take_decoder(
 
     ``streams`` keeps matrices of int8 a second time where ``is_kept_twice``.
 
-    Raises ``ModelError``, and leaves the module whole, where ``why_not`` has a reason or the
-    processor cannot multiply the format.
+    Raises ``ModelError``, and leaves the module whole, where ``why_not`` has a reason; also for
+    weights that the format cannot hold.
     """
     if reason := why_not(module):
         raise ModelError(
@@ -295,8 +296,8 @@ def read_decoder(
 
     They are rounded to ``dtype`` first, as transformers does; it is also that of the cache.
     ``report`` is given the bytes read so far. The caller has made sure by
-    ``why_not_by_files`` that the tensors are there. Raises ``ModelError`` where the answers of the
-    model are no numbers.
+    ``why_not_by_files`` that the tensors are there. Raises ``ModelError`` for weights that the
+    format cannot hold, and where the answers of the model are no numbers.
     """
     pack = matrix_packer(weight_format, streams=streams)
     tensors = _FileTensors(files, dtype, report)
@@ -337,7 +338,7 @@ def _weights(
         # Matrices are packed elsewhere, but one small view of a mapped file keeps all of its pages.
         embedding = embedding.clone()
     read = WeightReader(config, tensors, pack)
-    head = read.matrix("lm_head") if HEAD in tensors else pack(embedding, None)
+    head = read.matrix("lm_head") if HEAD in tensors else read.packed([EMBEDDING], embedding, None)
     return assembled(config, read, PlainEmbedding(embedding), head)
 
 
@@ -403,7 +404,8 @@ class WeightReader:
 
     def matrix(self, *names: str) -> PackedMatrix:
         """Matrices one below the other; a bias that one of several lacks is zero."""
-        weights = [self._tensors.take(f"{name}.weight") for name in names]
+        named = [f"{name}.weight" for name in names]
+        weights = [self._tensors.take(name) for name in named]
         biases = [
             self._tensors.take(f"{name}.bias")
             if f"{name}.bias" in self._tensors
@@ -412,7 +414,20 @@ class WeightReader:
         ]
         has_bias = any(f"{name}.bias" in self._tensors for name in names)
         weight = torch.cat(weights) if weights[1:] else weights[0]
-        return self._pack(weight, torch.cat(biases) if has_bias else None)
+        return self.packed(named, weight, torch.cat(biases) if has_bias else None)
+
+    def packed(
+        self, names: Sequence[str], weight: torch.Tensor, bias: torch.Tensor | None
+    ) -> PackedMatrix:
+        """The matrix of one or more tensors; raises ``ModelError`` where the format cannot be."""
+        try:
+            return self._pack(weight, bias)
+        except NotFiniteError as error:
+            raise ModelError(
+                f"{' or '.join(names)} is broken, or too large for the dtype that was chosen: "
+                f"{error}",
+                hint="choose another dtype, such as bfloat16, or another model",
+            ) from error
 
     def angles(self, layer_type: str | None) -> Angles:
         """The rotary positions of a type of layers, or of all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,14 @@ def test_each_type_that_the_library_writes_is_loaded(kind: str, tmp_path: Path) 
     assert (found - expected).norm() / expected.norm() < 1e-3
 
 
+def test_a_file_that_is_written_over_changes_no_answer(tmp_path: Path) -> None:
+    file, _ = written(tmp_path, "llama", "Q8_0")
+    decoder = load_stored_decoder(found_stored(file))
+    before = logits(decoder)
+    file.write_bytes(bytes(file.stat().st_size))
+    assert torch.equal(logits(decoder), before)
+
+
 def test_nothing_but_texts_is_written(tmp_path: Path, cache: Path) -> None:
     file, _ = written(tmp_path, "llama", "Q8_0")
     files = found_stored(file)
@@ -169,20 +178,47 @@ def test_the_dtype_decides(dtype: str | None, is_stored: bool, tmp_path: Path) -
     assert (find_files(str(file), dtype, CPU, SilentProgress()).stored is not None) is is_stored
 
 
+def test_what_is_noted_of_a_file_is_not_noted_of_a_folder(tmp_path: Path) -> None:
+    file, model = written(tmp_path, "llama", None)
+    model.save_pretrained(tmp_path / "folder")
+    notes = {name: Notes() for name in (str(file), str(tmp_path / "folder"))}
+    for name, progress in notes.items():
+        find_files(name, None, CPU, progress)
+    of_file, of_folder = (progress.noted for progress in notes.values())
+    assert (
+        "weights are not computed with as they are stored: it holds no blocks, only F32" in of_file
+    )
+    assert of_folder == []
+
+
+class Notes(SilentProgress):
+    """Progress of which the notes are kept."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.noted.append(text)
+
+
 def test_a_folder_is_not_stored(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="as they are stored: it is no GGUF file"):
         find_files(str(tmp_path), "stored", CPU, SilentProgress())
 
 
-def test_a_broken_scale_names_its_tensor(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "tensor", ["model.layers.1.mlp.down_proj.weight", "model.embed_tokens.weight"]
+)
+def test_a_broken_scale_names_its_tensor(tensor: str, tmp_path: Path) -> None:
     file, _ = written(tmp_path, "llama", "Q8_0")
     files = found_stored(file)
     assert files.stored is not None
-    place = files.stored.tensors["model.layers.1.mlp.down_proj.weight"].offset
+    told = files.stored.tensors[tensor]
+    place = told.offset + 60 * told.nbytes // told.shape[0]  # a token that the trial has not
     content = bytearray(file.read_bytes())
     content[place : place + 2] = np.array([np.nan], "<f2").tobytes()
     file.write_bytes(content)
-    with pytest.raises(ModelError, match=r"layers\.1\.mlp\.down_proj\.weight in the GGUF file"):
+    with pytest.raises(ModelError, match=f"{re.escape(tensor)} in .* a scale of output 60 is"):
         load_stored_decoder(files)
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
+from guided.model.cpu import int4_matrix
+from guided.model.cpu.instructions import InstructionSet, available
 from guided.model.cpu.int4_matrix import Int4Matrix, rounded_to_int4
 from guided.model.cpu.matrix import LargePages
+from guided.model.cpu.stored_kernel import STORED_FORMS
+from guided.model.cpu.stored_matrix import NotFiniteError
 
 
 def test_searched_scales_lose_less_than_the_plain_range() -> None:
@@ -36,3 +41,15 @@ def test_products_are_those_of_the_rounded_weights() -> None:
     rounded = rounded_to_int4(np.pad(weight.numpy(), ((0, 0), (0, 24)))).numbers()[:, :72]
     expected = rows.numpy().astype(np.float64) @ rounded.T.astype(np.float64) + bias.numpy()
     assert np.allclose(found, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf, 1e7, -3e38])
+@pytest.mark.parametrize("instructions", [each for each in STORED_FORMS if each in available()])
+def test_weights_that_no_code_stands_for_are_refused(
+    broken: float, instructions: InstructionSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(int4_matrix, "instructions_here", lambda: instructions)
+    weight = torch.ones(2000, 40)
+    weight[1999, 33] = broken  # of the last piece that is rounded
+    with pytest.raises(NotFiniteError, match="a scale of output 1999 is not finite"):
+        Int4Matrix(weight, None, LargePages())

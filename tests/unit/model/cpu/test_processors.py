@@ -11,7 +11,14 @@ import pytest
 
 from guided.model.cpu.instructions import InstructionSet, has
 
-_KERNELS = ("test_attention", "test_bf16_matrix", "test_int8_matrix", "test_numbers")
+_KERNELS = (
+    "test_attention",
+    "test_bf16_matrix",
+    "test_int4_matrix",
+    "test_int8_matrix",
+    "test_numbers",
+    "test_stored_matrix",
+)
 _LESSER = {
     "haswell": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
     "generic": {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"},

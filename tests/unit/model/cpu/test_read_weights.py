@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -105,3 +106,23 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     checkpoint = rewritten(tmp_path, **{"model.norm.weight": torch.full((72,), float("nan"))})
     with pytest.raises(ModelError, match="the logits of LlamaForCausalLM are no numbers"):
         read_decoder(config, checkpoint.files, WeightFormat.FP32, dtype=torch.float32)
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf"), 1e7])
+@pytest.mark.parametrize(
+    ("model", "tensor"),
+    [
+        ("llama", "model.layers.1.mlp.down_proj.weight"),
+        ("llama, tied embeddings", "model.embed_tokens.weight"),
+    ],
+)
+def test_int4_names_the_matrix_that_it_cannot_hold(
+    model: str, tensor: str, broken: float, tmp_path: Path
+) -> None:
+    config, _ = saved(model, tmp_path)
+    changed = load_file(tmp_path / "model.safetensors")[tensor].clone()
+    changed[7, 3] = broken
+    checkpoint = rewritten(tmp_path, **{tensor: changed})
+    told = f"{re.escape(tensor)} is broken, or too large .*: a scale of output 7 is not finite"
+    with pytest.raises(ModelError, match=told):
+        read_decoder(config, checkpoint.files, WeightFormat.INT4, dtype=torch.bfloat16)
