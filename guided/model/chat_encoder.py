@@ -219,9 +219,24 @@ def _texts_in(messages: Messages, tools: Tools) -> Iterator[str]:
     """All that others than the template say."""
     for turn in messages:
         yield turn.content
-        yield from (call.arguments for call in turn.tool_calls)
+        for call in turn.tool_calls:
+            yield from _texts_of(call.arguments)
     for tool in tools:
-        yield from (tool.description, tool.parameters)
+        yield tool.description
+        yield from _texts_of(tool.parameters)
+
+
+def _texts_of(text: str) -> Iterator[str]:
+    """Names and texts in JSON, or in nothing, as a template is given them: without escapes."""
+    left = [json.loads(text)] if text else []
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, dict):
+            left += (*value, *value.values())
 
 
 def _changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
