@@ -14,10 +14,11 @@ last that comes. White space beside calls is no content.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import uuid4
 
 from guided.spec import GenerationRequest, ToolCall
@@ -59,6 +60,8 @@ class Argument:
 
 Piece = Content | CallBegun | Argument
 
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""In JSON, also one that breaks off."""
 _CONTENT, _HEADER, _ARGUMENTS, _PLAIN = range(4)
 
 
@@ -76,6 +79,8 @@ class CallReader:
         self._space = ""
         """White space that is content if more of it follows."""
         self._has_content = False
+        self._arguments: list[str] = []
+        """What was told of arguments of which only the end of the text tells whether they end."""
         self.num_calls = 0
 
     @property
@@ -101,8 +106,10 @@ class CallReader:
         """What was held back, now that nothing follows; of an unfinished call what there is."""
         rest, self._text = self._text, ""
         if self._within == _ARGUMENTS:
-            if self._form.separator is None and rest.endswith(self._form.end):
-                rest, self._within = rest.removesuffix(self._form.end), _PLAIN
+            before_end = rest.removesuffix(self._form.end)
+            # A text that breaks off may end like a call, too.
+            if self._form.separator is None and _is_object("".join([*self._arguments, before_end])):
+                rest, self._within = before_end, _PLAIN
             if rest:
                 yield Argument(rest)
         elif self._within == _CONTENT:
@@ -161,6 +168,7 @@ class CallReader:
         """All but as many characters as the end has, which are the end if nothing follows."""
         held = len(self._form.end)
         told, self._text = self._text[:-held], self._text[-held:]
+        self._arguments.append(told)
         return Argument(told) if told else None
 
     def _content(self, text: str) -> Content:
@@ -209,6 +217,12 @@ def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:
 def call_id() -> str:
     """A new name for a call."""
     return f"call_{uuid4().hex[:24]}"
+
+
+def _is_object(text: str) -> bool:
+    """Whether the beginning of a JSON object, which the grammar has made sure of, is all of it."""
+    outside = _STRING.sub("", text)
+    return 0 < outside.count("{") == outside.count("}")
 
 
 def _overlap(text: str, sign: str) -> int:

@@ -20,7 +20,7 @@ from guided.errors import InvalidConstraintError, LimitExceededError, RequestErr
 from guided.spec import Constraint, JsonOptions, JsonSchema, Message, Regex, Tool, ToolCall, ToolUse
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import FORMATS, HERMES, LLAMA, ToolFormat
-from guided_service.call_reader import CallReader, calls_in
+from guided_service.call_reader import Argument, CallReader, calls_in
 from tests.kit.walks import BYTES, accepts
 
 
@@ -280,6 +280,23 @@ def test_a_call_that_breaks_off_is_told_as_far_as_it_came() -> None:
         _, (call,) = calls_in(form.header("f") + '{"a":"b', reader)
         assert call.arguments == '{"a":"b'
         assert reader.is_in_call
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("arguments", ['{"a":{"b":1}}', '{"a":"}"}', r'{"a":"\"}\\"}', "{}"])
+def test_a_call_has_ended_where_all_of_it_came_and_nowhere_before(
+    name: str, arguments: str
+) -> None:
+    """Text breaks off at a stop string, also behind a brace that looks like the end of a call."""
+    form = FORMATS[name]
+    text = form.call("w", arguments)
+    begins = len(form.header("w"))
+    for length in range(begins, len(text) + 1):
+        reader = CallReader(form)
+        told = [*reader.read(text[:length]), *reader.end()]
+        assert reader.is_in_call == (length < len(text)), text[:length]
+        said = "".join(piece.text for piece in told if isinstance(piece, Argument))
+        assert said == (text[begins:length] if reader.is_in_call else arguments)
 
 
 def test_a_schema_that_cannot_be_enforced_names_its_tool(client: Client) -> None:
