@@ -88,6 +88,11 @@ class CallReader:
         """Whether a call has begun and not ended."""
         return self._within in (_HEADER, _ARGUMENTS)
 
+    @property
+    def num_ended(self) -> int:
+        """How many calls have ended."""
+        return self.num_calls - (self._within == _ARGUMENTS)
+
     def read(self, text: str) -> Iterator[Piece]:
         """What is certain now that this text has come, too."""
         self._text += text

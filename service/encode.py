@@ -55,7 +55,8 @@ def encode_result(
 
 def _tell_calls(told: pb.GenerateResponse | pb.Candidate, reader: CallReader) -> None:
     told.content, calls = calls_in(told.text, reader)
-    for call in calls:
+    # What a stop string or token breaks off stays text: its arguments may be no JSON.
+    for call in calls[: reader.num_ended]:
         write(call, told.tool_calls.add())
 
 

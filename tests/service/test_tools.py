@@ -116,6 +116,22 @@ def test_streams_and_asyncio_have_the_same_answer(server: testing.Server, client
         asyncio.run(ask())
 
 
+@pytest.mark.parametrize("stop", ["Oslo", "Weather", '"unit', "</tool"])
+def test_a_call_that_a_stop_breaks_off_is_none(
+    server: testing.Server, client: Client, stop: str
+) -> None:
+    server.reply(f"See.\n{CALLED}", *[f"{HERMES.call('stop', '{}')}\n{CALLED}"] * 2)
+    alone = client.generate("?", tools=[Weather, STOP], stop=[stop])
+    assert (alone.tool_calls, alone.message) == ((), Message("assistant", "See."))
+    assert alone.text == f"See.\n{CALLED}".partition(stop)[0]
+    if stop == "</tool":
+        return
+    behind = client.generate("?", tools=[Weather, STOP], stop=[stop], n=2, temperature=1)
+    for one in (behind, *behind.candidates):
+        assert [call.name for call in one.tool_calls] == ["stop"]
+    assert behind.message.tool_calls == behind.tool_calls
+
+
 def test_a_choice_is_held(server: testing.Server, client: Client) -> None:
     shortest = {
         "auto": "",
