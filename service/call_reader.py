@@ -68,14 +68,19 @@ _CONTENT, _HEADER, _ARGUMENTS, _PLAIN = range(4)
 class CallReader:
     """Takes a text apart; each of its characters is looked at a bounded number of times."""
 
-    def __init__(self, form: ToolFormat, *, beside_json: bool = False) -> None:
-        """``beside_json``: the text is either calls or JSON, in whose texts anything may stand."""
+    def __init__(
+        self, form: ToolFormat, *, beside_json: bool = False, has_calls: bool = True
+    ) -> None:
+        """``beside_json``: the text is either calls or JSON, in whose texts anything may stand.
+
+        Without ``has_calls`` all of the text is content.
+        """
         self._form = form
-        self._is_decided = not beside_json and form.separator is not None
+        self._is_decided = not has_calls or (not beside_json and form.separator is not None)
         """Whether calls may stand in the text; else its first characters tell whether it is one."""
         self._text = ""
         """What was not told yet."""
-        self._within = _CONTENT
+        self._within = _CONTENT if has_calls else _PLAIN
         self._space = ""
         """White space that is content if more of it follows."""
         self._has_content = False
@@ -195,9 +200,11 @@ ReaderOf: TypeAlias = Callable[[], CallReader]
 
 
 def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
-    """Makes what takes answers to a request apart; ``None`` where none of them is a call."""
-    if request.tools is None or not request.tools.callable:
+    """Makes what takes answers to a request apart; ``None`` where it gave no tools."""
+    if request.tools is None:
         return None
+    if not request.tools.callable:
+        return partial(CallReader, form, has_calls=False)
     # Where calls are demanded, nothing else may stand there.
     is_beside = request.constraint is not None and request.tools.choice == "auto"
     return partial(CallReader, form, beside_json=is_beside)

@@ -33,7 +33,7 @@ def encode_result(
 ) -> pb.GenerateResponse:
     """The message of one answer, with the report where it was asked for.
 
-    ``reader`` makes what takes answers apart, where they may call tools.
+    ``reader`` makes what takes answers apart, where the request gave tools.
     """
     message = pb.GenerateResponse(
         duration=duration_of(result.seconds),

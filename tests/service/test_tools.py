@@ -116,6 +116,18 @@ def test_streams_and_asyncio_have_the_same_answer(server: testing.Server, client
         asyncio.run(ask())
 
 
+def test_where_no_tool_may_be_called_all_of_an_answer_is_content(
+    server: testing.Server, client: Client
+) -> None:
+    server.reply(" No.\n", '{"name":"Ada"}', "No.", "Yes.")
+    said = client.generate("?", tools=[STOP], tool_choice="none")
+    assert (said.content, said.message.content, said.tool_calls) == (" No.\n", " No.\n", ())
+    document = client.generate("?", Person, tools=[STOP], tool_choice="none")
+    assert (document.content, document.value) == ('{"name":"Ada"}', Person(name="Ada"))
+    several = client.generate("?", tools=[STOP], tool_choice="none", n=2, temperature=1)
+    assert [one.content for one in several.candidates] == ["No.", "Yes."]
+
+
 @pytest.mark.parametrize("stop", ["Oslo", "Weather", '"unit', "</tool"])
 def test_a_call_that_a_stop_breaks_off_is_none(
     server: testing.Server, client: Client, stop: str
