@@ -183,7 +183,16 @@ class Open(BaseModel):
         ),
         (
             {"tools": [{"type": "function", "function": {"name": "f", "more": 1}}]},
-            "tool 0 is not of name, description, parameters and strict alone",
+            "the function of tool 0 is not of name, description, parameters and strict alone, or",
+        ),
+        (
+            {"tools": [{"type": "function", "function": {"name": "f", "strict": "no"}}]},
+            "the function of tool 0 is not of name, description, parameters and strict alone, or",
+        ),
+        (
+            {"tools": [{"type": "function", "function": {"name": "f"}, "strict": False}]},
+            "tool 0 is {'type': 'function', 'function': {'name': 'f'}, 'strict': False}, which is "
+            "no tool",
         ),
     ],
 )
