@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 import pytest
@@ -218,6 +220,60 @@ def test_what_is_wrong_with_tools_is_told_before_anything_is_sent(
         Message("assistant", "", (ToolCall("f", '{"a":' * 300 + "{}" + "}" * 300),))
     with pytest.raises(LimitExceededError, match="there are 129 tools, above the limit of 128"):
         ToolUse((STOP,) * 129)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Tool(cast("Any", None)), "the name None of a tool is not of 1 to 64 letters"),
+        (lambda: Tool("f", cast("Any", 3)), "the description of the tool f is 3, no str"),
+        (lambda: Tool("f", "", cast("Any", 3)), "the parameters of the tool f are 3; pass a map"),
+        (lambda: Tool("f", "", "{}", cast("Any", "no")), "strict of the tool f is 'no', no bool"),
+        (
+            lambda: Tool("f", "", {"maximum": float("nan")}),
+            "the parameters of the tool f are not JSON: ",
+        ),
+        (
+            lambda: Tool("f", "", '{"maximum": NaN}'),
+            "the parameters of the tool f are not JSON: NaN is no number of JSON",
+        ),
+        (lambda: ToolCall(cast("Any", None), "{}"), "the name of a call is None, no str"),
+        (lambda: ToolCall("f", "{}", cast("Any", 1)), "the id of a call is 1, no str"),
+        (lambda: ToolCall("f", cast("Any", [1])), "the arguments of the call 'f' are [1]; pass"),
+        (
+            lambda: ToolCall("f", {"a": {1}}, "c"),
+            "the arguments of the call 'c' are not JSON: Object of type set",
+        ),
+        (
+            lambda: Message("assistant", "", cast("Any", [{"name": "f"}])),
+            "a call is {'name': 'f'}, which is no guided.ToolCall; write guided.ToolCall(name, ",
+        ),
+        (lambda: Message("assistant", "", cast("Any", None)), "tool_calls is None, no tuple of"),
+        (
+            lambda: Message("assistant", "", (ToolCall("f", '{"a": -Infinity}'),)),
+            "the arguments of the call 'f' are no JSON object",
+        ),
+        (lambda: Message("tool", "", (), cast("Any", 3)), "the id 3 of a call is not of up to"),
+    ],
+)
+def test_what_is_of_another_type_or_no_json_is_refused_by_us(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        make()
+    assert str(caught.value).startswith(message)
+
+
+def test_mappings_are_kept_as_text() -> None:
+    schema = {"type": "object", "properties": {"é": {}}}
+    text = '{"type": "object", "properties": {"é": {}}}'
+    assert Tool("f", "F.", schema) == Tool("f", "F.", text)
+    assert Tool("f", "F.", MappingProxyType(schema)).parameters == text
+    assert replace(Tool("f", "F.", schema), strict=False) == Tool("f", "F.", text, False)
+    call = ToolCall("f", {"é": [1]}, "c")
+    assert call == ToolCall("f", '{"é": [1]}', "c")
+    assert Message("assistant", "", (call,)).tool_calls == (call,)
+    assert repr(ToolCall("f", {})) == "ToolCall(name='f', arguments='{}', id='')"
 
 
 def test_a_mapping_is_a_tool_as_openai_writes_it() -> None:
