@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -81,6 +82,7 @@ class Request(Generic[T]):
         def __getattr__(self, option: str) -> Any: ...
 
     def __post_init__(self) -> None:
+        self._keep_iterators()
         if self.response_model is not None and self.schema is not None:
             raise RequestError(
                 "both response_model and schema are given",
@@ -118,6 +120,13 @@ class Request(Generic[T]):
         # A frozen dataclass can be set by no other way.
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
+
+    def _keep_iterators(self) -> None:
+        """Read iterators once: ``replace`` makes other requests of the same fields."""
+        for each in fields(self):
+            value = getattr(self, each.name, None)
+            if isinstance(value, Iterator):
+                object.__setattr__(self, each.name, tuple(value))
 
     def _check_retries(self) -> None:
         if self.max_retries < 0:

@@ -130,13 +130,13 @@ class WalkingModel:
 
     def _answer(self, request: GenerationRequest) -> GenerationResult:
         _check(request)
-        start = time.monotonic()
+        start, asked = time.monotonic(), request
         if request.tools is not None:
             constraint = with_calls(request.tools, request.constraint, HERMES)
             request = replace(request, constraint=constraint, show_schema=False)
         matcher = self._compiler.start(request.constraint)
         with self._lock:
-            self.requests.append(request)
+            self.requests.append(asked)
             replies = [self.replies.popleft() if self.replies else None for _ in _seeds(request)]
         found = [
             self._one(request, matcher, seed, reply)

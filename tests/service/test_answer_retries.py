@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, field_validator
 
+import guided
 from guided import testing
 from guided.client import AsyncClient, Client, RawPrompt, Request
 from guided.errors import AnswerValidationError, DeadlineExceededError, RequestError
@@ -56,6 +57,23 @@ def test_the_model_is_told_its_answer_and_the_reason(
     assert second == (*first, Message("assistant", FIRST), Message("user", told))
     assert third[2:4] == (second[2], Message("assistant", SECOND))
     assert len({request.constraint for request in server.requests}) == 1
+
+
+def test_options_that_can_be_read_once_are_those_of_every_try(
+    server: testing.Server, client: Client
+) -> None:
+    server.reply(FIRST, GOOD)
+    words = ["unlikely"]
+    tools = iter([guided.Tool("weather", "The weather.", "{}")])
+    options: dict[str, Any] = {"stop": iter(words), "tools": tools, "show_schema": True}
+    answer = client.generate("How old?", Age, max_retries=1, **options)
+    assert answer.tries == 2
+    first, second = server.requests
+    assert first.stop == second.stop == ("unlikely",)
+    assert first.tools == second.tools is not None
+    # They are told as they were asked, not as a model without tools is led.
+    assert first.show_schema
+    assert isinstance(first.constraint, guided.JsonSchema)
 
 
 def test_without_a_try_left_the_error_tells_what_all_of_them_cost(

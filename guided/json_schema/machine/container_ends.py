@@ -93,8 +93,8 @@ class ContainerEnds:
         found = self._exists.get(key)
         if found is None:
             found = self._exists[key] = self.end_of(frame, parent) is not None
-        # The answer is kept by frame and want, what may be missed is counted by parent: so a refusal
-        # is noted each time, also one that was remembered.
+        # The answer is kept by frame and want, what may be missed is counted by parent: so a
+        # refusal is noted each time, also one that was remembered.
         if not found and not frame.must:
             self.note_unlikely(parent)
         return found
