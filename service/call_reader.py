@@ -14,10 +14,11 @@ last that comes. White space beside calls is no content.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import uuid4
 
 from guided.spec import GenerationRequest, ToolCall
@@ -59,29 +60,43 @@ class Argument:
 
 Piece = Content | CallBegun | Argument
 
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""In JSON, also one that breaks off."""
 _CONTENT, _HEADER, _ARGUMENTS, _PLAIN = range(4)
 
 
 class CallReader:
     """Takes a text apart; each of its characters is looked at a bounded number of times."""
 
-    def __init__(self, form: ToolFormat, *, beside_json: bool = False) -> None:
-        """``beside_json``: the text is either calls or JSON, in whose texts anything may stand."""
+    def __init__(
+        self, form: ToolFormat, *, beside_json: bool = False, has_calls: bool = True
+    ) -> None:
+        """``beside_json``: the text is either calls or JSON, in whose texts anything may stand.
+
+        Without ``has_calls`` all of the text is content.
+        """
         self._form = form
-        self._is_decided = not beside_json and form.separator is not None
+        self._is_decided = not has_calls or (not beside_json and form.separator is not None)
         """Whether calls may stand in the text; else its first characters tell whether it is one."""
         self._text = ""
         """What was not told yet."""
-        self._within = _CONTENT
+        self._within = _CONTENT if has_calls else _PLAIN
         self._space = ""
         """White space that is content if more of it follows."""
         self._has_content = False
+        self._arguments: list[str] = []
+        """What was told of arguments of which only the end of the text tells whether they end."""
         self.num_calls = 0
 
     @property
     def is_in_call(self) -> bool:
         """Whether a call has begun and not ended."""
         return self._within in (_HEADER, _ARGUMENTS)
+
+    @property
+    def num_ended(self) -> int:
+        """How many calls have ended."""
+        return self.num_calls - (self._within == _ARGUMENTS)
 
     def read(self, text: str) -> Iterator[Piece]:
         """What is certain now that this text has come, too."""
@@ -101,8 +116,10 @@ class CallReader:
         """What was held back, now that nothing follows; of an unfinished call what there is."""
         rest, self._text = self._text, ""
         if self._within == _ARGUMENTS:
-            if self._form.separator is None and rest.endswith(self._form.end):
-                rest, self._within = rest.removesuffix(self._form.end), _PLAIN
+            before_end = rest.removesuffix(self._form.end)
+            # A text that breaks off may end like a call, too.
+            if self._form.separator is None and _is_object("".join([*self._arguments, before_end])):
+                rest, self._within = before_end, _PLAIN
             if rest:
                 yield Argument(rest)
         elif self._within == _CONTENT:
@@ -161,6 +178,7 @@ class CallReader:
         """All but as many characters as the end has, which are the end if nothing follows."""
         held = len(self._form.end)
         told, self._text = self._text[:-held], self._text[-held:]
+        self._arguments.append(told)
         return Argument(told) if told else None
 
     def _content(self, text: str) -> Content:
@@ -182,9 +200,11 @@ ReaderOf: TypeAlias = Callable[[], CallReader]
 
 
 def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
-    """Makes what takes answers to a request apart; ``None`` where none of them is a call."""
-    if request.tools is None or not request.tools.callable:
+    """Makes what takes answers to a request apart; ``None`` where it gave no tools."""
+    if request.tools is None:
         return None
+    if not request.tools.callable:
+        return partial(CallReader, form, has_calls=False)
     # Where calls are demanded, nothing else may stand there.
     is_beside = request.constraint is not None and request.tools.choice == "auto"
     return partial(CallReader, form, beside_json=is_beside)
@@ -209,6 +229,12 @@ def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:
 def call_id() -> str:
     """A new name for a call."""
     return f"call_{uuid4().hex[:24]}"
+
+
+def _is_object(text: str) -> bool:
+    """Whether the beginning of a JSON object, which the grammar has made sure of, is all of it."""
+    outside = _STRING.sub("", text)
+    return 0 < outside.count("{") == outside.count("}")
 
 
 def _overlap(text: str, sign: str) -> int:

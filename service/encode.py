@@ -33,7 +33,7 @@ def encode_result(
 ) -> pb.GenerateResponse:
     """The message of one answer, with the report where it was asked for.
 
-    ``reader`` makes what takes answers apart, where they may call tools.
+    ``reader`` makes what takes answers apart, where the request gave tools.
     """
     message = pb.GenerateResponse(
         duration=duration_of(result.seconds),
@@ -55,7 +55,8 @@ def encode_result(
 
 def _tell_calls(told: pb.GenerateResponse | pb.Candidate, reader: CallReader) -> None:
     told.content, calls = calls_in(told.text, reader)
-    for call in calls:
+    # What a stop string or token breaks off stays text: its arguments may be no JSON.
+    for call in calls[: reader.num_ended]:
         write(call, told.tool_calls.add())
 
 

@@ -211,7 +211,7 @@ class GenerationServicer(GenerationServiceServicer):
         return encode_result(result, told, reader)
 
     def _reader(self, request: GenerationRequest) -> ReaderOf | None:
-        """Makes what takes answers to a request apart, where they may call tools."""
+        """Makes what takes answers to a request apart, where it gave tools."""
         if request.tools is None:
             return None
         return reader_of(request, FORMATS[self._maker.model().tool_format])

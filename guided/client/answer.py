@@ -75,7 +75,8 @@ class Answer(Generic[T]):
     all tries, all else of the last one."""
     tool_calls: tuple[ToolCall, ...] = ()
     """What it calls, of the tools that the request gave. A call that the budget cut short fits its
-    schema and is none to make: see ``finish_reason``."""
+    schema and is none to make: see ``finish_reason``. One that a stop breaks off is in ``text``
+    alone."""
     content: str = ""
     """Its text beside calls; only where the request gave tools."""
     report: SchemaReport | None = None

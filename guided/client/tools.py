@@ -35,7 +35,7 @@ def _tool(number: int, subject: object) -> Tool:
     match subject:
         case Tool():
             return subject
-        case {"type": "function", "function": {"name": str(name), **others}}:
+        case {"type": "function", "function": {"name": str(name), **others}, **more} if not more:
             return _function(number, name, {str(key): value for key, value in others.items()})
         case type():
             text = schema_of_adapter(adapter_of(subject))
@@ -49,12 +49,17 @@ def _tool(number: int, subject: object) -> Tool:
 
 
 def _function(number: int, name: str, others: dict[str, Any]) -> Tool:
-    description, strict = others.pop("description", None) or "", others.pop("strict", None)
+    description, strict = others.pop("description", None), others.pop("strict", None)
     parameters = others.pop("parameters", None)
-    if others or not isinstance(description, str) or not isinstance(parameters, Mapping | None):
+    if others or not (
+        isinstance(description, str | None)
+        and isinstance(parameters, Mapping | None)
+        and isinstance(strict, bool | None)
+    ):
         raise RequestError(
-            f"tool {number} is not of name, description, parameters and strict alone",
+            f"the function of tool {number} is not of name, description, parameters and strict "
+            "alone, or one of them is of another type",
             field="tools",
         )
     text = "" if parameters is None else schema_text(parameters)
-    return Tool(name, description, text, strict is not False)
+    return Tool(name, description or "", text, strict is not False)

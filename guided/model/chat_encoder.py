@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.errors import ModelError, RequestError
 from guided.model.control_tokens import ControlTokens
-from guided.model.template_tools import template_format
+from guided.model.template_tools import rendered_with_tools, template_format
 from guided.model.text_encoder import TextEncoder
 from guided.model.told_tools import described
 from guided.spec import Message, Tool
@@ -167,7 +167,7 @@ class ChatEncoder:
         return control.named(marked)
 
     def _control_names(self) -> Iterator[str]:
-        """Special tokens, and those of the others that the template puts around any message."""
+        """Special tokens, and those of the others that the template puts around what is said."""
         added = self._tokenizer.backend_tokenizer.get_added_tokens_decoder().values()
         yield from self._tokenizer.all_special_tokens
         yield from (token.content for token in added if token.special)
@@ -177,14 +177,16 @@ class ChatEncoder:
             yield from (name for name in others if name in written)
 
     def _written_by_template(self) -> str:
+        """What the template writes of messages, and of tools where it is given them."""
         if self._tokenizer.chat_template is None:
             return ""
+        of_tools = "" if self.tool_format is None else rendered_with_tools(self.rendered)
         for probe in _PROBES:
             try:
-                return self.rendered(probe, add_generation_prompt=False)
+                return of_tools + self.rendered(probe, add_generation_prompt=False)
             except RequestError:
                 continue
-        return ""
+        return of_tools
 
     def _check_template(self) -> None:
         template = self._tokenizer.chat_template
@@ -219,9 +221,24 @@ def _texts_in(messages: Messages, tools: Tools) -> Iterator[str]:
     """All that others than the template say."""
     for turn in messages:
         yield turn.content
-        yield from (call.arguments for call in turn.tool_calls)
+        for call in turn.tool_calls:
+            yield from _texts_of(call.arguments)
     for tool in tools:
-        yield from (tool.description, tool.parameters)
+        yield tool.description
+        yield from _texts_of(tool.parameters)
+
+
+def _texts_of(text: str) -> Iterator[str]:
+    """Names and texts in JSON, or in nothing, as a template is given them: without escapes."""
+    left = [json.loads(text)] if text else []
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, dict):
+            left += (*value, *value.values())
 
 
 def _changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from guided.errors import RequestError
 from guided.spec import Message, Tool, ToolCall
 from guided.spec.tool_format import FORMATS, ToolFormat
 
-__all__ = ["template_format"]
+__all__ = ["rendered_with_tools", "template_format"]
 
 _PROPERTIES: Final = {"place": {"type": "string"}}
 _TOOL: Final = Tool(
@@ -35,11 +35,16 @@ Rendered = Callable[[tuple[Message, ...], tuple[Tool, ...]], str]
 """Puts messages and tools through a template; raises RequestError where it refuses them."""
 
 
+def rendered_with_tools(rendered: Rendered) -> str:
+    """A call and what it gave back as a template writes them; RequestError where it refuses."""
+    return rendered(_PROBE, (_TOOL,))
+
+
 def template_format(rendered: Rendered) -> ToolFormat | None:
     """The format in which a template writes calls; ``None`` where it has none that we know."""
     try:
         told = rendered(_PROBE[:1], (_TOOL,))
-        text = rendered(_PROBE, (_TOOL,))
+        text = rendered_with_tools(rendered)
     except RequestError:
         return None
     if _TOOL.name not in told or _ANSWER not in text:

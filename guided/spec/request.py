@@ -118,6 +118,11 @@ class Message:
                 f"a message of role {self.role!r} has tool_calls, which only the assistant makes",
                 field="messages.tool_calls",
             )
+        if not isinstance(self.tool_calls, tuple | list):
+            raise RequestError(
+                f"tool_calls is {self.tool_calls!r:.80}, no tuple of calls",
+                field="messages.tool_calls",
+            )
         for call in self.tool_calls:
             check_call(call, "messages.tool_calls")
         check_call_id(self.tool_call_id, "messages.tool_call_id")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 
@@ -23,7 +23,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_.:-]{0,128}")
 _WORDS: Final = ("auto", "required", "none")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Tool:
     """A function that the model may call."""
 
@@ -37,18 +37,33 @@ class Tool:
     """Objects take no other members than those that are named, as far as that narrows what the
     schema allows (docs/openai.md); else they are open, as JSON Schema has them."""
 
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+    def __init__(
+        self,
+        name: str,
+        description: str = "",
+        parameters: str | Mapping[str, object] = "",
+        strict: bool = True,
+    ) -> None:
+        """``parameters`` are text or a mapping, which is kept as text; raises RequestError."""
+        if not _is_named(name, _NAME):
             raise RequestError(
-                f"the name {self.name[:80]!r} of a tool is not of 1 to 64 letters, digits, '_', '.'"
+                f"the name {name!r:.82} of a tool is not of 1 to 64 letters, digits, '_', '.'"
                 " and '-'",
                 field="tools",
             )
-        if self.parameters:
-            _check_schema(self)
+        _check_type(description, str, f"the description of the tool {name}", "tools")
+        _check_type(strict, bool, f"strict of the tool {name}", "tools")
+        what = f"the parameters of the tool {name}"
+        text = _json_text(parameters, what, "tools")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "description", description)
+        object.__setattr__(self, "parameters", text)
+        object.__setattr__(self, "strict", strict)
+        if text:
+            _check_schema(text, what)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ToolCall:
     """A call of a function."""
 
@@ -58,17 +73,31 @@ class ToolCall:
     id: str = ""
     """By which a message of role ``tool`` says which call it answers."""
 
+    def __init__(self, name: str, arguments: str | Mapping[str, object], id: str = "") -> None:
+        """``arguments`` are text or a mapping, which is kept as text; raises RequestError."""
+        field = "messages.tool_calls"
+        _check_type(name, str, "the name of a call", field)
+        _check_type(id, str, "the id of a call", field)
+        text = _json_text(arguments, f"the arguments of the call {id or name!r}", field)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "arguments", text)
+        object.__setattr__(self, "id", id)
 
-def check_call(call: ToolCall, field: str) -> None:
+
+def check_call(call: object, field: str) -> None:
     """Raise RequestError for a call that stands in a message and is none."""
-    if not _NAME.fullmatch(call.name):
+    if not isinstance(call, ToolCall):
+        raise RequestError(
+            f"a call is {call!r:.80}, which is no guided.ToolCall",
+            field=field,
+            hint="write guided.ToolCall(name, arguments, id)",
+        )
+    if not _is_named(call.name, _NAME):
         raise RequestError(f"a call has the name {call.name[:80]!r}, of no tool", field=field)
     check_call_id(call.id, field)
     what = f"the arguments of the call {call.id or call.name!r}"
     try:
-        read = json.loads(call.arguments)
-        # Half of a surrogate pair, which no text holds, cannot be written.
-        json.dumps(read, ensure_ascii=False).encode()
+        read = _parsed(call.arguments)
     except (ValueError, RecursionError):
         read = None
     if not isinstance(read, dict):
@@ -76,12 +105,47 @@ def check_call(call: ToolCall, field: str) -> None:
     _check_nesting(read, what, field)
 
 
-def _check_schema(tool: Tool) -> None:
-    """Raise InvalidConstraintError or LimitExceededError for what no template can be told."""
-    what = f"the parameters of the tool {tool.name}"
+def _is_named(name: object, form: re.Pattern[str]) -> bool:
+    return isinstance(name, str) and form.fullmatch(name) is not None
+
+
+def _check_type(value: object, kind: type, what: str, field: str) -> None:
+    if not isinstance(value, kind):
+        raise RequestError(f"{what} is {value!r:.80}, no {kind.__name__}", field=field)
+
+
+def _json_text(given: object, what: str, field: str) -> str:
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, Mapping):
+        raise RequestError(
+            f"{what} are {given!r:.80}",
+            field=field,
+            hint="pass a mapping, or JSON as text",
+        )
     try:
-        read = json.loads(tool.parameters)
-        json.dumps(read, ensure_ascii=False).encode()
+        return json.dumps(dict(given), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestError(f"{what} are not JSON: {error}", field=field) from error
+
+
+def _parsed(text: str) -> object:
+    """The value of JSON; raises ValueError or RecursionError."""
+    read: object = json.loads(text, parse_constant=_refuse_constant)
+    # Half of a surrogate pair, which no text holds, cannot be written.
+    json.dumps(read, ensure_ascii=False).encode()
+    return read
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for what Python writes and JSON has not."""
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _check_schema(text: str, what: str) -> None:
+    """Raise InvalidConstraintError or LimitExceededError for what no template can be told."""
+    try:
+        read = _parsed(text)
     except (ValueError, RecursionError) as error:
         raise InvalidConstraintError(f"{what} are not JSON: {error}") from error
     if not isinstance(read, dict):
@@ -104,11 +168,11 @@ def _inside(value: object) -> Iterable[object]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def check_call_id(name: str, field: str) -> None:
+def check_call_id(name: object, field: str) -> None:
     """Raise RequestError for what is no id of a call, or might be taken for more than one."""
-    if not _ID.fullmatch(name):
+    if not _is_named(name, _ID):
         raise RequestError(
-            f"the id {name[:80]!r} of a call is not of up to 128 letters, digits, '_', '.', ':' "
+            f"the id {name!r:.82} of a call is not of up to 128 letters, digits, '_', '.', ':' "
             "and '-'",
             field=field,
         )

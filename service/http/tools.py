@@ -66,6 +66,11 @@ def tool_use(
         return None
     named = choice.function.name if isinstance(choice, NamedChoice) else choice or "auto"
     found = tuple(tool.function.tool() for tool in tools)
+    # A function's name may be a word that has another meaning where a choice is a word.
+    if isinstance(choice, NamedChoice) and named not in [tool.name for tool in found]:
+        raise RequestError(
+            f"tool_choice names {named[:80]!r}, which is none of the tools", field="tool_choice"
+        )
     if named != "none" and beside is not None and not isinstance(beside.structure, JsonSchema):
         raise RequestError(
             f"{beside.field} is no JSON, and so not told from calls of tools",

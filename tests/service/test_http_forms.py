@@ -169,6 +169,18 @@ def test_roles_and_parts_become_what_templates_know() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["none", "auto", "required", "g"])
+def test_a_choice_of_a_function_by_its_name_is_never_a_word(name: str) -> None:
+    chosen = {"type": "function", "function": {"name": name}}
+    listed = {"type": "function", "name": "f", "parameters": SCHEMA}
+    for kind, fields in (
+        ("chat", {"tools": [TOOL], "tool_choice": chosen}),
+        ("responses", {"tools": [listed], "tool_choice": {"type": "function", "name": name}}),
+    ):
+        with pytest.raises(RequestError, match=f"tool_choice names '{name}', which is none of"):
+            asked(kind, **fields)
+
+
 def test_tools_are_those_of_the_request_and_its_choice() -> None:
     tool = Tool("f", "", json.dumps(SCHEMA))
     for fields, choice, is_parallel in (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 import pytest
@@ -20,7 +22,7 @@ from guided.errors import InvalidConstraintError, LimitExceededError, RequestErr
 from guided.spec import Constraint, JsonOptions, JsonSchema, Message, Regex, Tool, ToolCall, ToolUse
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import FORMATS, HERMES, LLAMA, ToolFormat
-from guided_service.call_reader import CallReader, calls_in
+from guided_service.call_reader import Argument, CallReader, calls_in
 from tests.kit.walks import BYTES, accepts
 
 
@@ -116,6 +118,34 @@ def test_streams_and_asyncio_have_the_same_answer(server: testing.Server, client
         asyncio.run(ask())
 
 
+def test_where_no_tool_may_be_called_all_of_an_answer_is_content(
+    server: testing.Server, client: Client
+) -> None:
+    server.reply(" No.\n", '{"name":"Ada"}', "No.", "Yes.")
+    said = client.generate("?", tools=[STOP], tool_choice="none")
+    assert (said.content, said.message.content, said.tool_calls) == (" No.\n", " No.\n", ())
+    document = client.generate("?", Person, tools=[STOP], tool_choice="none")
+    assert (document.content, document.value) == ('{"name":"Ada"}', Person(name="Ada"))
+    several = client.generate("?", tools=[STOP], tool_choice="none", n=2, temperature=1)
+    assert [one.content for one in several.candidates] == ["No.", "Yes."]
+
+
+@pytest.mark.parametrize("stop", ["Oslo", "Weather", '"unit', "</tool"])
+def test_a_call_that_a_stop_breaks_off_is_none(
+    server: testing.Server, client: Client, stop: str
+) -> None:
+    server.reply(f"See.\n{CALLED}", *[f"{HERMES.call('stop', '{}')}\n{CALLED}"] * 2)
+    alone = client.generate("?", tools=[Weather, STOP], stop=[stop])
+    assert (alone.tool_calls, alone.message) == ((), Message("assistant", "See."))
+    assert alone.text == f"See.\n{CALLED}".partition(stop)[0]
+    if stop == "</tool":
+        return
+    behind = client.generate("?", tools=[Weather, STOP], stop=[stop], n=2, temperature=1)
+    for one in (behind, *behind.candidates):
+        assert [call.name for call in one.tool_calls] == ["stop"]
+    assert behind.message.tool_calls == behind.tool_calls
+
+
 def test_a_choice_is_held(server: testing.Server, client: Client) -> None:
     shortest = {
         "auto": "",
@@ -155,7 +185,16 @@ class Open(BaseModel):
         ),
         (
             {"tools": [{"type": "function", "function": {"name": "f", "more": 1}}]},
-            "tool 0 is not of name, description, parameters and strict alone",
+            "the function of tool 0 is not of name, description, parameters and strict alone, or",
+        ),
+        (
+            {"tools": [{"type": "function", "function": {"name": "f", "strict": "no"}}]},
+            "the function of tool 0 is not of name, description, parameters and strict alone, or",
+        ),
+        (
+            {"tools": [{"type": "function", "function": {"name": "f"}, "strict": False}]},
+            "tool 0 is {'type': 'function', 'function': {'name': 'f'}, 'strict': False}, which is "
+            "no tool",
         ),
     ],
 )
@@ -181,6 +220,60 @@ def test_what_is_wrong_with_tools_is_told_before_anything_is_sent(
         Message("assistant", "", (ToolCall("f", '{"a":' * 300 + "{}" + "}" * 300),))
     with pytest.raises(LimitExceededError, match="there are 129 tools, above the limit of 128"):
         ToolUse((STOP,) * 129)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Tool(cast("Any", None)), "the name None of a tool is not of 1 to 64 letters"),
+        (lambda: Tool("f", cast("Any", 3)), "the description of the tool f is 3, no str"),
+        (lambda: Tool("f", "", cast("Any", 3)), "the parameters of the tool f are 3; pass a map"),
+        (lambda: Tool("f", "", "{}", cast("Any", "no")), "strict of the tool f is 'no', no bool"),
+        (
+            lambda: Tool("f", "", {"maximum": float("nan")}),
+            "the parameters of the tool f are not JSON: ",
+        ),
+        (
+            lambda: Tool("f", "", '{"maximum": NaN}'),
+            "the parameters of the tool f are not JSON: NaN is no number of JSON",
+        ),
+        (lambda: ToolCall(cast("Any", None), "{}"), "the name of a call is None, no str"),
+        (lambda: ToolCall("f", "{}", cast("Any", 1)), "the id of a call is 1, no str"),
+        (lambda: ToolCall("f", cast("Any", [1])), "the arguments of the call 'f' are [1]; pass"),
+        (
+            lambda: ToolCall("f", {"a": {1}}, "c"),
+            "the arguments of the call 'c' are not JSON: Object of type set",
+        ),
+        (
+            lambda: Message("assistant", "", cast("Any", [{"name": "f"}])),
+            "a call is {'name': 'f'}, which is no guided.ToolCall; write guided.ToolCall(name, ",
+        ),
+        (lambda: Message("assistant", "", cast("Any", None)), "tool_calls is None, no tuple of"),
+        (
+            lambda: Message("assistant", "", (ToolCall("f", '{"a": -Infinity}'),)),
+            "the arguments of the call 'f' are no JSON object",
+        ),
+        (lambda: Message("tool", "", (), cast("Any", 3)), "the id 3 of a call is not of up to"),
+    ],
+)
+def test_what_is_of_another_type_or_no_json_is_refused_by_us(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        make()
+    assert str(caught.value).startswith(message)
+
+
+def test_mappings_are_kept_as_text() -> None:
+    schema = {"type": "object", "properties": {"é": {}}}
+    text = '{"type": "object", "properties": {"é": {}}}'
+    assert Tool("f", "F.", schema) == Tool("f", "F.", text)
+    assert Tool("f", "F.", MappingProxyType(schema)).parameters == text
+    assert replace(Tool("f", "F.", schema), strict=False) == Tool("f", "F.", text, False)
+    call = ToolCall("f", {"é": [1]}, "c")
+    assert call == ToolCall("f", '{"é": [1]}', "c")
+    assert Message("assistant", "", (call,)).tool_calls == (call,)
+    assert repr(ToolCall("f", {})) == "ToolCall(name='f', arguments='{}', id='')"
 
 
 def test_a_mapping_is_a_tool_as_openai_writes_it() -> None:
@@ -280,6 +373,23 @@ def test_a_call_that_breaks_off_is_told_as_far_as_it_came() -> None:
         _, (call,) = calls_in(form.header("f") + '{"a":"b', reader)
         assert call.arguments == '{"a":"b'
         assert reader.is_in_call
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("arguments", ['{"a":{"b":1}}', '{"a":"}"}', r'{"a":"\"}\\"}', "{}"])
+def test_a_call_has_ended_where_all_of_it_came_and_nowhere_before(
+    name: str, arguments: str
+) -> None:
+    """Text breaks off at a stop string, also behind a brace that looks like the end of a call."""
+    form = FORMATS[name]
+    text = form.call("w", arguments)
+    begins = len(form.header("w"))
+    for length in range(begins, len(text) + 1):
+        reader = CallReader(form)
+        told = [*reader.read(text[:length]), *reader.end()]
+        assert reader.is_in_call == (length < len(text)), text[:length]
+        said = "".join(piece.text for piece in told if isinstance(piece, Argument))
+        assert said == (text[begins:length] if reader.is_in_call else arguments)
 
 
 def test_a_schema_that_cannot_be_enforced_names_its_tool(client: Client) -> None:
