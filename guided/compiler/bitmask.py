@@ -7,6 +7,7 @@ vocabulary takes, as models have more logits than tokens; those are cleared.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from guided.errors import RequestError
 
-__all__ = ["Bitmask", "memory_of", "row_error"]
+__all__ = ["Bitmask", "memory_of", "row_error", "row_numbers"]
 
 
 class _HasArray(Protocol):
@@ -66,6 +67,14 @@ def _shared(bitmask: _HasArray) -> NDArray[Any]:
             field="bitmask",
             hint="fill one in the memory of the processor, then move it to the device",
         ) from error
+
+
+def row_numbers(rows: Sequence[int], memory: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Rows int64 ``[rows]`` of a memory; raises RequestError for one that it does not have."""
+    for row in (min(rows), max(rows)) if rows else ():
+        if not 0 <= row < len(memory):
+            raise row_error(memory, row, 0)
+    return np.array(rows, dtype=np.int64)
 
 
 def row_error(memory: NDArray[np.int32], row: int, num_words: int) -> RequestError:

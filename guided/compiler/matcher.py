@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import index
 from typing import Final
 
 import numpy as np
 
 from guided.compiler.bitmask import Bitmask, memory_of, row_error
+from guided.compiler.numbers import number, numbers
 from guided.compiler.steps import after, is_end
 from guided.errors import LimitExceededError, RequestError
 from guided.masks.compiled import ConstraintMatcher
@@ -73,7 +73,7 @@ class Matcher:
         """
         memory = memory_of(bitmask)
         delta = self.mask(budget)
-        num_words = len(delta.base)
+        num_words, row = len(delta.base), number(row, "row")
         if not 0 <= row < len(memory) or num_words > memory.shape[1]:
             raise row_error(memory, row, num_words)
         delta.fill(memory[row, :num_words])
@@ -86,7 +86,7 @@ class Matcher:
         at = self._at
         if budget is None:
             return at.constraint.mask(at.position)
-        if not at.fits(budget):
+        if not at.fits(number(budget, "budget")):
             needed = len(at.shortest_end())
             raise LimitExceededError(
                 f"the answer takes {needed} more tokens to end, and the budget is {budget}",
@@ -111,7 +111,7 @@ class Matcher:
 
     def accept(self, tokens: Iterable[int]) -> bool:
         """Move over tokens, all of them or none: False where one is not allowed, nothing moved."""
-        asked = list(map(index, tokens))
+        asked = numbers(tokens, "tokens")
         reached, is_terminated = self._follow(asked)
         if len(reached) + is_terminated < len(asked):
             return False
@@ -123,7 +123,7 @@ class Matcher:
 
     def validate(self, tokens: Iterable[int]) -> int:
         """How many of the tokens may follow, up to the first that may not; nothing is moved."""
-        reached, is_terminated = self._follow(list(map(index, tokens)))
+        reached, is_terminated = self._follow(numbers(tokens, "tokens"))
         return len(reached) + is_terminated
 
     def _follow(self, tokens: list[int]) -> tuple[list[ConstraintMatcher], bool]:
@@ -141,7 +141,7 @@ class Matcher:
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens; raises RequestError for more than were accepted."""
-        if not 0 <= num_tokens <= self.num_tokens:
+        if not 0 <= number(num_tokens, "num_tokens") <= self.num_tokens:
             raise RequestError(
                 f"cannot take back {num_tokens} tokens where {self.num_tokens} were accepted",
                 field="num_tokens",
@@ -180,6 +180,6 @@ class Matcher:
         """
         if self.is_terminated:
             return ()
-        if budget is not None and not self._at.fits(budget):
+        if budget is not None and not self._at.fits(number(budget, "budget")):
             return None
         return self._at.shortest_end()

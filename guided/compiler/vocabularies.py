@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from guided.compiler.folders import read_folder
+from guided.compiler.numbers import number, numbers
 from guided.errors import ModelError, RequestError
 from guided.masks.huggingface import (
     Description,
@@ -34,7 +35,13 @@ def vocabulary_of(
     Tokens from ``num_logits`` on can never be chosen and are left out. Raises ModelError for a
     tokenizer that cannot be used, and where no token would end an answer.
     """
-    ends = tuple(map(int, end_ids))
+    ends = numbers(end_ids, "end_ids")
+    if num_logits is not None and number(num_logits, "num_logits") < 1:
+        raise RequestError(
+            f"num_logits is {num_logits}",
+            field="num_logits",
+            hint="give how many logits the model has, or leave it out",
+        )
     if isinstance(tokenizer, Vocabulary):
         if ends or num_logits is not None:
             raise RequestError(

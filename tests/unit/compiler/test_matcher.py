@@ -116,6 +116,22 @@ def test_a_number_of_no_token_is_not_allowed(token: int) -> None:
     assert matcher.validate([token]) == 0
 
 
+@pytest.mark.parametrize(
+    ("tokens", "wrong"),
+    [
+        ([0.5], "'float' object cannot be interpreted as an integer"),
+        ([True], "a truth value is no number"),
+        (5, "'int' object is not iterable"),
+    ],
+)
+def test_what_is_no_number_of_a_token_is_refused(tokens: list[int], wrong: str) -> None:
+    matcher = _COMPILED.matcher()
+    for method in (matcher.accept, matcher.validate):
+        with pytest.raises(RequestError) as caught:
+            method(tokens)
+        assert str(caught.value) == f"tokens: {wrong}; give whole numbers, counted from 0"
+
+
 def test_the_end_is_refused_where_the_answer_may_not_end() -> None:
     matcher = _behind(_spelled('{"a":1'))
     assert not matcher.accept([END])
@@ -147,6 +163,21 @@ def test_a_budget_that_cannot_hold_is_refused_by_its_numbers() -> None:
         " give the whole answer's budget from its first token on"
     )
     assert _allowed(matcher, needed)
+
+
+def test_budgets_and_counts_are_whole_numbers() -> None:
+    matcher = _COMPILED.matcher()
+    half: int = 9.5  # type: ignore[assignment]
+    for ask, field in (
+        (lambda: _allowed(matcher, half), "budget"),
+        (lambda: matcher.shortest_completion(half), "budget"),
+        (lambda: matcher.rollback(False), "num_tokens"),
+        (lambda: _COMPILER.bitmask(half), "rows"),
+    ):
+        with pytest.raises(RequestError, match=f"^{field}: .* give whole numbers"):
+            ask()
+    with pytest.raises(RequestError, match=r"^-1 rows; give how many"):
+        _COMPILER.bitmask(-1)
 
 
 @pytest.mark.parametrize("count", [-1, 2])

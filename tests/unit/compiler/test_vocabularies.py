@@ -139,11 +139,24 @@ def test_what_cannot_be_a_tokenizer_is_told_with_the_way_out(tmp_path: Path) -> 
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "tokenizer.json").write_text("{")
+    built, whole = BUILT["built like GPT-2"](), "give whole numbers, counted from 0"
     cases: list[tuple[object, dict[str, object], type[GuidedError], str]] = [
         (5, {}, ModelError, "a int is no tokenizer; pass a tokenizer of transformers or"),
         (tmp_path, {}, ModelError, "has no tokenizer.json; name the folder of a model with a fast"),
         (broken, {}, ModelError, "describes no tokenizer: EOF while parsing"),
-        (BUILT["built like GPT-2"](), {}, ModelError, "no end-of-sequence token is known, so no"),
+        (built, {}, ModelError, "no end-of-sequence token is known, so no"),
+        (
+            built,
+            {"end_ids": [10**9]},
+            ModelError,
+            "1000000000 is none of the tokenizer, whose last",
+        ),
+        (built, {"end_ids": [-1]}, ModelError, "-1 is none of the tokenizer, whose last token is"),
+        (built, {"end_ids": ["x"]}, RequestError, whole),
+        (built, {"end_ids": [True]}, RequestError, f"end_ids: a truth value is no number; {whole}"),
+        (built, {"end_ids": [0.5]}, RequestError, whole),
+        (built, {"end_ids": [0], "num_logits": 0}, RequestError, "num_logits is 0; give how many"),
+        (built, {"end_ids": [0], "num_logits": 9.5}, RequestError, whole),
         (tiny_vocabulary(), {"end_ids": [0]}, RequestError, "a vocabulary says itself which"),
         (tiny_vocabulary(), {"num_logits": 9}, RequestError, "pass end_ids and num_logits with"),
     ]
