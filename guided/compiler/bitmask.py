@@ -60,13 +60,21 @@ def _shared(bitmask: _HasArray) -> NDArray[Any]:
             hint=_WAY_OUT,
         )
     try:
-        return np.asarray(bitmask)
+        memory, again = np.asarray(bitmask), np.asarray(bitmask)
     except (TypeError, RuntimeError) as error:  # what torch says of another device, or of gradients
         raise RequestError(
             f"the bitmask shares no memory with numpy: {error}",
             field="bitmask",
             hint="fill one in the memory of the processor, then move it to the device",
         ) from error
+    # Two copies never overlap, so that the quick question is enough.
+    if memory.size and not np.may_share_memory(memory, again):
+        raise RequestError(
+            f"a {type(bitmask).__name__} gives numpy a copy, which would be filled in its place",
+            field="bitmask",
+            hint=_WAY_OUT,
+        )
+    return memory
 
 
 def row_numbers(rows: Sequence[int], memory: NDArray[np.int32]) -> NDArray[np.int64]:

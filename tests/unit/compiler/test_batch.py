@@ -88,6 +88,11 @@ class _OnAnotherDevice:
         raise TypeError("can't convert cuda:0 device type tensor to numpy")
 
 
+class _Copied:
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        return _COMPILER.bitmask(2)
+
+
 def _read_only() -> np.ndarray:
     bitmask = _COMPILER.bitmask(2)
     bitmask.flags.writeable = False
@@ -117,6 +122,10 @@ _MAKES = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on t
         (
             [[0] * 40] * 2,
             f"a list shares no memory with numpy, so no mask can be written to it; {_MAKES}",
+        ),
+        (
+            _Copied(),
+            f"a _Copied gives numpy a copy, which would be filled in its place; {_MAKES}",
         ),
         (
             _OnAnotherDevice(),
