@@ -42,7 +42,7 @@ def fill_bitmasks(
         )
     memory = memory_of(bitmask)
     places = row_numbers(asked, memory)
-    fill_masks([matcher.mask() for matcher in matchers], memory, places)
+    fill_masks([matcher._mask() for matcher in matchers], memory, places)
 
 
 def fill_tree(
@@ -63,7 +63,7 @@ def fill_tree(
     _check_tree(above, drafted)
     first, memory = number(row, "row"), memory_of(bitmask)
     rows = row_numbers(range(first, first + len(above)), memory)
-    places: list[ConstraintMatcher | None] = [matcher.position]
+    places: list[ConstraintMatcher | None] = [matcher._position]
     allowed = np.ones(len(above), dtype=np.bool_)
     for node in range(1, len(above)):
         parent, token = places[above[node]], drafted[node]
@@ -71,7 +71,7 @@ def fill_tree(
         places.append(following)
         if following is None:
             allowed[node] = parent is not None and is_end(parent, token)
-    masks = [matcher.ends if at is None else at.constraint.mask(at.position) for at in places]
+    masks = [matcher._ends if at is None else at.constraint.mask(at.position) for at in places]
     fill_masks(masks, memory, rows)
     return allowed
 

@@ -63,9 +63,9 @@ class ConstrainedLogits(LogitsProcessor):
             )
         matchers = [each.matcher() for each in compiled]
         for matcher in matchers:
-            matcher.mask(max_new_tokens)  # raises here, and not among the tokens
-        self._starts = [matcher.position for matcher in matchers]
-        self._ends: Final = matchers[0].ends
+            matcher._mask(max_new_tokens)  # raises here, and not among the tokens
+        self._starts = [matcher._position for matcher in matchers]
+        self._ends: Final = matchers[0]._ends
         self._num_tokens: Final = len(compiled[0].vocabulary)
         self._prompt_length = prompt_length
         self._max_new_tokens = max_new_tokens

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -86,6 +88,16 @@ def test_tokens_are_accepted_all_or_none() -> None:
     assert matcher.accept(np.array(_spelled(',"name":"red"}'), dtype=np.int32))
     assert matcher.is_complete
     assert not matcher.is_terminated
+
+
+def test_only_what_is_documented_is_public() -> None:
+    page = Path(__file__).parents[3].joinpath("docs/mask-api.md").read_text("utf-8")
+    section = page.split("\n## Matchers\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    documented = {name for row in rows for name in re.findall(r"`(\w+)", row.split("|")[1])}
+    assert {name for name in dir(Matcher) if not name.startswith("_")} == documented
+    with pytest.raises(AttributeError):
+        _COMPILED.matcher().is_terminated = True  # type: ignore[misc]
 
 
 def test_the_end_is_a_token_like_others_and_the_last() -> None:
@@ -235,7 +247,7 @@ def test_a_constraint_that_grew_full_is_compiled_anew_for_the_next_answer(
     earlier = compiled.matcher()
     monkeypatch.setattr("guided.constraint.compiler._FULL_ENOUGH", -1.0)
     later = compiled.matcher()
-    assert later.position != earlier.position
+    assert later._position != earlier._position
     assert _allowed(later) == _allowed(earlier)
 
 
