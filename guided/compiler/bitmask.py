@@ -7,7 +7,6 @@ vocabulary takes, as models have more logits than tokens; those are cleared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -77,12 +76,15 @@ def _shared(bitmask: _HasArray) -> NDArray[Any]:
     return memory
 
 
-def row_numbers(rows: Sequence[int], memory: NDArray[np.int32]) -> NDArray[np.int64]:
+def row_numbers(rows: list[int] | range, memory: NDArray[np.int32]) -> NDArray[np.int64]:
     """Rows int64 ``[rows]`` of a memory; raises RequestError for one that it does not have."""
-    for row in (min(rows), max(rows)) if rows else ():
+    if not rows:
+        return np.empty(0, dtype=np.int64)
+    is_range = isinstance(rows, range)
+    for row in (rows[0], rows[-1]) if is_range else (min(rows), max(rows)):
         if not 0 <= row < len(memory):
             raise row_error(memory, row, 0)
-    return np.array(rows, dtype=np.int64)
+    return np.arange(rows[0], rows[-1] + 1) if is_range else np.array(rows, dtype=np.int64)
 
 
 def row_error(memory: NDArray[np.int32], row: int, num_words: int) -> RequestError:

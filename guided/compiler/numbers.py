@@ -12,14 +12,17 @@ __all__ = ["number", "numbers"]
 
 def number(value: int, field: str) -> int:
     """The number; raises RequestError for what is none, as fractions and truth values are."""
-    return numbers((value,), field)[0]
+    return value if type(value) is int else numbers((value,), field)[0]
 
 
 def numbers(values: Iterable[int], field: str) -> list[int]:
     """The same of several."""
     try:
         found = list(values)
-        if bool not in map(type, found):
+        kinds = set(map(type, found))
+        if kinds <= {int}:
+            return found
+        if bool not in kinds:
             return list(map(index, found))
         wrong = "a truth value is no number"
     except TypeError as error:
