@@ -65,7 +65,8 @@ def test_options_that_can_be_read_once_are_those_of_every_try(
     server.reply(FIRST, GOOD)
     words = ["unlikely"]
     tools = iter([guided.Tool("weather", "The weather.", "{}")])
-    answer = client.generate("How old?", Age, max_retries=1, stop=iter(words), tools=tools)
+    options: dict[str, Any] = {"stop": iter(words), "tools": tools, "show_schema": True}
+    answer = client.generate("How old?", Age, max_retries=1, **options)
     assert answer.tries == 2
     first, second = server.requests
     assert first.stop == second.stop == ("unlikely",)
