@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from guided.errors import InternalServiceError
+from guided.errors import InternalServiceError, LimitExceededError
 
 __all__ = ["GrowingJson", "Node", "ValueEvent"]
 
@@ -68,7 +69,10 @@ _NUMBER_STARTS: Final = frozenset("-0123456789")
 
 
 class GrowingJson:
-    """The document so far; one that is no JSON raises ``InternalServiceError``."""
+    """The document so far; one that is no JSON raises InternalServiceError.
+
+    An integer of more digits than Python reads raises LimitExceededError.
+    """
 
     def __init__(self) -> None:
         self.text = ""
@@ -222,7 +226,7 @@ class GrowingJson:
         return True
 
     def _read_to(self, end: int, node: Node) -> ValueEvent:
-        return self._ended(node, end, self._loads(self.text[node.start : end]))
+        return self._ended(node, end, self._loads(self.text[node.start : end], node.pointer))
 
     def _ended(self, node: Node, end: int, value: Any) -> ValueEvent:
         node.end, node.value, node.inside = end, value, None
@@ -234,11 +238,20 @@ class GrowingJson:
     def _is_at(self, signs: str) -> bool:
         return bool(signs) and self.text[self._at] in signs
 
-    def _loads(self, text: str) -> Any:
+    def _loads(self, text: str, pointer: str = "") -> Any:
         try:
             return json.loads(text)
-        except ValueError as error:
+        except json.JSONDecodeError as error:
             raise self._fault(str(error)) from error
+        except ValueError as error:  # what Python says of integers
+            limit = sys.get_int_max_str_digits()
+            raise LimitExceededError(
+                f"the answer has an integer of {len(text.lstrip('-'))} digits, and Python reads up "
+                f"to {limit}",
+                limit=limit,
+                pointer=pointer,
+                hint="give it a maximum, or call sys.set_int_max_str_digits",
+            ) from error
 
     def _fault(self, reason: str) -> InternalServiceError:
         return InternalServiceError(

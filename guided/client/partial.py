@@ -7,13 +7,16 @@ hold what there is of them, strings the text so far, and everything else waits f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any, Final, Generic, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic_core import SchemaValidator, core_schema
+from pydantic_core import PydanticUndefined, SchemaValidator, core_schema
 
 from guided.client.growing_json import GrowingJson, Node
+from guided.errors import LimitExceededError
 from guided.response_types.core_schema import CoreSchema, parts
 
 __all__ = ["Partials"]
@@ -56,7 +59,15 @@ class Partials(Generic[T]):
         root = self._document.root
         if root is None:
             return []
-        value = self._of(self._root, root, {})
+        try:
+            value = self._of(self._root, root, {})
+        except RecursionError as error:
+            limit = sys.getrecursionlimit()
+            raise LimitExceededError(
+                f"the answer is nested more deeply than partials are made of (at {limit} calls)",
+                limit=limit,
+                hint="read its values() or its text",
+            ) from error
         return [] if value is _MISSING else [value]
 
     def _of(self, schema: CoreSchema, node: Node, config: CoreSchema) -> Any:
@@ -238,11 +249,16 @@ def _made(
     kind: type[BaseModel], values: dict[str, Any], begun: set[str], extra: dict[str, Any] | None
 ) -> BaseModel:
     made = kind.__new__(kind)
+    private = {
+        name: attribute.default
+        for name, attribute in kind.__private_attributes__.items()
+        if attribute.default is not PydanticUndefined  # a factory would be code of theirs
+    }
     state = {
         "__dict__": values,
         "__pydantic_fields_set__": begun,
         "__pydantic_extra__": extra,
-        "__pydantic_private__": None,
+        "__pydantic_private__": deepcopy(private) if kind.__private_attributes__ else None,
     }
     BaseModel.__setstate__(made, state)
     return made

@@ -6,13 +6,13 @@ Python finds where each mask is kept; one call of a kernel, without the GIL, wri
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import index
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.compiler.bitmask import Bitmask, memory_of, row_error
+from guided.compiler.bitmask import Bitmask, memory_of, row_error, row_numbers
+from guided.compiler.numbers import number, numbers
 from guided.compiler.steps import after, is_end
 from guided.errors import RequestError
 from guided.masks.mask_kernels import fill_rows
@@ -33,14 +33,16 @@ def fill_bitmasks(
     The matchers may be of different constraints. Raises as ``Matcher.fill_bitmask`` does; then some
     rows may have been written.
     """
-    numbers = np.arange(len(matchers)) if rows is None else np.array(rows, dtype=np.int64)
-    if len(numbers) != len(matchers):
+    asked = range(len(matchers)) if rows is None else numbers(rows, "rows")
+    if len(asked) != len(matchers):
         raise RequestError(
-            f"{len(numbers)} rows are given for {len(matchers)} matchers",
+            f"{len(asked)} rows are given for {len(matchers)} matchers",
             field="rows",
             hint="give each matcher the number of its row",
         )
-    fill_masks([matcher.mask() for matcher in matchers], memory_of(bitmask), numbers)
+    memory = memory_of(bitmask)
+    places = row_numbers(asked, memory)
+    fill_masks([matcher._mask() for matcher in matchers], memory, places)
 
 
 def fill_tree(
@@ -57,9 +59,11 @@ def fill_tree(
     has for it. Returns bool ``[nodes]``: which nodes are allowed, with all nodes above them. Rows
     of the others, and of those behind the end, allow end-of-sequence tokens alone.
     """
-    above, drafted = [*map(index, parents)], [*map(index, tokens)]
+    above, drafted = numbers(parents, "parents"), numbers(tokens, "tokens")
     _check_tree(above, drafted)
-    places: list[ConstraintMatcher | None] = [matcher.position]
+    first, memory = number(row, "row"), memory_of(bitmask)
+    rows = row_numbers(range(first, first + len(above)), memory)
+    places: list[ConstraintMatcher | None] = [matcher._position]
     allowed = np.ones(len(above), dtype=np.bool_)
     for node in range(1, len(above)):
         parent, token = places[above[node]], drafted[node]
@@ -67,8 +71,8 @@ def fill_tree(
         places.append(following)
         if following is None:
             allowed[node] = parent is not None and is_end(parent, token)
-    masks = [matcher.ends if at is None else at.constraint.mask(at.position) for at in places]
-    fill_masks(masks, memory_of(bitmask), np.arange(row, row + len(masks)))
+    masks = [matcher._ends if at is None else at.constraint.mask(at.position) for at in places]
+    fill_masks(masks, memory, rows)
     return allowed
 
 

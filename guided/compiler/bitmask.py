@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from guided.errors import RequestError
 
-__all__ = ["Bitmask", "memory_of", "row_error"]
+__all__ = ["Bitmask", "memory_of", "row_error", "row_numbers"]
 
 
 class _HasArray(Protocol):
@@ -59,13 +59,32 @@ def _shared(bitmask: _HasArray) -> NDArray[Any]:
             hint=_WAY_OUT,
         )
     try:
-        return np.asarray(bitmask)
+        memory, again = np.asarray(bitmask), np.asarray(bitmask)
     except (TypeError, RuntimeError) as error:  # what torch says of another device, or of gradients
         raise RequestError(
             f"the bitmask shares no memory with numpy: {error}",
             field="bitmask",
             hint="fill one in the memory of the processor, then move it to the device",
         ) from error
+    # Two copies never overlap, so that the quick question is enough.
+    if memory.size and not np.may_share_memory(memory, again):
+        raise RequestError(
+            f"a {type(bitmask).__name__} gives numpy a copy, which would be filled in its place",
+            field="bitmask",
+            hint=_WAY_OUT,
+        )
+    return memory
+
+
+def row_numbers(rows: list[int] | range, memory: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Rows int64 ``[rows]`` of a memory; raises RequestError for one that it does not have."""
+    if not rows:
+        return np.empty(0, dtype=np.int64)
+    is_range = isinstance(rows, range)
+    for row in (rows[0], rows[-1]) if is_range else (min(rows), max(rows)):
+        if not 0 <= row < len(memory):
+            raise row_error(memory, row, 0)
+    return np.arange(rows[0], rows[-1] + 1) if is_range else np.array(rows, dtype=np.int64)
 
 
 def row_error(memory: NDArray[np.int32], row: int, num_words: int) -> RequestError:

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.compiler.matcher import Matcher
+from guided.compiler.numbers import number
 from guided.compiler.vocabularies import AnyTokenizer, vocabulary_of
 from guided.constraint.asked import structure_of
 from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.report import memory_of_machine
+from guided.errors import RequestError
 from guided.masks.compiled import CompiledConstraint
 from guided.masks.limits import ConstraintLimits
 from guided.masks.mask import mask_of
@@ -69,6 +71,8 @@ class Compiler:
 
     def bitmask(self, rows: int) -> NDArray[np.int32]:
         """Memory for masks, all of them empty: int32 ``[rows, words]``."""
+        if number(rows, "rows") < 0:
+            raise RequestError(f"{rows} rows", field="rows", hint="give how many rows there are")
         return np.zeros((rows, len(self._ends.base)), dtype=np.int32)
 
     def rehearse(self, json_options: JsonOptions | None = None) -> None:

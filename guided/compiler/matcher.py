@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import index
 from typing import Final
 
 import numpy as np
 
 from guided.compiler.bitmask import Bitmask, memory_of, row_error
+from guided.compiler.numbers import number, numbers
 from guided.compiler.steps import after, is_end
 from guided.errors import LimitExceededError, RequestError
 from guided.masks.compiled import ConstraintMatcher
@@ -26,24 +26,18 @@ class Matcher:
     LimitExceededError, nothing has moved, and the answer can be closed along the completion.
     """
 
-    __slots__ = ("_at", "_ends", "_passed", "is_terminated")
+    __slots__ = ("_at", "_ends", "_is_terminated", "_passed")
 
-    def __init__(
-        self,
-        at: ConstraintMatcher,
-        ends: MaskDelta,
-        passed: Iterable[ConstraintMatcher] = (),
-        *,
-        is_terminated: bool = False,
-    ) -> None:
-        """``ends`` is the mask of the end-of-sequence tokens alone."""
+    def __init__(self, at: ConstraintMatcher, ends: MaskDelta) -> None:
+        """Internal, and may change: what it takes is no part of the interface.
+
+        ``ends`` is the mask of the end-of-sequence tokens alone.
+        """
         self._at = at
         self._ends: Final = ends
-        self._passed = [*passed]
+        self._passed: list[ConstraintMatcher] = []
         """The positions before the tokens accepted so far, an end-of-sequence token aside."""
-        self.is_terminated = is_terminated
-        """Whether an end-of-sequence token was accepted; nothing may follow, and masks allow such
-        tokens alone, so that no row is empty."""
+        self._is_terminated = False
 
     # --- where it stands ------------------------------------------------------------------
 
@@ -58,9 +52,15 @@ class Matcher:
         return self._at.is_complete
 
     @property
+    def is_terminated(self) -> bool:
+        """Whether an end-of-sequence token was accepted; nothing may follow, and masks allow such
+        tokens alone, so that no row is empty."""
+        return self._is_terminated
+
+    @property
     def num_tokens(self) -> int:
         """Tokens accepted so far, which is as far as ``rollback`` goes."""
-        return len(self._passed) + self.is_terminated
+        return len(self._passed) + self._is_terminated
 
     # --- masks ----------------------------------------------------------------------------
 
@@ -72,21 +72,23 @@ class Matcher:
         shortest completion is longer.
         """
         memory = memory_of(bitmask)
-        delta = self.mask(budget)
-        num_words = len(delta.base)
+        delta = self._mask(budget)
+        num_words, row = len(delta.base), number(row, "row")
         if not 0 <= row < len(memory) or num_words > memory.shape[1]:
             raise row_error(memory, row, num_words)
         delta.fill(memory[row, :num_words])
         memory[row, num_words:] = 0
 
-    def mask(self, budget: int | None = None) -> MaskDelta:
+    # What batches and integrations read of it.
+
+    def _mask(self, budget: int | None = None) -> MaskDelta:
         """The same as it is kept: by how it differs from a mask that many begin from."""
-        if self.is_terminated:
+        if self._is_terminated:
             return self._ends
         at = self._at
         if budget is None:
             return at.constraint.mask(at.position)
-        if not at.fits(budget):
+        if not at.fits(number(budget, "budget")):
             needed = len(at.shortest_end())
             raise LimitExceededError(
                 f"the answer takes {needed} more tokens to end, and the budget is {budget}",
@@ -98,38 +100,33 @@ class Matcher:
         return MaskDelta(within, np.empty((0, 2), dtype=np.int32))
 
     @property
-    def position(self) -> ConstraintMatcher | None:
+    def _position(self) -> ConstraintMatcher | None:
         """The position as a value, ``None`` behind the end."""
-        return None if self.is_terminated else self._at
-
-    @property
-    def ends(self) -> MaskDelta:
-        """The mask of the end-of-sequence tokens alone."""
-        return self._ends
+        return None if self._is_terminated else self._at
 
     # --- moving ---------------------------------------------------------------------------
 
     def accept(self, tokens: Iterable[int]) -> bool:
         """Move over tokens, all of them or none: False where one is not allowed, nothing moved."""
-        asked = list(map(index, tokens))
+        asked = numbers(tokens, "tokens")
         reached, is_terminated = self._follow(asked)
         if len(reached) + is_terminated < len(asked):
             return False
         if reached:
             self._passed += (self._at, *reached[:-1])
             self._at = reached[-1]
-        self.is_terminated |= is_terminated
+        self._is_terminated |= is_terminated
         return True
 
     def validate(self, tokens: Iterable[int]) -> int:
         """How many of the tokens may follow, up to the first that may not; nothing is moved."""
-        reached, is_terminated = self._follow(list(map(index, tokens)))
+        reached, is_terminated = self._follow(numbers(tokens, "tokens"))
         return len(reached) + is_terminated
 
     def _follow(self, tokens: list[int]) -> tuple[list[ConstraintMatcher], bool]:
         """The positions after tokens as far as these are allowed, and whether an end is behind."""
         at, reached = self._at, list[ConstraintMatcher]()
-        if self.is_terminated:
+        if self._is_terminated:
             return reached, False
         for token in tokens:
             following = after(at, token)
@@ -141,15 +138,15 @@ class Matcher:
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens; raises RequestError for more than were accepted."""
-        if not 0 <= num_tokens <= self.num_tokens:
+        if not 0 <= number(num_tokens, "num_tokens") <= self.num_tokens:
             raise RequestError(
                 f"cannot take back {num_tokens} tokens where {self.num_tokens} were accepted",
                 field="num_tokens",
                 hint="a fork begins with the tokens of the matcher that it was made from",
             )
         texts = num_tokens
-        if num_tokens and self.is_terminated:
-            self.is_terminated = False
+        if num_tokens and self._is_terminated:
+            self._is_terminated = False
             texts -= 1
         if texts:
             self._at = self._passed[-texts]
@@ -161,7 +158,10 @@ class Matcher:
 
     def fork(self) -> Matcher:
         """Another matcher at the same position, with the same tokens behind it."""
-        return Matcher(self._at, self._ends, self._passed, is_terminated=self.is_terminated)
+        fork = Matcher(self._at, self._ends)
+        fork._passed = [*self._passed]
+        fork._is_terminated = self._is_terminated
+        return fork
 
     # --- what must come -------------------------------------------------------------------
 
@@ -171,15 +171,15 @@ class Matcher:
         They are what ``accept`` takes next, without a call of the model. An end-of-sequence token
         is not among them: ``is_complete`` says that it is due.
         """
-        return () if self.is_terminated else self._at.forced_run(forcing)
+        return () if self._is_terminated else self._at.forced_run(forcing)
 
     def shortest_completion(self, budget: int | None = None) -> tuple[TokenId, ...] | None:
         """Tokens that end the answer, close to as few as can be, without an end-of-sequence token.
 
         Empty where it may end here, ``None`` where it takes more than ``budget``.
         """
-        if self.is_terminated:
+        if self._is_terminated:
             return ()
-        if budget is not None and not self._at.fits(budget):
+        if budget is not None and not self._at.fits(number(budget, "budget")):
             return None
         return self._at.shortest_end()

@@ -50,9 +50,9 @@ class ConstrainedLogits(LogitsProcessor):
         """One constraint for all prompts, or one for each.
 
         ``prompt_length`` is that of the rows given to ``generate``, padding counted, which has to
-        be on the left; 1 for a decoder behind an encoder. With ``max_new_tokens``, that of
-        ``generate``, answers end before they would be cut off; a constraint that has none so short
-        is refused (LimitExceededError).
+        be on the left; 1 for a decoder behind an encoder. The first call refuses other rows
+        (RequestError). With ``max_new_tokens``, that of ``generate``, answers end before they would
+        be cut off; a constraint that has none so short is refused (LimitExceededError).
         """
         compiled = [constraints] if isinstance(constraints, Compiled) else [*constraints]
         if len({id(each.vocabulary) for each in compiled}) != 1:
@@ -63,13 +63,14 @@ class ConstrainedLogits(LogitsProcessor):
             )
         matchers = [each.matcher() for each in compiled]
         for matcher in matchers:
-            matcher.mask(max_new_tokens)  # raises here, and not among the tokens
-        self._starts = [matcher.position for matcher in matchers]
-        self._ends: Final = matchers[0].ends
+            matcher._mask(max_new_tokens)  # raises here, and not among the tokens
+        self._starts = [matcher._position for matcher in matchers]
+        self._ends: Final = matchers[0]._ends
         self._num_tokens: Final = len(compiled[0].vocabulary)
         self._prompt_length = prompt_length
         self._max_new_tokens = max_new_tokens
         self._known: OrderedDict[_Answer, ConstraintMatcher | None] = OrderedDict()
+        self._has_begun = False
 
     @property
     def supports_continuous_batching(self) -> bool:  # type: ignore[override]
@@ -98,7 +99,11 @@ class ConstrainedLogits(LogitsProcessor):
 
     def _check(self, num_rows: int, length: int, logits: int) -> None:
         """Raise RequestError for rows that belong to no prompts, and for too few logits."""
-        if length < self._prompt_length or num_rows % len(self._starts):
+        # The first call sees the prompts alone: with more, their last tokens were taken for answers
+        # that have left the constraint, which may only end.
+        is_short = length < self._prompt_length
+        is_long = not self._has_begun and length > self._prompt_length
+        if is_short or is_long or num_rows % len(self._starts):
             raise RequestError(
                 f"{num_rows} rows of {length} tokens do not go with {len(self._starts)} "
                 f"constraints and prompts of {self._prompt_length} tokens",
@@ -111,6 +116,7 @@ class ConstrainedLogits(LogitsProcessor):
                 field="constraints",
                 hint=f"make the Compiler with num_logits={logits}",
             )
+        self._has_begun = True
 
     def _mask(self, answer: _Answer) -> MaskDelta:
         at = self._position(answer)

@@ -26,6 +26,8 @@ Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_SPARE = 1 << 16
+"""How far beyond the tokens of a tokenizer an end may be: models have some more logits."""
 _WAY_OUT = "choose a model whose tokenizer is byte-level BPE or falls back to bytes"
 
 
@@ -73,7 +75,7 @@ def vocabulary_from_description(
     is_byte_level = _is_byte_level(description)
     space = None if is_byte_level else _letter_for_space(description)
     tokens = _token_texts(description)
-    ends = _checked_ends(end_ids, logits_width)
+    ends = _checked_ends(end_ids, max(tokens, default=0), logits_width)
     size = max([*tokens, *ends], default=-1) + 1
     if logits_width is not None:
         size = min(size, logits_width)
@@ -175,14 +177,19 @@ def _special_ids(description: Description) -> frozenset[int]:
     return frozenset(special if unknown is None else special | {int(unknown)})
 
 
-def _checked_ends(end_ids: Iterable[int], logits_width: int | None) -> frozenset[int]:
-    """The end-of-sequence tokens; raises ModelError for one beyond the logits."""
+def _checked_ends(end_ids: Iterable[int], last: int, logits_width: int | None) -> frozenset[int]:
+    """The end-of-sequence tokens; raises ModelError for one beyond the logits, or any model's."""
     ends = frozenset(end_ids)
-    beyond = [end for end in sorted(ends) if logits_width is not None and end >= logits_width]
-    if beyond:
-        raise ModelError(
-            f"end-of-sequence token {beyond[0]} is beyond the {logits_width} logits of the model, "
-            "which could never end a text by it",
-            hint="use the tokenizer and the generation config that belong to the model",
-        )
+    for end in sorted(ends):
+        if logits_width is not None and end >= logits_width:
+            raise ModelError(
+                f"end-of-sequence token {end} is beyond the {logits_width} logits of the model, "
+                "which could never end a text by it",
+                hint="use the tokenizer and the generation config that belong to the model",
+            )
+        if not 0 <= end <= last + _SPARE:
+            raise ModelError(
+                f"end-of-sequence token {end} is none of the tokenizer, whose last token is {last}",
+                hint="name the tokens by their ids",
+            )
     return ends

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guided.client.growing_json import GrowingJson, Node, ValueEvent
-from guided.errors import InternalServiceError
+from guided.errors import InternalServiceError, LimitExceededError
 
 ODD_TEXTS = st.text(st.sampled_from('"\\/~nu0\n\x7fé語😀\ud83d\ude00 '), max_size=6)
 SCALARS = (
@@ -135,6 +135,16 @@ def test_what_is_no_json_is_told_with_its_place(text: str, message: str) -> None
     with pytest.raises(InternalServiceError) as caught:
         told([*text])
     assert str(caught.value) == f"the answer is not JSON {message}; report it, with the request"
+
+
+def test_an_integer_that_python_does_not_read_is_no_fault_of_the_service() -> None:
+    with pytest.raises(LimitExceededError) as caught:
+        told(['{"a":[-', "1" * 5000, "]}"])
+    assert (caught.value.limit, caught.value.pointer) == (4300, "/a/0")
+    assert str(caught.value) == (
+        "at /a/0: the answer has an integer of 5000 digits, and Python reads up to 4300; "
+        "give it a maximum, or call sys.set_int_max_str_digits"
+    )
 
 
 @settings(max_examples=100, deadline=None)

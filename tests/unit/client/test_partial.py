@@ -29,7 +29,7 @@ from typing_extensions import TypedDict
 
 from guided.client import Request
 from guided.client.partial import Partials
-from guided.errors import RequestError
+from guided.errors import LimitExceededError, RequestError
 
 
 class Step(BaseModel):
@@ -104,10 +104,20 @@ def test_what_its_type_refuses_is_left_to_the_answer() -> None:
     assert seen(Recipe, '{"Name":"Soup","steps":[]}') == [], "the model refuses the whole"
 
 
+def _made_cache() -> list[int]:
+    RAN.append("factory")
+    return []
+
+
 class Open(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
     _secret: int = PrivateAttr(default=3)
+    _seen: list[int] = PrivateAttr(default=[])
+    _cache: list[int] = PrivateAttr(default_factory=_made_cache)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self._secret})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +217,27 @@ def test_extras_private_attributes_and_frozen_models() -> None:
     (partial,) = seen(Open, '{"name":"a","more":[1],"last":2')
     assert (partial.name, partial.model_extra) == ("a", {"more": [1]})
     assert repr(partial) == "Open(name='a', more=[1])"
+
+
+def test_private_attributes_have_their_plain_defaults() -> None:
+    RAN.clear()
+    partials = Partials(TypeAdapter(Open))
+    (first,) = partials.feed('{"name":"a"')
+    first._seen.append(1)
+    (second,) = partials.feed(',"more":2')
+    assert str(second) == "a (3)"
+    assert second._seen == [], "each instance has its own"
+    assert RAN == []
+    with pytest.raises(AttributeError):
+        _ = second._cache
+    assert seen(Cat, '{"kind":"cat","lives":[1')[0].__pydantic_private__ is None
+
+
+def test_too_deep_an_answer_is_an_error_of_ours() -> None:
+    for kind in (Partials[Any](None), Partials[Any](TypeAdapter(list[Any]))):
+        assert kind.feed("[" * 50) != []
+        with pytest.raises(LimitExceededError, match=r"nested more deeply .* read its values\(\)"):
+            kind.feed("[" * 2000)
 
 
 def test_dataclasses_are_not_initialised() -> None:

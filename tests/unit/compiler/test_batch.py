@@ -88,6 +88,11 @@ class _OnAnotherDevice:
         raise TypeError("can't convert cuda:0 device type tensor to numpy")
 
 
+class _Copied:
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        return _COMPILER.bitmask(2)
+
+
 def _read_only() -> np.ndarray:
     bitmask = _COMPILER.bitmask(2)
     bitmask.flags.writeable = False
@@ -117,6 +122,10 @@ _MAKES = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on t
         (
             [[0] * 40] * 2,
             f"a list shares no memory with numpy, so no mask can be written to it; {_MAKES}",
+        ),
+        (
+            _Copied(),
+            f"a _Copied gives numpy a copy, which would be filled in its place; {_MAKES}",
         ),
         (
             _OnAnotherDevice(),
@@ -150,6 +159,52 @@ def test_rows_that_are_not_there_are_refused() -> None:
         fill_bitmasks(matchers, _COMPILER.bitmask(2), [0, -1])
     with pytest.raises(RequestError, match="1 rows are given for 2 matchers"):
         fill_bitmasks(matchers, _COMPILER.bitmask(2), [0])
+
+
+_WHOLE = "give whole numbers, counted from 0"
+_FRACTION = "'float' object cannot be interpreted as an integer"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([0.7, 1], f"rows: {_FRACTION}; {_WHOLE}"),
+        ([[0], 1], f"rows: 'list' object cannot be interpreted as an integer; {_WHOLE}"),
+        ([0, True], f"rows: a truth value is no number; {_WHOLE}"),
+        (
+            np.array([0.0, 1.0]),
+            f"rows: 'numpy.float64' object cannot be interpreted as an integer; {_WHOLE}",
+        ),
+        (7, f"rows: 'int' object is not iterable; {_WHOLE}"),
+        ([0, 2**70], f"row {2**70} of a bitmask of 2 rows; rows count from 0"),
+    ],
+)
+def test_rows_that_are_no_numbers_are_refused(rows: list[int], message: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        fill_bitmasks([_walked(0), _walked(1)], _COMPILER.bitmask(2), rows)
+    assert str(caught.value) == message
+
+
+def test_rows_come_in_arrays_and_tensors_too() -> None:
+    matchers = [_walked(0), _walked(1)]
+    expected = [*map(_own_row, matchers)][::-1]
+    for rows in (np.array([1, 0], np.uint8), torch.tensor([1, 0]), (np.int32(1), 0)):
+        bitmask = _COMPILER.bitmask(2)
+        fill_bitmasks(matchers, bitmask, rows)  # type: ignore[arg-type]
+        assert [*map(_allowed, bitmask)] == expected
+
+
+@pytest.mark.parametrize(("row", "wrong"), [(1.0, _FRACTION), (True, "a truth value is no number")])
+def test_a_row_that_is_no_number_is_refused(row: int, wrong: str) -> None:
+    bitmask = _COMPILER.bitmask(2)
+    for fill in (
+        lambda: _walked(0).fill_bitmask(bitmask, row),
+        lambda: fill_tree(_walked(0), [-1], [0], bitmask, row),
+    ):
+        with pytest.raises(RequestError) as caught:
+            fill()
+        assert str(caught.value) == f"row: {wrong}; {_WHOLE}"
+    assert not bitmask.any()
 
 
 def _random_tree(draw: random.Random, matcher: Matcher) -> tuple[list[int], list[int]]:
@@ -200,6 +255,8 @@ def _path(parents: Sequence[int], tokens: Sequence[int], node: int) -> list[int]
         ([-1, 0], [5], "the tree has 2 parents and 1 tokens; give one"),
         ([0, 0], [5, 5], "the first node has the parent 0; it is the root: -1"),
         ([-1, -1], [5, 5], "node 1 has the parent -1; list each node behind its parent, and one "),
+        ([-1, 0.0], [5, 5], f"parents: {_FRACTION}"),
+        ([-1, 0], [5, True], "tokens: a truth value is no number"),
         ([-1, 2, 0], [5, 5, 5], "node 1 has the parent 2; list"),
     ],
 )

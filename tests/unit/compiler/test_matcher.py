@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -88,6 +90,16 @@ def test_tokens_are_accepted_all_or_none() -> None:
     assert not matcher.is_terminated
 
 
+def test_only_what_is_documented_is_public() -> None:
+    page = Path(__file__).parents[3].joinpath("docs/mask-api.md").read_text("utf-8")
+    section = page.split("\n## Matchers\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    documented = {name for row in rows for name in re.findall(r"`(\w+)", row.split("|")[1])}
+    assert {name for name in dir(Matcher) if not name.startswith("_")} == documented
+    with pytest.raises(AttributeError):
+        _COMPILED.matcher().is_terminated = True  # type: ignore[misc]
+
+
 def test_the_end_is_a_token_like_others_and_the_last() -> None:
     whole = _spelled('{"a":1,"name":"red"}')
     matcher = _behind(whole)
@@ -114,6 +126,22 @@ def test_a_number_of_no_token_is_not_allowed(token: int) -> None:
     matcher = _COMPILED.matcher()
     assert not matcher.accept([token])
     assert matcher.validate([token]) == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "wrong"),
+    [
+        ([0.5], "'float' object cannot be interpreted as an integer"),
+        ([True], "a truth value is no number"),
+        (5, "'int' object is not iterable"),
+    ],
+)
+def test_what_is_no_number_of_a_token_is_refused(tokens: list[int], wrong: str) -> None:
+    matcher = _COMPILED.matcher()
+    for method in (matcher.accept, matcher.validate):
+        with pytest.raises(RequestError) as caught:
+            method(tokens)
+        assert str(caught.value) == f"tokens: {wrong}; give whole numbers, counted from 0"
 
 
 def test_the_end_is_refused_where_the_answer_may_not_end() -> None:
@@ -147,6 +175,21 @@ def test_a_budget_that_cannot_hold_is_refused_by_its_numbers() -> None:
         " give the whole answer's budget from its first token on"
     )
     assert _allowed(matcher, needed)
+
+
+def test_budgets_and_counts_are_whole_numbers() -> None:
+    matcher = _COMPILED.matcher()
+    half: int = 9.5  # type: ignore[assignment]
+    for ask, field in (
+        (lambda: _allowed(matcher, half), "budget"),
+        (lambda: matcher.shortest_completion(half), "budget"),
+        (lambda: matcher.rollback(False), "num_tokens"),
+        (lambda: _COMPILER.bitmask(half), "rows"),
+    ):
+        with pytest.raises(RequestError, match=f"^{field}: .* give whole numbers"):
+            ask()
+    with pytest.raises(RequestError, match=r"^-1 rows; give how many"):
+        _COMPILER.bitmask(-1)
 
 
 @pytest.mark.parametrize("count", [-1, 2])
@@ -204,7 +247,7 @@ def test_a_constraint_that_grew_full_is_compiled_anew_for_the_next_answer(
     earlier = compiled.matcher()
     monkeypatch.setattr("guided.constraint.compiler._FULL_ENOUGH", -1.0)
     later = compiled.matcher()
-    assert later.position != earlier.position
+    assert later._position != earlier._position
     assert _allowed(later) == _allowed(earlier)
 
 

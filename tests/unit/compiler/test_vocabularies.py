@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 
 from guided.compiler import Compiler
 from guided.compiler.vocabularies import vocabulary_of
@@ -46,6 +48,85 @@ def test_a_folder_says_by_which_tokens_answers_end(tmp_path: Path) -> None:
     assert vocabulary_of(tmp_path).end_ids == {*named}
 
 
+_ADDED = {"__type": "AddedToken", "content": "[x]"}
+_SPECIAL = "Ġend", "[x]", "<tool_call>", "new"
+"""A token like others, two that were added as text, and one that ``tokenizer.json`` lacks."""
+
+
+def _listed(*texts: str, special: bool) -> dict[str, object]:
+    entry = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False}
+    return {
+        str(7000 + place): entry | {"content": text, "special": special}
+        for place, text in enumerate(texts)
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "written", "special"),
+    [
+        ("tokenizer_config", {"pad_token": "Ġend", "unk_token": _ADDED}, _SPECIAL[:2]),
+        ("tokenizer_config", {"image_token": "[x]", "add_bos_token": True}, ["[x]"]),
+        ("tokenizer_config", {"additional_special_tokens": [*_SPECIAL]}, _SPECIAL),
+        ("tokenizer_config", {"extra_special_tokens": {"image": "Ġend"}}, ["Ġend"]),
+        ("tokenizer_config", {"extra_special_tokens": [*_SPECIAL]}, _SPECIAL),
+        ("tokenizer_config", {"added_tokens_decoder": _listed(*_SPECIAL, special=True)}, _SPECIAL),
+        ("tokenizer_config", {"added_tokens_decoder": _listed(*_SPECIAL[1:], special=False)}, []),
+        ("special_tokens_map", {"cls_token": {"content": "<tool_call>"}}, ["<tool_call>"]),
+    ],
+)
+def test_a_folder_says_which_tokens_are_special_as_transformers_reads_it(
+    file: str, written: dict[str, object], special: Sequence[str], tmp_path: Path
+) -> None:
+    tokenizer = BUILT["built like GPT-2"]()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    # The general class: any other has special tokens of its own.
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    path = tmp_path / f"{file}.json"
+    path.write_text(json.dumps(config | written))
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    expected, found = vocabulary_of(theirs), vocabulary_of(tmp_path)
+    ids = theirs.get_vocab()
+    assert {*special} == {
+        text for text in _SPECIAL if text in ids and found.token_bytes[ids[text]] is None
+    }
+    assert found.digest == expected.digest
+    text = 'the end[x]<tool_call> the "new" end'
+    assert [*found.spell(text)] == [*expected.spell(text)]
+
+
+@pytest.mark.parametrize(
+    ("file", "written", "message"),
+    [
+        ("config", {"eos_token_id": "x"}, 'names "x" as eos_token_id, which is no number of a'),
+        ("config", {"eos_token_id": [1, True]}, "names true as eos_token_id, which is no number"),
+        ("generation_config", [], "holds no JSON object; fetch the model again"),
+        ("tokenizer_config", {"added_tokens_decoder": {"x": {}}}, "lists added tokens that are"),
+        ("tokenizer_config", {"added_tokens_decoder": {"7": "x"}}, "lists added tokens that are"),
+        ("tokenizer_config", {"added_tokens_decoder": [7]}, "lists added tokens that are none"),
+        ("tokenizer", {"added_tokens": []}, "describes no tokenizer: Model missing"),
+    ],
+)
+def test_files_of_a_folder_that_make_no_sense_are_named(
+    file: str, written: object, message: str, tmp_path: Path
+) -> None:
+    BUILT["built like GPT-2"]().save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / f"{file}.json").write_text(json.dumps(written))
+    with pytest.raises(ModelError) as caught:
+        vocabulary_of(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / file}.json {message}")
+
+
+def test_parts_that_a_description_leaves_out_are_none(tmp_path: Path) -> None:
+    tokenizer = BUILT["built with fallback"]()
+    description = json.loads(tokenizer.to_str())
+    expected = vocabulary_of(tokenizer, [2])
+    for part in ("pre_tokenizer", "post_processor", "truncation", "version"):
+        del description[part]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(description))
+    assert vocabulary_of(tmp_path, [2]).digest == expected.digest
+
+
 def test_tokens_without_logits_are_left_out() -> None:
     tokenizer = BUILT["built like GPT-2"]()
     end = tokenizer.encode("<|im_end|>", add_special_tokens=False).ids[0]
@@ -58,11 +139,24 @@ def test_what_cannot_be_a_tokenizer_is_told_with_the_way_out(tmp_path: Path) -> 
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "tokenizer.json").write_text("{")
+    built, whole = BUILT["built like GPT-2"](), "give whole numbers, counted from 0"
     cases: list[tuple[object, dict[str, object], type[GuidedError], str]] = [
         (5, {}, ModelError, "a int is no tokenizer; pass a tokenizer of transformers or"),
         (tmp_path, {}, ModelError, "has no tokenizer.json; name the folder of a model with a fast"),
-        (broken, {}, ModelError, "is not JSON"),
-        (BUILT["built like GPT-2"](), {}, ModelError, "no end-of-sequence token is known, so no"),
+        (broken, {}, ModelError, "describes no tokenizer: EOF while parsing"),
+        (built, {}, ModelError, "no end-of-sequence token is known, so no"),
+        (
+            built,
+            {"end_ids": [10**9]},
+            ModelError,
+            "1000000000 is none of the tokenizer, whose last",
+        ),
+        (built, {"end_ids": [-1]}, ModelError, "-1 is none of the tokenizer, whose last token is"),
+        (built, {"end_ids": ["x"]}, RequestError, whole),
+        (built, {"end_ids": [True]}, RequestError, f"end_ids: a truth value is no number; {whole}"),
+        (built, {"end_ids": [0.5]}, RequestError, whole),
+        (built, {"end_ids": [0], "num_logits": 0}, RequestError, "num_logits is 0; give how many"),
+        (built, {"end_ids": [0], "num_logits": 9.5}, RequestError, whole),
         (tiny_vocabulary(), {"end_ids": [0]}, RequestError, "a vocabulary says itself which"),
         (tiny_vocabulary(), {"num_logits": 9}, RequestError, "pass end_ids and num_logits with"),
     ]

@@ -1,0 +1,144 @@
+"""The tokenizer in the folder of a model, as transformers would load it, without transformers.
+
+``tokenizer.json`` does not know all special tokens: some are named in ``tokenizer_config.json``
+alone. A mask that took such a token for text would let it into answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from guided.errors import ModelError
+from guided.masks.huggingface import Description
+
+if TYPE_CHECKING:
+    from tokenizers import AddedToken, Tokenizer
+
+__all__ = ["Folder", "read_folder"]
+
+_TOKENIZER = "tokenizer.json"
+_TOKENIZER_CONFIG = "tokenizer_config.json"
+_EARLIER_NAMES = "special_tokens_map.json"
+"""Where versions before 5 of transformers wrote the names of special tokens."""
+_MODEL_CONFIGS = ("generation_config.json", "config.json")
+"""Where a model says by which tokens its answers end."""
+_LISTS = ("additional_special_tokens", "extra_special_tokens")
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+_AGAIN = "fetch the model again"
+
+
+class Folder(NamedTuple):
+    """What the files of a folder say of its tokenizer."""
+
+    description: Description
+    """``tokenizer.json`` with the tokens that only the other files have."""
+    special_ids: frozenset[int]
+    """The tokens that are special by name; the description says it of others."""
+    end_ids: tuple[int, ...]
+
+
+def read_folder(folder: Path) -> Folder:
+    """Raises ModelError where the folder has no tokenizer, and for files that make no sense."""
+    file = folder / _TOKENIZER
+    if not file.is_file():
+        raise ModelError(
+            f"{folder} has no {_TOKENIZER}", hint="name the folder of a model with a fast tokenizer"
+        )
+    tokenizer = _tokenizer_in(file)
+    config = _read(folder / _TOKENIZER_CONFIG)
+    # What is said of a token anew holds; it keeps the number that it has.
+    tokenizer.add_tokens(_listed_tokens(config, folder / _TOKENIZER_CONFIG))
+    if "added_tokens_decoder" not in config:
+        config |= _read(folder / _EARLIER_NAMES)
+    named = dict(_named_texts(config))
+    numbers = _add_named(tokenizer, named)
+    ends = [end for name in _MODEL_CONFIGS for end in _ends_in(folder / name)]
+    ends += [numbers[text] for text in named.get("eos_token", ())]
+    special = frozenset(numbers[text] for texts in named.values() for text in texts)
+    return Folder(json.loads(tokenizer.to_str()), special, tuple(ends))
+
+
+def _tokenizer_in(file: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # tokenizers has no error of its own
+        raise ModelError(f"{file} describes no tokenizer: {error}", hint=_AGAIN) from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What a file holds; nothing where it is missing."""
+    if not file.is_file():
+        return {}
+    try:
+        read = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise ModelError(f"{file} is not JSON: {error}", hint=_AGAIN) from error
+    if not isinstance(read, dict):
+        raise ModelError(f"{file} holds no JSON object", hint=_AGAIN)
+    return read
+
+
+def _listed_tokens(config: dict[str, Any], file: Path) -> list[AddedToken]:
+    """The tokens of ``added_tokens_decoder``, in the order of their ids."""
+    from tokenizers import AddedToken
+
+    try:
+        listed = config.get("added_tokens_decoder", {})
+        return [
+            AddedToken(
+                listed[token]["content"],
+                **{name: bool(listed[token][name]) for name in _FLAGS if name in listed[token]},
+            )
+            for token in sorted(listed, key=int)
+        ]
+    except (TypeError, ValueError, LookupError) as error:
+        raise ModelError(
+            f"{file} lists added tokens that are none: {error}", hint=_AGAIN
+        ) from error
+
+
+def _add_named(tokenizer: Tokenizer, named: dict[str, list[str]]) -> dict[str, int]:
+    """Add the tokens that are named, and were not added, as special ones; all added by text."""
+    from tokenizers import AddedToken
+
+    added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    new = [text for texts in named.values() for text in texts if text not in added]
+    tokenizer.add_tokens([AddedToken(text, special=True) for text in dict.fromkeys(new)])
+    return {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
+
+
+def _named_texts(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """The texts of special tokens by what names them: each has a name, or they are listed."""
+    for name, value in config.items():
+        if name in _LISTS:
+            tokens = [*value.values()] if isinstance(value, dict) else value
+            if isinstance(tokens, list):
+                yield name, [text for each in tokens if (text := _text_of(each))]
+        elif name.endswith("_token") and (text := _text_of(value)):
+            yield name, [text]
+
+
+def _text_of(token: object) -> str | None:
+    """The text of a token; some versions of transformers write more of it than that."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None
+
+
+def _ends_in(file: Path) -> list[int]:
+    """The end-of-sequence tokens that a config names: none, one or a list."""
+    named = _read(file).get("eos_token_id")
+    if named is None:
+        return []
+    ends = named if isinstance(named, list) else [named]
+    for end in ends:
+        if type(end) is not int:
+            raise ModelError(
+                f"{file} names {json.dumps(end)} as eos_token_id, which is no number of a token",
+                hint="correct the file, or fetch the model again",
+            )
+    return ends
