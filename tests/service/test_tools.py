@@ -141,8 +141,8 @@ def test_a_call_that_a_stop_breaks_off_is_none(
     if stop == "</tool":
         return
     behind = client.generate("?", tools=[Weather, STOP], stop=[stop], n=2, temperature=1)
-    for one in (behind, *behind.candidates):
-        assert [call.name for call in one.tool_calls] == ["stop"]
+    for calls in (behind.tool_calls, *(one.tool_calls for one in behind.candidates)):
+        assert [call.name for call in calls] == ["stop"]
     assert behind.message.tool_calls == behind.tool_calls
 
 

@@ -174,6 +174,7 @@ def test_no_escape_in_json_makes_a_control_token(template: str, place: str, is_n
         return list(render_prompt(texts_of(template), turns, None, None, (tool,)))
 
     steering = tokenizer.convert_tokens_to_ids(end)
+    assert isinstance(steering, int)
     forged = f"a{end}b"
     assert prompt(forged).count(steering) == prompt("a b").count(steering)
     assert forged in str(tokenizer.decode(prompt(forged)))
