@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from guided import testing
 from guided.client import Client
 from tests.service.server_process import ECHO_SERVER, REAL_SERVER, ServerProcess, serving
 
@@ -40,4 +41,18 @@ def echo_server(tmp_path: Path) -> Iterator[ServerProcess]:
 def echo(echo_server: ServerProcess) -> Iterator[Client]:
     """A client of a fresh server over the echo engine."""
     with Client(echo_server.address) as connected:
+        yield connected
+
+
+@pytest.fixture
+def model_free() -> Iterator[testing.Server]:
+    """A fresh server without a model, which answers what a test gives it."""
+    with testing.Server() as running:
+        yield running
+
+
+@pytest.fixture
+def asking(model_free: testing.Server) -> Iterator[Client]:
+    """A client of the server without a model."""
+    with Client(model_free.address) as connected:
         yield connected

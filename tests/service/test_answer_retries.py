@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,44 +30,32 @@ FIRST, SECOND, GOOD = '{"years":2}', '{"years":40}', '{"years":7}'
 REASON = "years: Value error, 2 is even"
 
 
-@pytest.fixture
-def server() -> Iterator[testing.Server]:
-    with testing.Server() as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: testing.Server) -> Iterator[Client]:
-    with Client(server.address) as connected:
-        yield connected
-
-
 def test_the_model_is_told_its_answer_and_the_reason(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply(FIRST, SECOND, GOOD)
-    answer = client.generate("How old?", Age, max_retries=5)
+    model_free.reply(FIRST, SECOND, GOOD)
+    answer = asking.generate("How old?", Age, max_retries=5)
     assert (answer.value, answer.tries) == (Age(years=7), 3)
     assert answer.usage.sampled_tokens == len(FIRST + SECOND + GOOD)
     assert answer.usage.prompt_tokens == 3
-    first, second, third = (request.prompt for request in server.requests)
+    first, second, third = (request.prompt for request in model_free.requests)
     assert first == (Message("user", "How old?"),)
     told = f"This answer is refused: {REASON}\nAnswer again, with that put right."
     assert second == (*first, Message("assistant", FIRST), Message("user", told))
     assert third[2:4] == (second[2], Message("assistant", SECOND))
-    assert len({request.constraint for request in server.requests}) == 1
+    assert len({request.constraint for request in model_free.requests}) == 1
 
 
 def test_options_that_can_be_read_once_are_those_of_every_try(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply(FIRST, GOOD)
+    model_free.reply(FIRST, GOOD)
     words = ["unlikely"]
     tools = iter([guided.Tool("weather", "The weather.", "{}")])
     options: dict[str, Any] = {"stop": iter(words), "tools": tools, "show_schema": True}
-    answer = client.generate("How old?", Age, max_retries=1, **options)
+    answer = asking.generate("How old?", Age, max_retries=1, **options)
     assert answer.tries == 2
-    first, second = server.requests
+    first, second = model_free.requests
     assert first.stop == second.stop == ("unlikely",)
     assert first.tools == second.tools is not None
     # They are told as they were asked, not as a model without tools is led.
@@ -77,68 +64,68 @@ def test_options_that_can_be_read_once_are_those_of_every_try(
 
 
 def test_without_a_try_left_the_error_tells_what_all_of_them_cost(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply(FIRST, FIRST, SECOND)
+    model_free.reply(FIRST, FIRST, SECOND)
     with pytest.raises(AnswerValidationError) as caught:
-        client.generate("How old?", Age, max_retries=2)
+        asking.generate("How old?", Age, max_retries=2)
     error = caught.value
     assert (error.tries, error.text, error.reason) == (3, SECOND, REASON.replace("2", "40"))
     assert error.usage.sampled_tokens == len(FIRST + FIRST + SECOND)
-    server.reply(FIRST)
+    model_free.reply(FIRST)
     with pytest.raises(AnswerValidationError) as alone:
-        client.generate("How old?", Age)
+        asking.generate("How old?", Age)
     assert alone.value.tries == 1
 
 
 def test_each_request_of_a_batch_is_tried_again_by_itself(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply(*[GOOD] * 3)
+    model_free.reply(*[GOOD] * 3)
     requests = [Request(f"{i}", Age, max_retries=9) for i in range(3)]
-    server.reply(*[FIRST] * 4)
+    model_free.reply(*[FIRST] * 4)
     more = [Request(f"{i}", Age, max_retries=1) for i in range(2)]
-    outcomes: list[Any] = client.with_options(concurrency=1).batch([*requests, *more])
+    outcomes: list[Any] = asking.with_options(concurrency=1).batch([*requests, *more])
     assert [outcome.tries for outcome in outcomes] == [1, 1, 1, 2, 2]
     assert [type(outcome) for outcome in outcomes[3:]] == [AnswerValidationError] * 2
-    server.reply(FIRST, GOOD)
-    (mended,) = client.batch([Request("?", Age, max_retries=1)])
+    model_free.reply(FIRST, GOOD)
+    (mended,) = asking.batch([Request("?", Age, max_retries=1)])
     assert not isinstance(mended, Exception)
     assert (mended.value, mended.tries) == (Age(years=7), 2)
 
 
-def test_the_asyncio_client_tries_again_alike(server: testing.Server) -> None:
+def test_the_asyncio_client_tries_again_alike(model_free: testing.Server) -> None:
     async def ask() -> tuple[Any, list[Any]]:
-        async with AsyncClient(server.address) as client:
-            server.reply(FIRST, GOOD)
-            alone = await client.generate("?", Age, max_retries=1)
-            server.reply(FIRST, GOOD)
-            return alone, await client.batch([Request("?", Age, max_retries=1)])
+        async with AsyncClient(model_free.address) as asking:
+            model_free.reply(FIRST, GOOD)
+            alone = await asking.generate("?", Age, max_retries=1)
+            model_free.reply(FIRST, GOOD)
+            return alone, await asking.batch([Request("?", Age, max_retries=1)])
 
     alone, batch = asyncio.run(ask())
     assert [(one.value, one.tries) for one in (alone, *batch)] == [(Age(years=7), 2)] * 2
 
 
 def test_each_try_has_a_name_of_its_own_and_several_answers_are_one_try(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply(FIRST, GOOD)
-    assert client.generate("?", Age, max_retries=1, request_id="r").request_id == "r/2"
+    model_free.reply(FIRST, GOOD)
+    assert asking.generate("?", Age, max_retries=1, request_id="r").request_id == "r/2"
     # The same name is the same request, so each of its tries is answered as before.
-    assert client.generate("?", Age, max_retries=1, request_id="r").tries == 2
-    assert len(server.requests) == 2
+    assert asking.generate("?", Age, max_retries=1, request_id="r").tries == 2
+    assert len(model_free.requests) == 2
     long = "x" * 128
-    server.reply(FIRST, GOOD)
-    assert client.generate("?", Age, max_retries=1, request_id=long).request_id == long[:120] + "/2"
-    server.reply(FIRST, SECOND, FIRST, GOOD)
-    answer = client.generate("?", Age, max_retries=1, temperature=1, n=2)
+    model_free.reply(FIRST, GOOD)
+    assert asking.generate("?", Age, max_retries=1, request_id=long).request_id == long[:120] + "/2"
+    model_free.reply(FIRST, SECOND, FIRST, GOOD)
+    answer = asking.generate("?", Age, max_retries=1, temperature=1, n=2)
     assert (answer.tries, answer.value) == (2, Age(years=7))
 
 
-def test_all_tries_share_the_time_of_the_call(server: testing.Server, client: Client) -> None:
-    server.reply(*[FIRST] * 2000)
+def test_all_tries_share_the_time_of_the_call(model_free: testing.Server, asking: Client) -> None:
+    model_free.reply(*[FIRST] * 2000)
     with pytest.raises(DeadlineExceededError):
-        client.generate("?", Age, max_retries=10**6, timeout=0.5)
+        asking.generate("?", Age, max_retries=10**6, timeout=0.5)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +147,6 @@ def test_what_cannot_be_tried_again_is_refused(options: dict[str, Any], message:
     assert caught.value.field == "max_retries"
 
 
-def test_a_stream_is_not_tried_again(client: Client) -> None:
+def test_a_stream_is_not_tried_again(asking: Client) -> None:
     with pytest.raises(RequestError, match="a stream has no max_retries: what was streamed is not"):
-        client.stream("?", Age, max_retries=1)
+        asking.stream("?", Age, max_retries=1)

@@ -7,7 +7,6 @@ import json
 import re
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,106 +32,94 @@ class Person(BaseModel):
 ADA = '{"name":"Ada","age":36}'
 
 
-@pytest.fixture
-def server() -> Iterator[testing.Server]:
-    with testing.Server() as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: testing.Server) -> Iterator[Client]:
-    with Client(server.address) as connected:
-        yield connected
-
-
 def test_answers_are_those_that_the_test_gives_then_the_shortest(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply(ADA, "yes")
-    answer = client.generate("Invent a person.", Person)
+    model_free.reply(ADA, "yes")
+    answer = asking.generate("Invent a person.", Person)
     assert answer.value == Person(name="Ada", age=36)
     assert answer.finish_reason is FinishReason.COMPLETE
-    assert client.generate("Yes or no?", grammar=Choice(["yes", "no"])).text == "yes"
-    assert client.generate("Invent a person.", Person).value == Person(name="", age=0)
-    assert client.generate("Hello.").text == "An answer without a model."
-    assert [request.prompt for request in server.requests] == [
+    assert asking.generate("Yes or no?", grammar=Choice(["yes", "no"])).text == "yes"
+    assert asking.generate("Invent a person.", Person).value == Person(name="", age=0)
+    assert asking.generate("Hello.").text == "An answer without a model."
+    assert [request.prompt for request in model_free.requests] == [
         (Message("user", "Invent a person."),),
         (Message("user", "Yes or no?"),),
         (Message("user", "Invent a person."),),
         (Message("user", "Hello."),),
     ]
-    assert isinstance(server.requests[0].constraint, JsonSchema)
+    assert isinstance(model_free.requests[0].constraint, JsonSchema)
 
 
 def test_a_reply_that_no_server_would_give_is_an_error_that_shows_one(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply('{"name":"Ada","age":-1}')
+    model_free.reply('{"name":"Ada","age":-1}')
     with pytest.raises(RequestError) as caught:
-        client.generate("?", Person)
+        asking.generate("?", Person)
     assert str(caught.value) == (
         """the reply '{"name":"Ada","age":-1}' is no answer to this request: its constraint is """
         """left behind '{"name":"Ada","age":'; give one that fits, such as """
         """'{"name":"Ada","age":0}'"""
     )
-    server.reply('{"name":"Ad')
+    model_free.reply('{"name":"Ad')
     with pytest.raises(RequestError, match=re.escape("""such as '{"name":"Ad","age":0}'""")):
-        client.generate("?", Person)
+        asking.generate("?", Person)
 
 
 def test_an_error_among_the_replies_is_met_by_the_caller(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply(OutOfMemoryError("no room"), ADA)
+    model_free.reply(OutOfMemoryError("no room"), ADA)
     with pytest.raises(OutOfMemoryError, match="no room"):
-        client.with_options(retries=0).generate("?", Person)
-    assert client.generate("?", Person).text == ADA
+        asking.with_options(retries=0).generate("?", Person)
+    assert asking.generate("?", Person).text == ADA
 
 
-def test_with_a_temperature_answers_are_drawn_by_their_seed(client: Client) -> None:
-    texts = {client.generate("?", Person, temperature=1, seed=seed).text for seed in range(20)}
+def test_with_a_temperature_answers_are_drawn_by_their_seed(asking: Client) -> None:
+    texts = {asking.generate("?", Person, temperature=1, seed=seed).text for seed in range(20)}
     assert len(texts) > 10
     for text in texts:
         Person.model_validate_json(text)
-    several = client.generate("?", Person, temperature=1, seed=3, n=3)
-    alone = [client.generate("?", Person, temperature=1, seed=3 + i).text for i in range(3)]
+    several = asking.generate("?", Person, temperature=1, seed=3, n=3)
+    alone = [asking.generate("?", Person, temperature=1, seed=3 + i).text for i in range(3)]
     assert [one.text for one in several.candidates] == alone
 
 
-def test_a_random_answer_ends_within_its_tokens_or_on_the_shortest_way(client: Client) -> None:
+def test_a_random_answer_ends_within_its_tokens_or_on_the_shortest_way(asking: Client) -> None:
     schema = {"type": "array", "items": {"type": "string", "minLength": 5}, "minItems": 2}
     for seed in range(10):
-        answer = client.generate("?", schema=schema, temperature=1, seed=seed, max_tokens=3)
+        answer = asking.generate("?", schema=schema, temperature=1, seed=seed, max_tokens=3)
         assert len(json.loads(answer.text)) >= 2
         assert answer.finish_reason is FinishReason.LENGTH_CLOSED
 
 
 def test_a_stream_comes_in_pieces_and_stops_where_it_is_told(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply("one, two. three.")
-    with client.stream("Count.", stop=[".", ", t"]) as stream:
+    model_free.reply("one, two. three.")
+    with asking.stream("Count.", stop=[".", ", t"]) as stream:
         pieces = list(stream)
     assert pieces == ["one"]
     assert stream.answer.finish_reason is FinishReason.STOP_SEQUENCE
-    server.reply(ADA)
-    with client.stream("?", Person) as stream:
+    model_free.reply(ADA)
+    with asking.stream("?", Person) as stream:
         assert [event.pointer for event in stream.values()] == ["/name", "/age", ""]
 
 
 def test_requests_and_constraints_are_checked_as_by_any_server(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
     with pytest.raises(InvalidConstraintError, match="line 1, column 2"):
-        client.generate("?", schema="{")
+        asking.generate("?", schema="{")
     with pytest.raises(UnsupportedFeatureError):
-        client.generate("?", grammar=Regex(r"(a)\1"))
-    assert server.requests == ()
-    assert client.grammars.check(Person).shortest_answer == '{"name":"","age":0}'
-    stored = client.grammars.compile(Person)
-    assert client.generate("?", Person, grammar=stored.constraint).value == Person(name="", age=0)
-    assert client.model().name == "no model"
-    assert client.stats().answered == {FinishReason.COMPLETE: 1}
+        asking.generate("?", grammar=Regex(r"(a)\1"))
+    assert model_free.requests == ()
+    assert asking.grammars.check(Person).shortest_answer == '{"name":"","age":0}'
+    stored = asking.grammars.compile(Person)
+    assert asking.generate("?", Person, grammar=stored.constraint).value == Person(name="", age=0)
+    assert asking.model().name == "no model"
+    assert asking.stats().answered == {FinishReason.COMPLETE: 1}
 
 
 @pytest.mark.parametrize(
@@ -144,29 +131,29 @@ def test_requests_and_constraints_are_checked_as_by_any_server(
     ],
 )
 def test_what_only_a_model_knows_is_refused(
-    client: Client, request_: Request[str], message: str
+    asking: Client, request_: Request[str], message: str
 ) -> None:
-    (outcome,) = client.batch([request_])
+    (outcome,) = asking.batch([request_])
     assert isinstance(outcome, RequestError)
     assert str(outcome).startswith(message)
 
 
-def test_asyncio_clients_and_many_at_once(server: testing.Server) -> None:
+def test_asyncio_clients_and_many_at_once(model_free: testing.Server) -> None:
     async def ask() -> list[str]:
-        async with AsyncClient(server.address) as client:
-            answers = [client.generate("?", Choice([str(i)])) for i in range(50)]  # type: ignore[arg-type]
+        async with AsyncClient(model_free.address) as asking:
+            answers = [asking.generate("?", Choice([str(i)])) for i in range(50)]  # type: ignore[arg-type]
             return [answer.text for answer in await asyncio.gather(*answers)]
 
     assert asyncio.run(ask()) == [str(i) for i in range(50)]
 
 
-def test_health_says_that_it_serves(server: testing.Server) -> None:
-    wait_until_serving(server.address, timeout=10)
+def test_health_says_that_it_serves(model_free: testing.Server) -> None:
+    wait_until_serving(model_free.address, timeout=10)
 
 
-def test_openai_clients_are_answered_where_that_is_asked_for(server: testing.Server) -> None:
+def test_openai_clients_are_answered_where_that_is_asked_for(model_free: testing.Server) -> None:
     with pytest.raises(RequestError, match="no face over HTTP; make it with http=True"):
-        _ = server.http_url
+        _ = model_free.http_url
     with pytest.raises(RequestError, match="the server is not started; use it in a with"):
         _ = testing.Server().address
     with testing.Server(ADA, http=True) as both:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -45,22 +45,10 @@ OSLO = '{"city":"Oslo","unit":"C"}'
 CALLED = HERMES.call("Weather", OSLO)
 
 
-@pytest.fixture
-def server() -> Iterator[testing.Server]:
-    with testing.Server() as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: testing.Server) -> Iterator[Client]:
-    with Client(server.address) as connected:
-        yield connected
-
-
-def test_calls_come_apart_from_what_is_said(server: testing.Server, client: Client) -> None:
+def test_calls_come_apart_from_what_is_said(model_free: testing.Server, asking: Client) -> None:
     text = f"Let me see.\n{CALLED}\n{HERMES.call('stop', '{}')}"
-    server.reply(text)
-    answer = client.generate("Rain in Oslo?", tools=[Weather, STOP])
+    model_free.reply(text)
+    answer = asking.generate("Rain in Oslo?", tools=[Weather, STOP])
     assert (answer.text, answer.content, answer.value) == (text, "Let me see.", None)
     assert [(call.name, call.arguments) for call in answer.tool_calls] == [
         ("Weather", OSLO),
@@ -69,7 +57,7 @@ def test_calls_come_apart_from_what_is_said(server: testing.Server, client: Clie
     ids = [call.id for call in answer.tool_calls]
     assert len({*ids}) == 2
     assert Weather.model_validate_json(answer.tool_calls[0].arguments) == Weather(city="Oslo")
-    (request,) = server.requests
+    (request,) = model_free.requests
     assert request.tools is not None
     assert [(tool.name, tool.description) for tool in request.tools.tools] == [
         ("Weather", "How it is outside.\n\nOf cities alone."),
@@ -77,41 +65,45 @@ def test_calls_come_apart_from_what_is_said(server: testing.Server, client: Clie
     ]
 
 
-def test_a_conversation_goes_on_behind_its_calls(server: testing.Server, client: Client) -> None:
-    server.reply(CALLED, "It rains.")
+def test_a_conversation_goes_on_behind_its_calls(
+    model_free: testing.Server, asking: Client
+) -> None:
+    model_free.reply(CALLED, "It rains.")
     asked = [Message("developer", "Be brief."), Message("user", "Rain?")]
-    first = client.generate(asked, tools=[Weather])
+    first = asking.generate(asked, tools=[Weather])
     (call,) = first.tool_calls
     told = [*asked, first.message, Message("tool", "wet", tool_call_id=call.id)]
-    second = client.generate(told, tools=[Weather])
+    second = asking.generate(told, tools=[Weather])
     assert (second.content, second.tool_calls, second.value) == ("It rains.", (), "It rains.")
     assert second.message == Message("assistant", "It rains.")
-    assert server.requests[1].prompt == (*asked, Message("assistant", "", (call,)), told[-1])
+    assert model_free.requests[1].prompt == (*asked, Message("assistant", "", (call,)), told[-1])
 
 
-def test_an_answer_is_of_its_type_or_calls(server: testing.Server, client: Client) -> None:
-    server.reply('{"name":"Ada"}', CALLED)
-    one, other = (client.generate("?", Person, tools=[Weather]) for _ in range(2))
+def test_an_answer_is_of_its_type_or_calls(model_free: testing.Server, asking: Client) -> None:
+    model_free.reply('{"name":"Ada"}', CALLED)
+    one, other = (asking.generate("?", Person, tools=[Weather]) for _ in range(2))
     assert (one.value, one.tool_calls) == (Person(name="Ada"), ())
     assert cast("Any", other.value) is None
     assert [call.name for call in other.tool_calls] == ["Weather"]
 
 
-def test_each_of_several_answers_has_its_calls(server: testing.Server, client: Client) -> None:
-    server.reply(CALLED, "No.")
-    answer = client.generate("?", tools=[Weather], n=2, temperature=1)
+def test_each_of_several_answers_has_its_calls(model_free: testing.Server, asking: Client) -> None:
+    model_free.reply(CALLED, "No.")
+    answer = asking.generate("?", tools=[Weather], n=2, temperature=1)
     assert [len(one.tool_calls) for one in answer.candidates] == [1, 0]
     assert [one.content for one in answer.candidates] == ["", "No."]
 
 
-def test_streams_and_asyncio_have_the_same_answer(server: testing.Server, client: Client) -> None:
-    server.reply(CALLED)
-    with client.stream("?", tools=[Weather]) as stream:
+def test_streams_and_asyncio_have_the_same_answer(
+    model_free: testing.Server, asking: Client
+) -> None:
+    model_free.reply(CALLED)
+    with asking.stream("?", tools=[Weather]) as stream:
         assert "".join(stream) == CALLED
     assert [call.arguments for call in stream.answer.tool_calls] == [OSLO]
 
     async def ask() -> tuple[ToolCall, ...]:
-        async with AsyncClient(server.address) as connected:
+        async with AsyncClient(model_free.address) as connected:
             return (await connected.generate("?", tools=[Weather], tool_choice="stop")).tool_calls
 
     with pytest.raises(RequestError, match="tool_choice names 'stop', which is none of the tools"):
@@ -119,34 +111,34 @@ def test_streams_and_asyncio_have_the_same_answer(server: testing.Server, client
 
 
 def test_where_no_tool_may_be_called_all_of_an_answer_is_content(
-    server: testing.Server, client: Client
+    model_free: testing.Server, asking: Client
 ) -> None:
-    server.reply(" No.\n", '{"name":"Ada"}', "No.", "Yes.")
-    said = client.generate("?", tools=[STOP], tool_choice="none")
+    model_free.reply(" No.\n", '{"name":"Ada"}', "No.", "Yes.")
+    said = asking.generate("?", tools=[STOP], tool_choice="none")
     assert (said.content, said.message.content, said.tool_calls) == (" No.\n", " No.\n", ())
-    document = client.generate("?", Person, tools=[STOP], tool_choice="none")
+    document = asking.generate("?", Person, tools=[STOP], tool_choice="none")
     assert (document.content, document.value) == ('{"name":"Ada"}', Person(name="Ada"))
-    several = client.generate("?", tools=[STOP], tool_choice="none", n=2, temperature=1)
+    several = asking.generate("?", tools=[STOP], tool_choice="none", n=2, temperature=1)
     assert [one.content for one in several.candidates] == ["No.", "Yes."]
 
 
 @pytest.mark.parametrize("stop", ["Oslo", "Weather", '"unit', "</tool"])
 def test_a_call_that_a_stop_breaks_off_is_none(
-    server: testing.Server, client: Client, stop: str
+    model_free: testing.Server, asking: Client, stop: str
 ) -> None:
-    server.reply(f"See.\n{CALLED}", *[f"{HERMES.call('stop', '{}')}\n{CALLED}"] * 2)
-    alone = client.generate("?", tools=[Weather, STOP], stop=[stop])
+    model_free.reply(f"See.\n{CALLED}", *[f"{HERMES.call('stop', '{}')}\n{CALLED}"] * 2)
+    alone = asking.generate("?", tools=[Weather, STOP], stop=[stop])
     assert (alone.tool_calls, alone.message) == ((), Message("assistant", "See."))
     assert alone.text == f"See.\n{CALLED}".partition(stop)[0]
     if stop == "</tool":
         return
-    behind = client.generate("?", tools=[Weather, STOP], stop=[stop], n=2, temperature=1)
+    behind = asking.generate("?", tools=[Weather, STOP], stop=[stop], n=2, temperature=1)
     for calls in (behind.tool_calls, *(one.tool_calls for one in behind.candidates)):
         assert [call.name for call in calls] == ["stop"]
     assert behind.message.tool_calls == behind.tool_calls
 
 
-def test_a_choice_is_held(server: testing.Server, client: Client) -> None:
+def test_a_choice_is_held(model_free: testing.Server, asking: Client) -> None:
     shortest = {
         "auto": "",
         "none": "",
@@ -155,14 +147,14 @@ def test_a_choice_is_held(server: testing.Server, client: Client) -> None:
         "stop": HERMES.call("stop", "{}"),
     }
     for choice, text in shortest.items():
-        answer = client.generate("?", tools=[Weather, STOP], tool_choice=choice)
+        answer = asking.generate("?", tools=[Weather, STOP], tool_choice=choice)
         assert answer.text == text
-    server.reply(CALLED)
+    model_free.reply(CALLED)
     with pytest.raises(RequestError, match="is no answer to this request"):
-        client.generate("?", tools=[Weather], tool_choice="none")
-    server.reply(f"{CALLED}\n{CALLED}")
+        asking.generate("?", tools=[Weather], tool_choice="none")
+    model_free.reply(f"{CALLED}\n{CALLED}")
     with pytest.raises(RequestError, match="is no answer to this request"):
-        client.generate("?", tools=[Weather], parallel_tool_calls=False)
+        asking.generate("?", tools=[Weather], parallel_tool_calls=False)
 
 
 class Open(BaseModel):
@@ -392,7 +384,7 @@ def test_a_call_has_ended_where_all_of_it_came_and_nowhere_before(
         assert said == (text[begins:length] if reader.is_in_call else arguments)
 
 
-def test_a_schema_that_cannot_be_enforced_names_its_tool(client: Client) -> None:
+def test_a_schema_that_cannot_be_enforced_names_its_tool(asking: Client) -> None:
     tool = Tool("f", "", '{"properties":{"a":{"pattern":"("}}}')
     with pytest.raises(InvalidConstraintError, match="f"):
-        client.generate("?", tools=[tool])
+        asking.generate("?", tools=[tool])

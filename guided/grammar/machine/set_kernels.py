@@ -162,8 +162,7 @@ def explore_sets(
     ``num_sets`` of the result is -1 where the arrays of ``sets`` are full. Nothing that was found
     may be kept then; the caller makes them longer and calls again.
     """
-    items, first = sets.items, sets.first
-    begun = count - 1
+    items, first, begun = sets.items, sets.first, count - 1
     # Each item leads to one at most, so no set that is found has more items than the first.
     size = first[count] - first[begun]
     is_row = np.zeros(len(first), dtype=np.bool_)
