@@ -109,6 +109,8 @@ class RunningEngine(HasWorkbench, Protocol):
     @property
     def tool_format(self) -> ToolFormat: ...
     @property
+    def adapters(self) -> tuple[str, ...]: ...
+    @property
     def has_work(self) -> bool: ...
     @property
     def prompt_bound(self) -> PromptBound | None: ...
@@ -151,6 +153,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
             engine.drafters,
             engine.instruction_set,
             engine.tool_format.name,
+            engine.adapters,
         )
         with (
             closing(_Heart(context, settings.pulse_endpoint)) as heart,

@@ -80,6 +80,8 @@ class ModelChoice(msgspec.Struct, frozen=True):
     drafters: tuple[str, ...] | None = None
     max_batch: int | None = None
     step_tokens: int | None = None
+    adapters: dict[str, str] = {}
+    """Folders, by name."""
 
 
 class LogChoice(msgspec.Struct, frozen=True):

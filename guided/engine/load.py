@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from guided.drafters.named import (
     describe_drafters,
     make_drafters,
 )
+from guided.engine.adapters import load_adapters
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
@@ -34,6 +35,7 @@ from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_m
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
+from guided.model.adapter import Adapter
 from guided.model.device import AUTO, choose_device, device_text
 from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles
@@ -77,6 +79,7 @@ def load_engine(
     draft_widths: Sequence[int] | None = None,
     heads: Sequence[str] = (),
     reward_model: str | None = None,
+    adapters: Mapping[str, str | Path] | None = None,
     progress: Progress | None = None,
     share: Callable[[], None] | None = None,
 ) -> Engine:
@@ -97,7 +100,8 @@ def load_engine(
     well, ``draft_widths`` tokens after each, level by level (``None``: a chain; see
     docs/draft-models.md), and ``heads`` are folders of Medusa and EAGLE-3 heads for this model (see
     docs/heads.md). ``reward_model`` is the folder of a model that ranks answers
-    (``guided.model.reward``). All are on the same device.
+    (``guided.model.reward``), and ``adapters`` are folders of LoRA adapters, by the names by which
+    requests ask for them (docs/adapters.md). All are on the same device.
     ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
     it may fork, and what it returns in goes on to be an engine. On the CPU alone.
     Raises ``ModelError`` before the weights are read where memory would be short.
@@ -124,8 +128,10 @@ def load_engine(
     judge = _load_judge(reward_model, where, progress)
     plans = plan_drafters(draft_models, dtype, asked, where, progress)
     kept_as = kept_dtype(files, dtype, where, int8_cache=asked.is_quantised)
+    loras = load_adapters(adapters or {}, progress)
     beside = head_set.nbytes(kept_as, where) + sum(plan.nbytes for plan in plans)
-    parts = _load_parts(files, dtype, asked, where, beside, progress)
+    beside += sum(adapter.nbytes for adapter in loras)
+    parts = _load_parts(files, dtype, asked, where, beside, loras, progress)
     drafting: tuple[Drafter, ...] = ()
     if drafts:
         models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
@@ -162,6 +168,7 @@ class _Parts:
     footprint: Footprint
     context_window: int
     """That of the model, or where its texts have to end before."""
+    adapters: tuple[str, ...]
 
 
 def _load_judge(folder: str | None, device: torch.device, progress: Progress) -> Judge | None:
@@ -179,6 +186,7 @@ def _load_parts(
     asked: CacheRequest,
     device: torch.device,
     beside: int,
+    adapters: Sequence[Adapter],
     progress: Progress,
 ) -> _Parts:
     """Plan the memory, and load the model.
@@ -191,7 +199,7 @@ def _load_parts(
     progress.note(f"device: {device_text(device)}{instructions and f', {instructions}'}")
     progress.note(str(plan))
     texts, make_runner = load_runner(
-        files, dtype, device, asked, progress, streams=footprint.streams
+        files, dtype, device, asked, progress, streams=footprint.streams, adapters=adapters
     )
     size = files.checkpoint.nbytes
     with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
@@ -206,7 +214,8 @@ def _load_parts(
     # The config may not have told what the layers do keep; now they are there to be asked.
     shape = runner.shape
     plan = plan_memory(footprint, asked.size(shape.layers, shape.windows, shape.dtype), asked)
-    return _Parts(texts, compiler, runner, plan, footprint, context_window)
+    names = tuple(adapter.name for adapter in adapters)
+    return _Parts(texts, compiler, runner, plan, footprint, context_window, names)
 
 
 def _build_engine(
@@ -226,6 +235,7 @@ def _build_engine(
         context_window=texts.context_window,
         render=partial(render_prompt, texts),
         tool_format=tool_format(texts),
+        adapters=parts.adapters,
         prompt_bound=prompt_bound(texts, parts.runner.context_window(texts.context_window)),
         start=parts.compiler.start,
         max_batch=limits.max_batch,

@@ -146,7 +146,7 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
             forcing=answer.forcing,
             chooser=answer.chooser,
             constraint=request.constraint,
-            cache_salt=request.cache_salt,
+            cache_salt=submission.salt,
             drafters=request.drafters,
             prompt_length=answer.prompt_length,
             prompt=tuple(answer.tokens[: answer.prompt_length]),

@@ -122,16 +122,22 @@ class _Facts:
     """When the server began, in seconds since 1970."""
 
     def models(self, _: Scope) -> JsonObject:
-        return {"object": "list", "data": [self._told()]}
+        model = self.face.engine.model()
+        adapters = [self._told(name, parent=model.name) for name in model.adapters]
+        return {"object": "list", "data": [self._told(model.name), *adapters]}
 
     def model(self, scope: Scope) -> JsonObject:
-        check_model(scope["path_params"]["model"], self.face.engine.model(), self.face.config)
-        return self._told()
+        asked, model = scope["path_params"]["model"], self.face.engine.model()
+        check_model(asked, model, self.face.config)
+        is_adapter = asked in model.adapters
+        return self._told(asked, parent=model.name) if is_adapter else self._told(model.name)
 
-    def _told(self) -> JsonObject:
+    def _told(self, name: str, parent: str | None = None) -> JsonObject:
+        """``parent`` is the model that an adapter is added to, as vLLM tells it."""
         model = self.face.engine.model()
-        return {
-            "id": model.name,
+        of_adapter: JsonObject = {} if parent is None else {"parent": parent}
+        return of_adapter | {
+            "id": name,
             "object": "model",
             "created": self.begun,
             "owned_by": "guided",

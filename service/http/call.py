@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -179,11 +179,13 @@ class Answers:
         face = self._face
         model = face.engine.model()
         check_model(asked.model, model, face.config)
+        if asked.model in model.adapters:
+            asked = replace(asked, request=replace(asked.request, adapter=asked.model))
         face.engine.check_prompt(asked.request)
         shown = Shown(
             f"{self._prefix}{response.request_id}",
             int(time.time()),
-            model.name,
+            asked.request.adapter or model.name,
             FORMATS[model.tool_format],
         )
         form = asked.form(shown)
@@ -295,11 +297,12 @@ async def _left(receive: Receive) -> None:
 
 
 def check_model(asked: str, model: ModelInfo, config: ServerConfig) -> None:
-    """Raise RefusedCallError unless it is the model that the server has, by either of its names."""
-    if asked not in (model.name, config.model):
+    """Raise RefusedCallError unless the server has it: the model, by either name, or an adapter."""
+    if asked not in (model.name, config.model, *model.adapters):
+        names = ", ".join(map(repr, (model.name, *model.adapters)))
         raise RefusedCallError(
             f"there is no model {asked[:200]!r}",
             status=404,
             field="model",
-            hint=f"this server has {model.name!r}",
+            hint=f"this server has {names}",
         )

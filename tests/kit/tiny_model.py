@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.kit.built_tokenizers import BUILT, loaded
 
@@ -16,12 +16,13 @@ _TEMPLATE = (
 )
 
 
-def save_tiny_model(folder: Path) -> Path:
-    """A Llama of two layers with random weights, 900 tokens and a context of 4,096."""
+def save_tiny_model(folder: Path, architecture: str = "llama") -> Path:
+    """A Llama, or a model of another architecture, of two layers with random weights, 900 tokens and a context of 4,096."""
     tokenizer = loaded(BUILT["built like GPT-2"]())
     tokenizer.chat_template = _TEMPLATE
     torch.manual_seed(0)
-    config = LlamaConfig(
+    config = AutoConfig.for_model(
+        architecture,
         vocab_size=len(tokenizer),
         hidden_size=64,
         intermediate_size=96,

@@ -65,6 +65,7 @@ class EchoEngine:
     drafters: tuple[str, ...] = ()
     instruction_set: str = "AVX2"
     tool_format: ToolFormat = HERMES
+    adapters: tuple[str, ...] = ()
     prompt_bound: PromptBound | None = None
     refused: int = 0
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
@@ -191,6 +192,8 @@ class EchoEngine:
 
 
 def _echo(request: GenerationRequest) -> str:
+    if request.prompt == "adapter":
+        return f"by {request.adapter or 'the model'}"
     if request.prompt == "constraint":
         return "none" if request.constraint is None else request.constraint.digest()
     if isinstance(request.prompt, str):
@@ -221,7 +224,7 @@ def load(choice: ModelChoice, share: Callable[[], None] | None) -> EchoEngine:
         share()
     if choice.model == "bounded":
         return EchoEngine(prompt_bound=PromptBound(context_window=1000, bytes_per_token=8))
-    return EchoEngine()
+    return EchoEngine(adapters=tuple(choice.adapters))
 
 
 if __name__ == "__main__":
