@@ -31,7 +31,8 @@ def adapt_module(module: PreTrainedModel, adapters: Sequence[Adapter], rows: Ada
     """
     additions: dict[str, dict[int, _Addition]] = {}
     parts = dict(module.named_modules())
-    head = module.get_output_embeddings()
+    output_embeddings: Callable[[], object] = module.get_output_embeddings
+    head = output_embeddings()
     for number, adapter in enumerate(adapters, 1):
         for name, low_rank in adapter.matrices.items():
             matrix = parts.get(name)

@@ -17,7 +17,7 @@ _TEMPLATE = (
 
 
 def save_tiny_model(folder: Path, architecture: str = "llama") -> Path:
-    """A Llama, or a model of another architecture, of two layers with random weights, 900 tokens and a context of 4,096."""
+    """Two layers of random weights, 900 tokens and a context of 4,096."""
     tokenizer = loaded(BUILT["built like GPT-2"]())
     tokenizer.chat_template = _TEMPLATE
     torch.manual_seed(0)

@@ -59,10 +59,21 @@ def adapted_weights(
             down, up = pack(low_rank.down, None), pack(low_rank.up, None)
             addition = Addition(first, shapes[part][0], down, up, low_rank.scale)
             additions.setdefault((layer, matrix), {}).setdefault(number, []).append(addition)
-    layers = [*weights.layers]
-    for (layer, matrix), by_adapter in additions.items():
-        plain: PackedMatrix = getattr(layers[layer], matrix)
-        layers[layer] = replace(layers[layer], **{matrix: AdaptedMatrix(plain, by_adapter, rows)})
+
+    def adapted(number: int, matrix: str, plain: PackedMatrix) -> PackedMatrix:
+        by_adapter = additions.get((number, matrix))
+        return plain if by_adapter is None else AdaptedMatrix(plain, by_adapter, rows)
+
+    layers = [
+        replace(
+            layer,
+            query_key_value=adapted(number, "query_key_value", layer.query_key_value),
+            output=adapted(number, "output", layer.output),
+            gate_and_up=adapted(number, "gate_and_up", layer.gate_and_up),
+            down=adapted(number, "down", layer.down),
+        )
+        for number, layer in enumerate(weights.layers)
+    ]
     return replace(weights, layers=tuple(layers))
 
 
