@@ -17,7 +17,10 @@ _MOST_LETTERS = 128
 class AdapterNames:
     """Numbers the adapters of an engine from 1 on; 0 is the model alone."""
 
-    def __init__(self, names: Sequence[str] = ()) -> None:
+    def __init__(self, names: Sequence[str] = (), model: str | None = None) -> None:
+        """``model`` is the name of the model, which none of them may have."""
+        for name in names:
+            _check_name(name, model)
         self._numbers = {name: number for number, name in enumerate(names, 1)}
 
     def number_of(self, name: str) -> int:
@@ -35,21 +38,33 @@ class AdapterNames:
         return number
 
 
-def load_adapters(folders: Mapping[str, str | Path], progress: Progress) -> tuple[Adapter, ...]:
+def load_adapters(
+    folders: Mapping[str, str | Path], model: str | None, progress: Progress
+) -> tuple[Adapter, ...]:
     """The adapters in these folders, by name, in their order.
 
-    Raises RequestError for a name that is empty or too long, and ModelError for a folder without an
-    adapter that is supported.
+    Raises RequestError for a name that is empty, too long or that of the ``model``, and ModelError
+    for a folder without an adapter that is supported.
     """
     for name in folders:
-        if not 0 < len(name) <= _MOST_LETTERS or not name.isprintable():
-            raise RequestError(
-                f"{name!r:.200} is no name of an adapter",
-                field="adapters",
-                hint=f"give it 1 to {_MOST_LETTERS} letters, and a folder: NAME=FOLDER",
-            )
+        _check_name(name, model)
     found: list[Adapter] = []
     for name, folder in folders.items():
         with progress.step(f"reading adapter {name} in {Path(folder).name}"):
             found.append(read_adapter(name, folder))
     return tuple(found)
+
+
+def _check_name(name: str, model: str | None) -> None:
+    if not 0 < len(name) <= _MOST_LETTERS or not name.isprintable():
+        raise RequestError(
+            f"{name!r:.200} is no name of an adapter",
+            field="adapters",
+            hint=f"give it 1 to {_MOST_LETTERS} letters, and a folder: NAME=FOLDER",
+        )
+    if name in (model, "default"):
+        raise RequestError(
+            f"an adapter has a name of the model, {name!r}",
+            field="adapters",
+            hint="give it a name of its own: over HTTP both are asked for by name",
+        )

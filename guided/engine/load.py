@@ -114,11 +114,12 @@ def load_engine(
     if drafters is None:
         drafters = default_drafters(reuse_prefixes=reuse_prefixes)
     check_drafters(drafters)
+    progress = progress or RichProgress()
+    loras = load_adapters(adapters or {}, model, progress)
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
     widest = WIDEST_DRAFT if drafts else 0
     limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=widest)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
-    progress = progress or RichProgress()
     # Threads are not forked, and what has once begun to use several waits for them for ever.
     torch.set_num_threads(1 if share else threads or physical_cores())
     files = find_files(model, dtype, where, progress, int8_cache=asked.is_quantised)
@@ -128,7 +129,6 @@ def load_engine(
     judge = _load_judge(reward_model, where, progress)
     plans = plan_drafters(draft_models, dtype, asked, where, progress)
     kept_as = kept_dtype(files, dtype, where, int8_cache=asked.is_quantised)
-    loras = load_adapters(adapters or {}, progress)
     beside = head_set.nbytes(kept_as, where) + sum(plan.nbytes for plan in plans)
     beside += sum(adapter.nbytes for adapter in loras)
     parts = _load_parts(files, dtype, asked, where, beside, loras, progress)
@@ -280,13 +280,17 @@ def _prepared(
 
 
 def _warm_up(engine: Engine) -> None:
-    """Make two answers, so that no request waits for machine code to be loaded or made."""
+    """Make an answer of each kind, so that no request waits for machine code to be made or loaded.
+
+    One with each adapter, as its first would else be the first to compute with it.
+    """
     # One greedy and one sampled, as they choose by different code.
     constraint = JsonSchema(_WARM_UP)
     sampled = Sampling(1.0, top_k=40, top_p=0.9, seed=0)
-    for name, forcing, sampling in (
-        ("warm-up", Forcing.CANONICAL, Sampling()),
-        ("warm-up, strict and sampled", Forcing.STRICT, sampled),
+    for name, forcing, sampling, adapter in (
+        ("warm-up", Forcing.CANONICAL, Sampling(), ""),
+        ("warm-up, strict and sampled", Forcing.STRICT, sampled, ""),
+        *((f"warm-up of {each}", Forcing.STRICT, Sampling(), each) for each in engine.adapters),
     ):
         request = GenerationRequest(
             prompt="{",
@@ -294,6 +298,7 @@ def _warm_up(engine: Engine) -> None:
             max_tokens=_WARM_UP_TOKENS,
             forcing=forcing,
             sampling=sampling,
+            adapter=adapter,
         )
         try:
             engine.submit(name, request)

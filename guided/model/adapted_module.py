@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["adapt_module"]
 
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _Addition: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 """Both halves, where and as the module computes; the scale is in the second."""
 
@@ -39,13 +40,13 @@ def adapt_module(module: PreTrainedModel, adapters: Sequence[Adapter], rows: Ada
             # Experts are given the rows that were chosen for them, in an order of their own.
             if not isinstance(matrix, nn.Linear) or matrix is head or ".experts." in name:
                 raise no_matrix(adapter, name)
-            check_shape(adapter, name, low_rank, tuple(matrix.weight.shape))
-            if not matrix.weight.dtype.is_floating_point:
+            if matrix.weight.dtype not in _FLOATS:
                 raise ModelError(
                     f"the adapter {adapter.name!r} adds to {name}, whose weights are packed by "
                     "another program",
                     hint="serve the model as it was before it was quantised",
                 )
+            check_shape(adapter, name, low_rank, tuple(matrix.weight.shape))
             halves = low_rank.down, low_rank.up * low_rank.scale
             down, up = (half.to(matrix.weight.device, matrix.weight.dtype) for half in halves)
             additions.setdefault(name, {})[number] = down, up
@@ -61,10 +62,9 @@ def _adding(
     def add(_module: object, inputs: tuple[torch.Tensor, ...], product: torch.Tensor) -> Any:
         flat, of_rows = product.view(-1, product.shape[-1]), inputs[0].flatten(0, -2)
         assert len(flat) == rows.count, f"{len(flat)} rows of {rows.count}"
-        for adapter, its_rows in rows.by_adapter.items():
+        for adapter, own in rows.on(product.device).items():
             if adapter in additions:
                 down, up = additions[adapter]
-                own = torch.from_numpy(its_rows).to(product.device)
                 flat[own] += (of_rows[own] @ down.T) @ up.T
         return product
 

@@ -27,13 +27,30 @@ __all__ = ["Adapter", "LowRank", "check_shape", "no_matrix", "read_adapter"]
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _TENSOR: Final = re.compile(r"base_model\.model\.(?P<matrix>.+)\.lora_(?P<part>[AB])\.weight")
-_REFUSED: Final = (
-    ("use_dora", "DoRA"),
-    ("fan_in_fan_out", "matrices that are stored the other way round"),
-    ("modules_to_save", "modules that replace those of the model"),
-    ("trainable_token_indices", "embeddings of single tokens"),
-    ("layer_replication", "layers that are repeated"),
+_REFUSED: Final = {
+    "use_dora": "DoRA",
+    "fan_in_fan_out": "matrices that are stored the other way round",
+    "modules_to_save": "modules that replace those of the model",
+    "trainable_token_indices": "embeddings of single tokens",
+    "layer_replication": "layers that are repeated",
+    "target_parameters": "additions to weights that are no matrix by themselves",
+    "alora_invocation_tokens": "activation by tokens of the text",
+}
+_UNUSED: Final = frozenset(
+    {
+        *("alpha_pattern", "auto_mapping", "base_model_name_or_path", "bias", "corda_config"),
+        *("eva_config", "exclude_modules", "inference_mode", "init_lora_weights", "layers_pattern"),
+        *("layers_to_transform", "loftq_config", "lora_alpha", "lora_dropout", "lora_ga_config"),
+        *("megatron_config", "megatron_core", "peft_type", "peft_version", "qalora_group_size"),
+        *("r", "rank_pattern", "revision", "runtime_config", "target_modules", "task_type"),
+        "use_rslora",
+    }
 )
+"""Settings that are read elsewhere here, or only matter for training."""
+_PLAIN_STARTS: Final = (None, True, False, "gaussian", "eva", "orthogonal")
+"""Ways to begin the training that leave the matrices of the model as they are."""
+_PADDED: Final = 32
+"""Ranks are filled up to a multiple of this where they are kept as bf16."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +75,13 @@ class Adapter:
 
     @property
     def nbytes(self) -> int:
-        """Memory that its numbers take, as float32."""
-        return sum(each.down.nbytes + each.up.nbytes for each in self.matrices.values())
+        """Memory that its numbers take at most, as float32 or bf16."""
+        total = 0
+        for each in self.matrices.values():
+            rank, inputs = each.down.shape
+            width = max(4 * rank, 2 * _PADDED * math.ceil(rank / _PADDED))
+            total += width * (inputs + len(each.up))
+        return total
 
 
 def read_adapter(name: str, folder: str | Path) -> Adapter:
@@ -77,7 +99,8 @@ def read_adapter(name: str, folder: str | Path) -> Adapter:
                 found = _TENSOR.fullmatch(key)
                 if found is None:
                     raise _not_supported(folder, f"it has a tensor {key}")
-                tensor = file.get_tensor(key).float()
+                # A copy: the file is the caller's, who may train on.
+                tensor = file.get_tensor(key).to(torch.float32, copy=True)
                 parts.setdefault(found["matrix"], {})[found["part"]] = tensor
     except (OSError, SafetensorError) as error:
         raise ModelError(
@@ -121,9 +144,17 @@ def _config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         kind = config.get("peft_type") if isinstance(config, dict) else config
         raise _not_supported(folder, f"its peft_type is {kind!r}, not 'LORA'")
-    for setting, what in _REFUSED:
-        if config.get(setting):
+    for setting, value in config.items():
+        if value and setting not in _UNUSED:
+            what = _REFUSED.get(setting, "a setting that is not known here")
             raise _not_supported(folder, f"it has {what} ({setting})")
+    start = config.get("init_lora_weights")
+    if start not in _PLAIN_STARTS:
+        raise ModelError(
+            f"the adapter in {folder} is not supported: its training began by changing the model "
+            f"(init_lora_weights is {start!r})",
+            hint="save it with path_initial_model_for_weight_conversion, or merge it",
+        )
     if config.get("bias", "none") != "none":
         raise _not_supported(folder, f"it changes biases (bias is {config['bias']!r})")
     return config
@@ -145,8 +176,14 @@ def _low_rank(
     if not (down.isfinite().all() and up.isfinite().all()):
         raise ModelError(f"the adapter in {folder} has numbers of {matrix} that are not finite")
     rank = len(down)
-    alpha = _of_matrix(config.get("alpha_pattern"), matrix, config.get("lora_alpha", 8))
-    return LowRank(down, up, alpha / (math.sqrt(rank) if config.get("use_rslora") else rank))
+    try:
+        alpha = _of_matrix(config.get("alpha_pattern"), matrix, config.get("lora_alpha", 8))
+        scale = alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
+    except (TypeError, ValueError, AttributeError, ZeroDivisionError, re.error) as error:
+        raise _not_supported(folder, f"there is no scale of {matrix}: {error}") from error
+    if not math.isfinite(scale):
+        raise _not_supported(folder, f"the scale of {matrix} is {scale}")
+    return LowRank(down, up, scale)
 
 
 def _of_matrix(patterns: Mapping[str, float] | None, matrix: str, otherwise: float) -> float:

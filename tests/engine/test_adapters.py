@@ -137,6 +137,13 @@ def test_an_adapter_that_is_not_there_is_refused_with_those_that_are(folders: Fo
         plain.submit("r", replace(REQUEST, adapter="first"))
 
 
+@pytest.mark.parametrize("name", ["default", "", "a\nb"])
+def test_an_adapter_has_a_name_of_its_own(folders: Folders, name: str) -> None:
+    with pytest.raises(RequestError, match="name") as caught:
+        load_engine("nowhere", adapters={name: folders.first})
+    assert caught.value.field == "adapters"
+
+
 @pytest.mark.parametrize("kv_dtype", [None, "int8"])
 def test_an_adapter_of_another_model_is_refused(
     folders: Folders, tmp_path: Path, kv_dtype: str | None

@@ -43,7 +43,7 @@ def test_what_is_added_is_scaled_as_peft_does(
     assert adapter.name == "a"
     assert adapter.matrices.keys() == {NAME}
     assert adapter.matrices[NAME].scale == pytest.approx(scale)
-    assert adapter.nbytes == 4 * (2 * 6 + 8 * 2)
+    assert adapter.nbytes == 2 * 32 * (6 + 8)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,14 @@ def test_what_is_added_is_scaled_as_peft_does(
         ({"bias": "all"}, r"it changes biases \(bias is 'all'\)"),
         ({"modules_to_save": ["lm_head"]}, "modules that replace those of the model"),
         ({"fan_in_fan_out": True}, "stored the other way round"),
+        ({"alora_invocation_tokens": [5]}, "activation by tokens of the text"),
+        (
+            {"use_what_comes_next": True},
+            r"a setting that is not known here \(use_what_comes_next\)",
+        ),
+        ({"lora_alpha": float("nan")}, "the scale of .*q_proj is nan"),
+        ({"lora_alpha": None}, "there is no scale of .*q_proj"),
+        ({"alpha_pattern": {"(": 1}}, "there is no scale of .*q_proj"),
     ],
 )
 def test_other_methods_are_refused_by_name(
@@ -64,11 +72,30 @@ def test_other_methods_are_refused_by_name(
     assert "merge it into the model" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("start", ["pissa", "pissa_niter_16", "olora", "loftq", "corda"])
+def test_an_adapter_of_a_changed_model_is_refused(tmp_path: Path, start: str) -> None:
+    """Added to the model as it was it would say something else."""
+    with pytest.raises(ModelError, match="its training began by changing the model") as caught:
+        read_adapter("a", saved(tmp_path / "a", {"init_lora_weights": start}))
+    assert "path_initial_model_for_weight_conversion" in (caught.value.hint or "")
+    for plain in (True, False, "gaussian"):
+        read_adapter("a", saved(tmp_path / "a", {"init_lora_weights": plain}))
+
+
+def test_what_was_read_does_not_change_with_the_file(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "a", {})
+    adapter = read_adapter("a", folder)
+    file = folder / "adapter_model.safetensors"
+    file.write_bytes(bytes(len(file.read_bytes())))
+    assert adapter.matrices[NAME].down.equal(HALVES["A"])
+
+
 @pytest.mark.parametrize(
     ("halves", "message"),
     [
         ({"A": HALVES["A"]}, "has lora_A of .*q_proj and not the other half"),
         ({"A": HALVES["A"], "B": torch.ones(8, 3)}, r"are of \[2, 6\] and \[8, 3\]"),
+        ({"A": torch.ones(0, 6), "B": torch.ones(8, 0)}, "there is no scale"),
         ({"A": HALVES["A"], "B": torch.full((8, 2), torch.nan)}, "not finite"),
     ],
 )
