@@ -22,9 +22,10 @@ def test_all_packages_are_installed() -> None:
 def test_all_files_of_data_are_installed() -> None:
     """Of a package, what is no Python and was not made by a tool."""
     settings = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    known = settings["package-data"]["guided"]
-    top = _ROOT / "guided"
-    data = [file for kind in ("txt", "json", "jsonl") for file in top.rglob(f"*.{kind}")]
-    assert data
-    for file in data:
-        assert any(file.relative_to(top).match(pattern) for pattern in known), file
+    kinds = ("css", "html", "js", "json", "jsonl", "svg", "txt")
+    for name, folder in {"guided": "guided", "guided_service": "service"}.items():
+        known, top = settings["package-data"][name], _ROOT / folder
+        data = [file for kind in kinds for file in top.rglob(f"*.{kind}")]
+        assert data
+        for file in data:
+            assert any(file.relative_to(top).match(pattern) for pattern in known), file
