@@ -127,7 +127,6 @@ $(SERVED): pyproject.toml constraints.txt
 $(STAMP): $(SERVED)
 	GUIDED_NATIVE=no $(INSTALL) -e '.[bench,dev]'
 	mkdir -p $(VENV)/typing && ln -sfn ../../service $(VENV)/typing/guided_service
-	ln -sfn ../../grammars $(VENV)/typing/guided_grammars
 	touch $(STAMP)
 
 clean:
