@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long test-formats test-clients test-browser test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
+.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -39,6 +39,14 @@ test-long: $(NATIVE)
 # Our heads against those of another library, where speculators is installed.
 test-formats: $(NATIVE)
 	$(BIN)/python -m pytest -W default tests/unit/drafters/test_heads_in_speculators.py
+
+# The site of docs/ in build/site; fails for a link that leads nowhere.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --config-file .ci/site/mkdocs.yml
+
+$(VENV)/.docs: $(SERVED)
+	GUIDED_NATIVE=no $(INSTALL) -e '.[docs]'
+	touch $(VENV)/.docs
 
 # Clients of OpenAI's API by others (instructor, LangChain, pydantic-ai, LiteLLM), unchanged, in an
 # environment of their own.
