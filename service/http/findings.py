@@ -123,7 +123,6 @@ class Findings:
         return self._read(read_json(body, self._face.config.max_message_fields))
 
     async def _done(self, work: Inspect, caller: Caller, response: Response, size: int) -> None:
-        admission, received = self._face.door.admission, time.monotonic()
-        async with admission.admitted(received, size, client=caller.client):
+        async with self._face.door.working(caller, size, time.monotonic()):
             finding = await self._face.engine.inspect(work)
         await response.whole(told(finding))

@@ -166,6 +166,14 @@ def test_everybody_sees_the_page_and_its_calls_ask_for_a_token(tmp_path: Path) -
         assert statuses(server, authorization=bearer_of(ANN)) == (200, 200)
 
 
+def test_its_calls_count_for_the_quotas_of_the_token(tmp_path: Path) -> None:
+    limits = {"ann": "requests_per_minute = 2\ncompile_seconds_per_minute = 9"}
+    settings = {"tokens": str(tokens_file(tmp_path, **limits))}
+    with serving_http(ECHO_SERVER, tmp_path / "log", settings) as server:
+        asked = [statuses(server, authorization=bearer_of(ANN))[1] for _ in range(3)]
+        assert asked == [200, 200, 429]
+
+
 @pytest.mark.parametrize(
     ("settings", "status"),
     [
