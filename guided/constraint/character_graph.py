@@ -71,7 +71,9 @@ def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
                 continue
             moves, node = graph.moves[source], _node(after)
             moves[target] = moves.get(target, frozenset()) | {character}
-            if after not in seen and counts[node] < _MOST_COUNTS:
+            # A string that has to be long is read until it may end.
+            is_stuck = graph.moves[target].keys() == {target}
+            if after not in seen and (counts[node] < _MOST_COUNTS or is_stuck):
                 counts[node] += 1
                 seen.add(after)
                 waiting.append(after)

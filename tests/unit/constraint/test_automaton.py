@@ -52,9 +52,12 @@ def written(automaton: Automaton) -> str:
             "|4 'e}' 5*",
         ),
         # Of a string that is bounded only that it may not be empty is left.
-        (
-            JsonSchema('{"type": "string", "minLength": 1, "maxLength": 9}'),
-            "0 '\"' 1|1 'any but [\"\\\\]' 2|2 'any but [\"\\\\]' 2|2 '\"' 3*",
+        *(
+            (
+                JsonSchema(f'{{"type": "string", "minLength": {least}, "maxLength": 90}}'),
+                "0 '\"' 1|1 'any but [\"\\\\]' 2|2 'any but [\"\\\\]' 2|2 '\"' 3*",
+            )
+            for least in (1, 80)
         ),
     ],
 )
