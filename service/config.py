@@ -99,6 +99,9 @@ class ServerConfig(BaseSettings):
     """Port for OpenAI's API over HTTP; else none. 0 takes a free one."""
     http_host: Annotated[str, _NETWORK] = "127.0.0.1"
     """Address to serve it on; 127.0.0.1. Any but this machine's own take a certificate."""
+    playground: Annotated[bool | None, _NETWORK] = None
+    """Serve the playground, a page in the browser, beside it; else on this machine's own addresses
+    only. It asks for the same tokens."""
     metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
     """Port for Prometheus metrics; else none. 0 takes a free one."""
     metrics_host: Annotated[str, _NETWORK] = "127.0.0.1"

@@ -52,6 +52,8 @@ class SampledRunnable(AnswerRunnable):
         self._memory = None if drafter is None else _open(drafter, submission, answer)
         self._siblings = tuple(siblings)
         self._trace = submission.trace
+        if self._trace is not None:
+            self._trace.answer = answer
 
     @property
     def wants_states(self) -> bool:

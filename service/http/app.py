@@ -16,7 +16,9 @@ from guided_service.http.call import Answers, Face, Response, check_model, fail
 from guided_service.http.chat_request import read_chat
 from guided_service.http.completions import read_completion
 from guided_service.http.errors import JsonObject, RefusedCallError
+from guided_service.http.playground import playground_gets, playground_posts
 from guided_service.http.response_request import read_response
+from guided_service.listening import has_playground
 
 __all__ = ["IsServing", "application"]
 
@@ -39,6 +41,9 @@ def application(face: Face, is_serving: IsServing) -> ASGIApp:
         "/v1/completions": Answers(face, "completions", "cmpl-", read_completion),
         "/v1/responses": Answers(face, "responses", "resp_", read_response),
     }
+    if has_playground(face.config):
+        gets |= playground_gets(face)
+        posts |= playground_posts(face)
     routes = [
         *(Route(path, _OneMethod(("GET", "HEAD"), app, face)) for path, app in gets.items()),
         *(Route(path, _OneMethod(("POST",), app, face)) for path, app in posts.items()),

@@ -42,7 +42,17 @@ from guided_service.request_watch import UNREAD, WatchesRequests
 from guided_service.servicers import AnswerMaker, ModelSource
 from guided_service.token_book import TokenBook
 
-__all__ = ["Answers", "Engine", "Face", "Reads", "Response"]
+__all__ = [
+    "Answers",
+    "Engine",
+    "Face",
+    "Reads",
+    "Response",
+    "check_model",
+    "fail",
+    "recorded_call",
+    "while_connected",
+]
 
 SERVICE: Final = "openai.v1"
 """How logs and traces name this face."""
@@ -102,8 +112,13 @@ class Response:
         self, body: JsonObject, status: int = 200, headers: tuple[tuple[str, str], ...] = ()
     ) -> None:
         """Send an answer at once."""
-        content = _encode(body)
-        named = (("content-type", "application/json"), ("content-length", str(len(content))))
+        await self.content(_encode(body), "application/json", status, headers)
+
+    async def content(
+        self, content: bytes, kind: str, status: int, headers: tuple[tuple[str, str], ...]
+    ) -> None:
+        """Send some content of a media type at once."""
+        named = (("content-type", kind), ("content-length", str(len(content))))
         await self._begin(status, (*named, *headers))
         await self._put({"type": "http.response.body", "body": content})
 
@@ -144,9 +159,15 @@ class Response:
 class Answers:
     """The application behind one path: it answers calls that ask the model for something."""
 
-    def __init__(self, face: Face, method: str, prefix: str, read: Reads) -> None:
-        """``method`` is its name in logs, ``prefix`` that of the ids of its answers."""
+    def __init__(
+        self, face: Face, method: str, prefix: str, read: Reads, *, is_watched: bool = False
+    ) -> None:
+        """``method`` is its name in logs, ``prefix`` that of the ids of its answers.
+
+        Streams of answers that are watched are lines of ``guided_service.watching``.
+        """
         self._face = face
+        self._is_watched = is_watched
         self._method = method
         self._prefix = prefix
         self._read = read
@@ -225,7 +246,8 @@ class Answers:
     async def _grown(
         self, admitted: Admitted, form: Form, response: Response, received: float
     ) -> GenerationResult:
-        async with aclosing(self._face.engine.stream(admitted.request, received)) as events:
+        stream = self._face.engine.stream(admitted.request, received, is_watched=self._is_watched)
+        async with aclosing(stream) as events:
             async for event in events:
                 if isinstance(event, GenerationResult):
                     return event

@@ -37,7 +37,9 @@ from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
 
 if TYPE_CHECKING:
+    from guided.decoding.trace import Trace
     from guided.engine.workbench import Workbench
+    from guided.masks.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,15 @@ class EchoEngine:
         # Loaded here, as few tests need a compiler, and it takes its time.
         from guided.constraint.compiler import ConstraintCompiler
         from guided.engine.workbench import Workbench
+
+        return Workbench(self.vocabulary, ConstraintCompiler(self.vocabulary).start)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
         from guided.masks.vocabulary import Vocabulary
 
         tokens = (*(bytes((byte,)) for byte in range(256)), None)
-        vocabulary = Vocabulary(tokens, frozenset({TokenId(256)}), lambda text: [*text.encode()])
-        return Workbench(vocabulary, ConstraintCompiler(vocabulary).start)
+        return Vocabulary(tokens, frozenset({TokenId(256)}), lambda text: [*text.encode()])
 
     @property
     def has_work(self) -> bool:
@@ -100,8 +106,10 @@ class EchoEngine:
         *,
         received: float,
         stream: bool,
+        trace: Trace | None = None,
         prompt: str | None = None,
     ) -> None:
+        assert trace is None, "there is nothing to watch"
         assert 0 <= time.monotonic() - received < 60
         assert prompt in (None, f"prepared {len(str(request.prompt))} at {received}")
         match request.prompt:
