@@ -284,6 +284,9 @@ class Step:
                 ancestors=None if tree.is_chain else tree.ancestors(),
                 deciding=piece.deciding,
                 wants_states=self.runnable.wants_states,
+                recurrence=piece.blocks.recurrence,
+                certain=tree.trunk,
+                checkpoint=piece.blocks.checkpoint(tree.trunk),
             )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided.kv.recurrence import Recurrence
 from guided.kv.reservation import Reservation
 from guided.spec import TokenId
 
@@ -20,10 +21,13 @@ class Segment:
 
     __slots__ = (
         "ancestors",
+        "certain",
+        "checkpoint",
         "committed",
         "deciding",
         "depths",
         "earlier",
+        "recurrence",
         "rows",
         "tokens",
         "wants_states",
@@ -40,6 +44,9 @@ class Segment:
         deciding: tuple[int, ...],
         wants_states: bool = False,
         earlier: tuple[int, ...] = (),
+        recurrence: Recurrence | None = None,
+        certain: int = 0,
+        checkpoint: int = 0,
     ) -> None:
         self.rows = rows
         """By group of layers; the new tokens are the last rows of each."""
@@ -58,6 +65,12 @@ class Segment:
         self.earlier = earlier
         """The depths of those tokens of the same tree that earlier calls computed. Their rows come
         right before the new ones, and are not committed either."""
+        self.recurrence = recurrence
+        """Where the recurrent layers of the sequence stand; ``None`` is at its beginning."""
+        self.certain = certain
+        """How many of the new tokens, the first ones, stay whatever the model says."""
+        self.checkpoint = checkpoint
+        """After how many of those the state of recurrent layers is wanted as well; 0 is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

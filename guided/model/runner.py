@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from guided.errors import ModelError
-from guided.kv.layer_groups import LayerShape, window_groups
+from guided.kv.layer_groups import NO_KEYS, LayerShape, window_groups
 from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
 from guided.model.attention import AttentionKernel, PackedAttention, chosen_kernel
@@ -24,6 +24,7 @@ from guided.model.device import CPU
 from guided.model.model_files import longest_text
 from guided.model.packed_call import packed_call
 from guided.model.probe import ModelShape, probe_model
+from guided.model.recurrent import RecurrentStep
 from guided.model.visible import visible_slots
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ class _TransformersForward:
         self._kernel = kernel or chosen_kernel(self.shape.dtype, self.shape.device)
         cache = "int8" if is_quantised else "as computed"
         self.description = f"forward transformers, attention {self._kernel.name}, cache {cache}"
+        if self.shape.mixers:
+            self.description += f", {len(self.shape.mixers)} layers with a state"
 
     @property
     def embedding(self) -> torch.Tensor:
@@ -124,7 +127,11 @@ class _TransformersForward:
         step = PackedAttention(
             batch, self._storages, kernel=self._kernel, dtype=dtype, device=device
         )
-        output = packed_call(self._module, batch, step, device)
+        mixers = len(self.shape.mixers)
+        recurrent = RecurrentStep(batch, mixers, device) if mixers else None
+        output = packed_call(self._module, batch, step, device, recurrent)
+        if recurrent is not None:
+            recurrent.finish()
         states = tapped = torch.empty(0, 0)
         if batch.states_rows:
             # The first of them enters the first layer, and so on; the last leaves the last norm.
@@ -241,4 +248,8 @@ class ModelRunner:
 
     def _layers(self, window: int | None) -> dict[int, LayerShape]:
         every = zip(self.shape.layers, self.shape.windows, strict=True)
-        return {n: layer for n, (layer, its_window) in enumerate(every) if its_window == window}
+        return {
+            n: layer
+            for n, (layer, its_window) in enumerate(every)
+            if its_window == window and layer != NO_KEYS
+        }
