@@ -15,8 +15,8 @@ __all__ = ["refuse_by_config"]
 
 _DECODERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 """How the names of classes end that can continue a text."""
-_OWN_STATES = frozenset({"minimax", "recurrent_gemma", "rwkv", "xlstm"})
-"""Types that keep a state from token to token elsewhere than in a cache of transformers."""
+_OWN_STATES = frozenset({"recurrent_gemma", "xlstm"})
+"""Types that keep a state where it can be neither given to them nor taken from them."""
 _NEEDED = ("hidden_size", "num_hidden_layers", "vocab_size")
 _DECODER_HINT = "choose a model that continues a text (a causal language model)"
 _ATTENTION_HINT = "choose a decoder all of whose layers are attention"

@@ -25,6 +25,8 @@ _BOTH = frozenset({"hybrid"})
 """Attention, and a state beside it or before it."""
 _STATE = frozenset({"conv", "linear_attention"})
 _NEITHER = frozenset({"mlp", "moe"})
+_STATE_TYPES = frozenset({"rwkv"})
+"""Types of models all of whose layers keep a state, and whose configs do not say so."""
 
 
 def known_layer_types() -> frozenset[str]:
@@ -55,14 +57,15 @@ def keep_keys(config: PretrainedConfig | PlainConfig) -> tuple[bool, ...]:
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
-        return (True,) * int(text.num_hidden_layers)
+        return (text.model_type not in _STATE_TYPES,) * int(text.num_hidden_layers)
     return tuple(kind not in _STATE | _NEITHER for kind in kinds)
 
 
 def is_recurrent(config: PretrainedConfig | PlainConfig) -> bool:
     """Whether some layers keep a state from token to token."""
-    kinds = getattr(config.get_text_config(), "layer_types", None) or ()
-    return not (_STATE | _BOTH).isdisjoint(kinds)
+    text = config.get_text_config()
+    kinds = getattr(text, "layer_types", None) or ()
+    return text.model_type in _STATE_TYPES or not (_STATE | _BOTH).isdisjoint(kinds)
 
 
 def _shape(layer: Any) -> LayerShape:

@@ -10,10 +10,16 @@ import pytest
 import torch
 from transformers import NemotronHConfig, PreTrainedModel
 
+from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import measure_costs
-from guided.errors import ModelError
+from guided.engine.load_drafters import plan_drafters
+from guided.engine.memory_plan import plan_model
+from guided.errors import ModelError, RequestError
 from guided.kv import BlockCache, LayerGroup
 from guided.model.batch import Segment, StepBatch
+from guided.model.device import CPU
+from guided.model.model_files import find_model
+from guided.model.progress import SilentProgress
 from guided.model.recurrent import RecurrentState, planned_states
 from guided.model.runner import ModelRunner
 from guided.spec import Beams, Forcing, GenerationRequest, Sampling, TokenId
@@ -22,9 +28,10 @@ from tests.engine.finite_language import END_IDS, TOKEN_BYTES
 from tests.engine.tiny_models import answers, from_config, make_engine, render, words
 from tests.kit.causal_types import tiny_config
 
-TYPES = ("falcon_h1", "jamba", "lfm2", "mamba2", "qwen3_next", "zaya")
-"""State beside attention, Mamba, convolutions, Mamba 2 alone, delta rule, convolutions before
-attention. Jamba's mixers read one token at a time behind others."""
+TYPES = ("falcon_h1", "jamba", "lfm2", "mamba2", "minimax", "qwen3_next", "rwkv", "zaya")
+"""State beside attention, Mamba, convolutions, Mamba 2 alone, a cache of its own, delta rule, a
+list of states, convolutions before attention. Jamba's mixers read one token at a time behind
+others."""
 PROMPT = "the quick brown fox jumps over the lazy dog, abc"
 LENGTH = 12
 
@@ -218,3 +225,19 @@ def test_a_model_with_two_states_for_one_text_is_refused() -> None:
     request = GenerationRequest("abc", max_tokens=6)
     engine = make_engine(model)
     assert len(answers(engine, {"a": request})["a"].tokens) <= 6
+
+
+def test_the_plan_of_memory_has_a_line_for_states(tmp_path: Any) -> None:
+    model = from_config(tiny_config("lfm2"))
+    model.save_pretrained(tmp_path)
+    asked = CacheRequest(limits=StepLimits(max_batch=4, widest_draft=8))
+    _, plan = plan_model(find_model(str(tmp_path)), "float32", asked, CPU)
+    # Two convolutions of 32 channels and 3 tokens; 3 texts for each of 4 answers, and logs.
+    assert plan.states == 3 * 4 * (2 * 32 * 3 * 4) + 4 * 8 * (2 * 32 * 4)
+    assert "states" in [name for name, *_ in plan.lines()]
+
+
+def test_a_recurrent_draft_model_is_refused(tmp_path: Any) -> None:
+    from_config(tiny_config("lfm2")).save_pretrained(tmp_path)
+    with pytest.raises(RequestError, match="has layers that keep a state from token to token"):
+        plan_drafters([str(tmp_path)], "float32", CacheRequest(), CPU, SilentProgress())

@@ -180,6 +180,7 @@ _OTHERS: dict[str, dict[str, Any]] = {
     "kimi_linear": {**_HEADS_OF_LINEAR, "layer_types": _TURNS},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "minimax": {"sliding_window": None},
     "mamba2": {"num_heads": 4, "head_dim": 16, "state_size": 8, "n_groups": 1},
     "qwen4_exp": {"text_config": _QWEN4},
     "qwen4_exp_text": _QWEN4,

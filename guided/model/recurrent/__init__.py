@@ -2,7 +2,8 @@
 
 ::
 
-    mixers       which modules keep a state, and how one is called
+    ways         how modules of transformers are given a state
+    mixers       which modules keep one, and how their calls are answered
     states       what all of them keep of a text
     stretches    a batch, cut where a state is wanted or comes from elsewhere
     step         one model call: each mixer, stretch by stretch

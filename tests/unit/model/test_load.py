@@ -25,7 +25,7 @@ from transformers import (
     MptConfig,
     MptForCausalLM,
     PretrainedConfig,
-    RwkvConfig,
+    RecurrentGemmaConfig,
     T5Config,
 )
 
@@ -236,10 +236,10 @@ REFUSED = [
         NOT_A_DECODER,
     ),
     (
-        RwkvConfig(),
-        "RwkvForCausalLM",
-        "is a RwkvForCausalLM, which keeps the state of its layers in a way of its own, so it "
-        "cannot be taken back when a guess was wrong",
+        RecurrentGemmaConfig(num_hidden_layers=3),
+        "RecurrentGemmaForCausalLM",
+        "is a RecurrentGemmaForCausalLM, which keeps the state of its layers in a way of its own, "
+        "so it cannot be taken back when a guess was wrong",
         NOT_ATTENTION,
     ),
     (
