@@ -85,6 +85,7 @@ NATIVE = (
     "guided/kv/block_cache.py",
     "guided/kv/block_pool.py",
     "guided/kv/block_table.py",
+    "guided/kv/prefix_cursor.py",
     "guided/kv/prefix_index.py",
     "guided/kv/reservation.py",
     "guided/kv/sequence_blocks.py",

@@ -41,6 +41,20 @@ class StepLimits:
                 field="max_batch",
             )
 
+    @property
+    def remembered_states(self) -> int:
+        """Beginnings of texts for which the state of recurrent layers is kept.
+
+        As many as there are answers that run: each may be asked on.
+        """
+        return self.max_batch
+
+    def states_nbytes(self, of_text: int, of_drafted: int) -> int:
+        """Memory of recurrent layers that keep so much of a text, and of a drafted token."""
+        # A call makes the next state of each answer while the one before is still there.
+        texts = 2 * self.max_batch + self.remembered_states
+        return texts * of_text + self.max_batch * self.widest_draft * of_drafted
+
     @classmethod
     def here(
         cls,
@@ -89,7 +103,12 @@ def open_cache(
     """The cache of an engine, with storage for its slots in the model."""
     _check_tokens(cache_tokens)
     groups = cache_groups(runner.windows, cache_tokens, limits)
-    cache = BlockCache(groups, limits.block_size, reuse_prefixes=reuse_prefixes)
+    cache = BlockCache(
+        groups,
+        limits.block_size,
+        reuse_prefixes=reuse_prefixes,
+        num_states=limits.remembered_states if runner.shape.mixers else None,
+    )
     runner.open_storages([pool.num_slots for pool in cache.pools])
     return cache
 

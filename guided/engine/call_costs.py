@@ -94,7 +94,7 @@ class _Timer:
         self._runner = runner
         self._sequence = cache.open()
         # Calls are timed over rows in the cache: attention reads them in every call of an answer.
-        runner.forward(StepBatch((_chain(self._sequence, committed),)))
+        runner.forward(StepBatch((_chain(self._sequence, committed, certain=committed),)))
         self._sequence.commit(range(committed), [TokenId(0)] * committed)
         if runner.shape.device.type == "cuda":
             # The first call of a size may make machine code for seconds, which no later call does.
@@ -108,13 +108,13 @@ class _Timer:
         started = time.perf_counter()
         self._runner.forward(batch)
         took = time.perf_counter() - started
-        # Nothing is kept, so that every call is made over the same rows.
+        # Nothing is kept, so that every call is made over the same rows, and behind one state.
         self._sequence.commit((), ())
         return took
 
 
-def _chain(sequence: SequenceBlocks, size: int) -> Segment:
-    """``size`` tokens in a row, and a choice after each, as in a draft."""
+def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
+    """``size`` tokens in a row, and a choice after each, as in a draft behind a certain token."""
     return Segment(
         committed=sequence.committed,
         rows=sequence.reserve(size),
@@ -122,6 +122,8 @@ def _chain(sequence: SequenceBlocks, size: int) -> Segment:
         depths=tuple(range(size)),
         ancestors=None,
         deciding=tuple(range(size)),
+        recurrence=sequence.recurrence,
+        certain=certain,
     )
 
 

@@ -22,6 +22,7 @@ from guided.engine.load_runner import load_runner
 from guided.engine.memory_plan import TABLES, measure_footprint
 from guided.errors import RequestError
 from guided.model.free_memory import size_text
+from guided.model.layer_configs import is_recurrent
 from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles
 from guided.model.progress import Progress
@@ -105,6 +106,7 @@ def plan_drafters(
         found_as = None if dtype == "stored" else dtype  # by which a folder is none
         files = find_files(model, found_as, device, progress)
         check_model(files, dtype)
+        _refuse_recurrent(model, files)
         footprint = measure_footprint(files, dtype, own, device)
         size = own.size(files.layers, files.windows, footprint.cache_dtype)
         most = asked.cache_tokens or _MOST_TOKENS
@@ -125,6 +127,16 @@ def plan_drafters(
         progress.note(str(plan))
         plans.append(plan)
     return tuple(plans)
+
+
+def _refuse_recurrent(model: str, files: ModelFiles) -> None:
+    """A draft model computes a tree in several calls, which a state can only follow in one."""
+    if is_recurrent(files.config):
+        raise RequestError(
+            f"the draft model {model} has layers that keep a state from token to token",
+            field="draft_models",
+            hint="choose a draft model all of whose layers are attention",
+        )
 
 
 def load_drafters(

@@ -3,6 +3,7 @@
 free ─┬─ weights   numbers in the files, in the format they are computed in
       ├─ working   the engine's own tables, and the rows of one model call
       ├─ beside    draft models, with their caches
+      ├─ states    what recurrent layers keep of texts
       └─ cache     keys and values: what was asked for, else at most half of the rest
 """
 
@@ -18,8 +19,10 @@ from guided.errors import ModelError, RequestError
 from guided.model.cpu import is_kept_twice, stored_nbytes
 from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
-from guided.model.layer_configs import inner_size
+from guided.model.layer_configs import inner_size, is_recurrent
 from guided.model.model_files import ModelFiles
+from guided.model.plain_config import PlainConfig
+from guided.model.recurrent import planned_states
 
 __all__ = ["TABLES", "Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
 
@@ -60,6 +63,8 @@ class Footprint:
     context_window: int
     beside: int = 0
     """What draft models and heads take, with their caches, and adapters."""
+    states: int = 0
+    """What recurrent layers keep of all texts at once."""
     bytes_per_call: int = 0
     """Weights that every model call reads: all matrices once, and no rows that are looked up."""
 
@@ -101,6 +106,11 @@ def measure_footprint(
     # What a layer has at once, for all tokens of a step, in float32.
     rows = asked.limits.step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
     logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT
+    states = 0
+    if is_recurrent(config):
+        assert not isinstance(files.config, PlainConfig), "a plain config of recurrent layers"
+        size = planned_states(files.config, files.folder, loaded)
+        states = asked.limits.states_nbytes(size.of_text, size.of_drafted)
     return Footprint(
         weights=weights,
         weight_format=f"{files.checkpoint.numbers:,} numbers in {chosen}, "
@@ -112,6 +122,7 @@ def measure_footprint(
         device=device,
         context_window=files.context_window,
         beside=beside,
+        states=states,
         bytes_per_call=matrices,
     )
 
@@ -139,11 +150,13 @@ class MemoryPlan:
     """Where it is taken."""
     beside: int = 0
     """What draft models and heads take, with their caches, and adapters."""
+    states: int = 0
+    """What recurrent layers keep of all texts at once."""
 
     @property
     def needed(self) -> int:
         """Bytes in all."""
-        return self.weights + self.working + self.cache + self.beside
+        return self.weights + self.working + self.cache + self.beside + self.states
 
     def lines(self) -> list[tuple[str, str, str]]:
         """What, how much, and why so much."""
@@ -158,6 +171,11 @@ class MemoryPlan:
             *(
                 [("beside it", size_text(self.beside), "drafters with caches, adapters")]
                 if self.beside
+                else []
+            ),
+            *(
+                [("states", size_text(self.states), "of layers that go on from token to token")]
+                if self.states
                 else []
             ),
             ("needed", size_text(self.needed), ""),
@@ -192,6 +210,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
     elif cache_tokens is None:
         # Nobody chose: half of what is left, so that other processes keep some room.
         left = footprint.free - footprint.weights - footprint.working - footprint.beside
+        left -= footprint.states
         fewest = min(_FEWEST_TOKENS, footprint.context_window)
         cache_tokens = max(fewest, cache.tokens_within(int(_SHARE * left), _MOST_TOKENS))
     plan = MemoryPlan(
@@ -204,6 +223,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
         free=footprint.free,
         device=footprint.device,
         beside=footprint.beside,
+        states=footprint.states,
     )
     if plan.needed > plan.free:
         raise ModelError(_shortage(plan), hint=_hint(plan))
@@ -232,6 +252,7 @@ def _shortage(plan: MemoryPlan) -> str:
         f"cache {size_text(plan.cache)} ({plan.cache_tokens:,} tokens), "
         f"working memory {size_text(plan.working)}"
         + (f", drafters {size_text(plan.beside)}" if plan.beside else "")
+        + (f", states {size_text(plan.states)}" if plan.states else "")
     )
 
 

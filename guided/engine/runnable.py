@@ -272,7 +272,7 @@ class Step:
         """Set rows aside; the copies of a segment are to be made before the next is asked for."""
         for piece in self.pieces:
             tree, committed = piece.tree, piece.blocks.committed
-            rows = piece.blocks.reserve(len(tree))
+            rows, certain = piece.blocks.reserve(len(tree)), tree.trunk
             self.runnable.submission.cache_use.copied += len(rows[0].copies)
             # A generator: copies of this segment must be made before the next one reserves rows,
             # as that may write to a block which is copied from.
@@ -285,6 +285,9 @@ class Step:
                 deciding=piece.deciding,
                 wants_states=self.runnable.wants_states,
                 adapter=self.runnable.submission.adapter,
+                recurrence=piece.blocks.recurrence,
+                certain=certain,
+                checkpoint=piece.blocks.checkpoint(certain),
             )
 
 

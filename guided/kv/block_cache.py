@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 from guided.kv.block_pool import BlockId, BlockPool, blocks_before_window
 from guided.kv.block_table import BlockTable
-from guided.kv.prefix_index import PrefixCursor, PrefixIndex
+from guided.kv.prefix_cursor import PrefixCursor
+from guided.kv.prefix_index import PrefixIndex
+from guided.kv.recurrence import Recurrence
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.spec import TokenId
 
@@ -34,14 +36,25 @@ class BlockCache:
     """Hands blocks to sequences; counts only, and touches no tensor."""
 
     def __init__(
-        self, groups: Sequence[LayerGroup], block_size: int, *, reuse_prefixes: bool = True
+        self,
+        groups: Sequence[LayerGroup],
+        block_size: int,
+        *,
+        reuse_prefixes: bool = True,
+        num_states: int | None = None,
     ) -> None:
+        """``num_states`` is how many states of recurrent layers are kept for beginnings of texts.
+
+        ``None`` stands for a model that has none.
+        """
         assert groups, "a cache without layers"
         self.block_size = block_size
         """Slots of a block, the same in all groups."""
         self.groups = tuple(groups)
         self.index = (
-            PrefixIndex(block_size, [group.window for group in groups]) if reuse_prefixes else None
+            PrefixIndex(block_size, [group.window for group in groups], num_states)
+            if reuse_prefixes
+            else None
         )
         """Known beginnings; ``None`` where nothing is reused."""
         self.pools = tuple(
@@ -65,13 +78,14 @@ class BlockCache:
             BlockTable(pool, group.window)
             for pool, group in zip(self.pools, self.groups, strict=True)
         ]
-        cursor = None
+        cursor, recurrence = None, Recurrence()
         if self.index is not None:
             cursor = PrefixCursor(self.index, self.block_size, salt)
             found = cursor.find(tokens)
             for table, blocks in zip(tables, found, strict=True):
                 table.adopt(blocks, first=cursor.depth - len(blocks))
-        return SequenceBlocks(tables, cursor, self._opened)
+            recurrence = Recurrence(cursor.state)
+        return SequenceBlocks(tables, cursor, self._opened, recurrence)
 
     @property
     def num_open(self) -> int:

@@ -56,6 +56,11 @@ class BlockTable:
         return tuple(self._blocks)
 
     @property
+    def block_size(self) -> int:
+        """Slots of a block."""
+        return self._pool.block_size
+
+    @property
     def start(self) -> int:
         """The first position that is still held."""
         return self._dropped * self._pool.block_size

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["LayerShape", "bytes_per_slot", "slot_bytes", "window_groups"]
+__all__ = ["NO_KEYS", "LayerShape", "bytes_per_slot", "slot_bytes", "window_groups"]
 
 _SCALE_BYTES = 4
 
@@ -24,6 +24,10 @@ class LayerShape:
     def numbers(self) -> int:
         """Numbers kept for a token."""
         return self.heads * (self.key_size + self.value_size)
+
+
+NO_KEYS = LayerShape(0, 0, 0)
+"""A layer that keeps nothing of a token: it is recurrent, or has a part after attention alone."""
 
 
 def window_groups(windows: Sequence[int | None]) -> tuple[int | None, ...]:

@@ -14,19 +14,21 @@ See docs/paged-kv.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from guided.kv.block_pool import BlockId, blocks_before_window
+from guided.kv.recurrence import SequenceState
+from guided.kv.remembered_states import RememberedStates
 from guided.spec import TokenId
 
-__all__ = ["GroupContents", "PrefixCursor", "PrefixIndex", "PrefixMatch", "PrefixNode"]
+__all__ = ["GroupContents", "PrefixIndex", "PrefixMatch", "PrefixNode"]
 
 
 class PrefixNode:
     """A beginning of a text that ends with a full block; the root is the empty one."""
 
-    __slots__ = ("blocks", "children", "depth", "parent", "readers", "salt", "tokens")
+    __slots__ = ("blocks", "children", "depth", "parent", "readers", "salt", "state", "tokens")
 
     def __init__(
         self,
@@ -47,6 +49,8 @@ class PrefixNode:
         self.children: dict[tuple[TokenId, ...], PrefixNode] = {}
         self.readers = 0
         """Sequences that stand here and may go on."""
+        self.state: SequenceState | None = None
+        """That of recurrent layers after its last block, where it is remembered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +79,22 @@ class GroupContents:
         """The block gives way to other contents."""
         node = self.nodes.pop(block)
         node.blocks[self._group] = None
+        if self._index.states is not None:
+            self._index.states.forget(node)
         self._index.prune(node)
 
 
 class PrefixIndex:
     """The tree of known beginnings, shared by all groups of layers of a model."""
 
-    __slots__ = ("_block_size", "_roots", "_windows", "groups")
+    __slots__ = ("_block_size", "_roots", "_windows", "groups", "states")
 
-    def __init__(self, block_size: int, windows: Sequence[int | None]) -> None:
+    def __init__(
+        self, block_size: int, windows: Sequence[int | None], num_states: int | None = None
+    ) -> None:
+        """``num_states`` are remembered of recurrent layers; ``None``: the model has none."""
+        self.states = None if num_states is None else RememberedStates(num_states)
+        """A beginning is reused only where the state after it is among them; ``None``: anywhere."""
         self._block_size = block_size
         self._windows = tuple(windows)
         self._roots: dict[str, PrefixNode] = {}
@@ -129,6 +140,8 @@ class PrefixIndex:
         for depth, node in enumerate(path, 1):
             for group, block in enumerate(node.blocks):
                 held[group] = 0 if block is None else held[group] + 1
+            if self.states is not None and node.state is None:
+                continue
             if all(
                 count >= depth - self._passed(depth, window)
                 for count, window in zip(held, self._windows, strict=True)
@@ -186,6 +199,8 @@ class PrefixIndex:
                     known[block] = node
         for group, known in zip(self.groups, named, strict=True):
             assert group.nodes == known, "blocks and nodes do not name each other"
+        with_state = sum(node.state is not None for node in self._nodes())
+        assert with_state == len(self.states or ()), f"{with_state} states that nobody counts"
 
     def _nodes(self) -> Iterator[PrefixNode]:
         todo = list(self._roots.values())
@@ -208,73 +223,6 @@ class PrefixIndex:
 
     def _passed(self, depth: int, window: int | None) -> int:
         return blocks_before_window(depth * self._block_size, window, self._block_size)
-
-
-class PrefixCursor:
-    """The node of a sequence's last full block, and its tokens after that block.
-
-    The node stays in the index while a cursor stands on it, even when its blocks give way.
-    """
-
-    __slots__ = ("_block_size", "_index", "_node", "_tail")
-
-    def __init__(self, index: PrefixIndex, block_size: int, salt: str) -> None:
-        self._index = index
-        self._block_size = block_size
-        self._node = index.enter(salt)
-        self._tail: list[TokenId] = []
-
-    def find(self, tokens: Sequence[TokenId]) -> tuple[tuple[BlockId, ...], ...]:
-        """Move from the root to the longest beginning known; its blocks, by group."""
-        assert self._node.depth == 0 and not self._tail, "only an empty sequence looks for a prefix"
-        match = self._index.match(self._node, tokens)
-        self._move(match.node)
-        return match.blocks
-
-    @property
-    def depth(self) -> int:
-        """Full blocks of the sequence."""
-        return self._node.depth
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens of the sequence."""
-        return self._node.depth * self._block_size + len(self._tail)
-
-    def extend(
-        self, tokens: Sequence[TokenId], blocks_at: Callable[[int], tuple[BlockId, ...]]
-    ) -> None:
-        """Go on by committed tokens; ``blocks_at`` gives the blocks of a full one, by group."""
-        self._tail += tokens
-        while len(self._tail) >= self._block_size:
-            full = tuple(self._tail[: self._block_size])
-            self._move(self._index.extend(self._node, full, blocks_at(self._node.depth)))
-            del self._tail[: self._block_size]
-
-    def fork(self) -> PrefixCursor:
-        """Another cursor at the same place."""
-        twin = PrefixCursor(self._index, self._block_size, self._node.salt)
-        twin._move(self._node)
-        twin._tail = self._tail.copy()
-        return twin
-
-    def close(self) -> None:
-        """Stand nowhere; the cursor must not be used any more."""
-        self._index.leave(self._node)
-
-    def path(self) -> list[PrefixNode]:
-        """The nodes of the full blocks, first to last."""
-        nodes = []
-        node = self._node
-        while node.parent is not None:
-            nodes.append(node)
-            node = node.parent
-        return nodes[::-1]
-
-    def _move(self, node: PrefixNode) -> None:
-        self._index.enter_at(node)
-        self._index.leave(self._node)
-        self._node = node
 
 
 def _block(node: PrefixNode, group: int) -> BlockId:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from guided.kv.block_pool import BlockId
 from guided.kv.block_table import BlockTable
-from guided.kv.prefix_index import PrefixCursor
+from guided.kv.prefix_cursor import PrefixCursor
+from guided.kv.recurrence import Recurrence
 from guided.kv.reservation import Reservation, SlotCopies
 from guided.spec import TokenId
 
@@ -20,18 +21,21 @@ class SequenceBlocks:
     are handed out, and before any new row is written.
     """
 
-    __slots__ = ("_opened", "cursor", "tables")
+    __slots__ = ("_opened", "cursor", "recurrence", "tables")
 
     def __init__(
         self,
         tables: Sequence[BlockTable],
         cursor: PrefixCursor | None,
         opened: set[SequenceBlocks],
+        recurrence: Recurrence,
     ) -> None:
         self.tables = tuple(tables)
         """By group."""
         self.cursor = cursor
         """Where the sequence stands in the prefix index; ``None`` where nothing is reused."""
+        self.recurrence = recurrence
+        """Where recurrent layers stand, if the model has any."""
         self._opened = opened
         opened.add(self)
 
@@ -66,17 +70,31 @@ class SequenceBlocks:
         """
         assert len(kept) == len(tokens), f"{len(kept)} rows kept for {len(tokens)} tokens"
         copies = tuple(table.commit(kept) for table in self.tables)
+        checkpoint = self.recurrence.commit(kept)
         if self.cursor is not None:
             self.cursor.extend(tokens, self._blocks_at)
+            if checkpoint is not None:
+                self.cursor.remember(checkpoint)
         for table in self.tables:
             table.release_before_window()
         return copies
+
+    def checkpoint(self, certain: int) -> int:
+        """Of the next ``certain`` tokens, after how many the state is to be remembered; 0 is none.
+
+        Those are up to the end of the last full block. For a few tokens that is not worth a cut.
+        """
+        if self.cursor is None or not self.cursor.keeps_states:
+            return 0
+        rest = (self.committed + certain) % self.tables[0].block_size
+        whole = certain - rest
+        return whole if rest == 0 or whole >= self.tables[0].block_size else 0
 
     def fork(self) -> SequenceBlocks:
         """Another sequence with the same rows, which shares all blocks until it writes."""
         tables = [table.fork() for table in self.tables]
         cursor = None if self.cursor is None else self.cursor.fork()
-        return SequenceBlocks(tables, cursor, self._opened)
+        return SequenceBlocks(tables, cursor, self._opened, Recurrence(self.recurrence.state))
 
     def release(self) -> None:
         """Give everything back, reserved rows as well; the sequence must not be used any more."""
@@ -94,6 +112,7 @@ class SequenceBlocks:
             assert (table.committed, table.reserved) == (self.committed, self.reserved), (
                 "the tables of a sequence have moved apart"
             )
+        self.recurrence.check(self.committed)
         if self.cursor is None:
             return
         assert self.cursor.num_tokens == self.committed, (

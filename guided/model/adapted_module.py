@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -22,23 +22,29 @@ _Addition: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 """Both halves, where and as the module computes; the scale is in the second."""
 
 
-def adapt_module(module: PreTrainedModel, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
+def adapt_module(
+    module: PreTrainedModel,
+    adapters: Sequence[Adapter],
+    rows: AdaptedRows,
+    apart: Iterable[nn.Module],
+) -> None:
     """From now on add to the rows of each call what the adapters do.
 
     They are numbered from 1 on in their order; ``rows`` is to be about each call before it is
     computed. Raises ModelError for an adapter of a matrix that the module has not, or has in
-    another size, and for those that are not given all rows of a call: that of the logits, and
-    those of experts.
+    another size, and for those that are not given all rows of a call: that of the logits, those of
+    experts, and those of the modules ``apart``.
     """
     additions: dict[str, dict[int, _Addition]] = {}
     parts = dict(module.named_modules())
     output_embeddings: Callable[[], object] = module.get_output_embeddings
     head = output_embeddings()
+    not_whole = {head, *apart}
     for number, adapter in enumerate(adapters, 1):
         for name, low_rank in adapter.matrices.items():
             matrix = parts.get(name)
             # Experts are given the rows that were chosen for them, in an order of their own.
-            if not isinstance(matrix, nn.Linear) or matrix is head or ".experts." in name:
+            if not isinstance(matrix, nn.Linear) or matrix in not_whole or ".experts." in name:
                 raise no_matrix(adapter, name)
             if matrix.weight.dtype not in _FLOATS:
                 raise ModelError(

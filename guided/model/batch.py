@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided.kv.recurrence import Recurrence
 from guided.kv.reservation import Reservation
 from guided.spec import TokenId
 
@@ -21,10 +22,13 @@ class Segment:
     __slots__ = (
         "adapter",
         "ancestors",
+        "certain",
+        "checkpoint",
         "committed",
         "deciding",
         "depths",
         "earlier",
+        "recurrence",
         "rows",
         "tokens",
         "wants_states",
@@ -42,6 +46,9 @@ class Segment:
         wants_states: bool = False,
         earlier: tuple[int, ...] = (),
         adapter: int = 0,
+        recurrence: Recurrence | None = None,
+        certain: int = 0,
+        checkpoint: int = 0,
     ) -> None:
         self.rows = rows
         """By group of layers; the new tokens are the last rows of each."""
@@ -62,6 +69,12 @@ class Segment:
         right before the new ones, and are not committed either."""
         self.adapter = adapter
         """Number of the LoRA adapter that is added to the model, from 1 on; 0 for none."""
+        self.recurrence = recurrence
+        """Where the recurrent layers of the sequence stand; ``None`` is at its beginning."""
+        self.certain = certain
+        """How many of the new tokens, the first ones, stay whatever the model says."""
+        self.checkpoint = checkpoint
+        """After how many of those the state of recurrent layers is wanted as well; 0 is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guided.errors import ModelError
+from guided.model.layer_configs import known_layer_types
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -14,18 +15,8 @@ __all__ = ["refuse_by_config"]
 
 _DECODERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 """How the names of classes end that can continue a text."""
-_ATTENTION = frozenset({"full_attention", "sliding_attention"})
-_RECURRENT = (
-    "attention_hidden_size",
-    "conv_L_cache",
-    "conv_kernel",
-    "linear_conv_kernel_dim",
-    "mamba_d_state",
-    "qk_dim_factor",
-    "ssm_state_size",
-    "state_size",
-)
-"""Settings of layers that keep a state from token to token."""
+_OWN_STATES = frozenset({"recurrent_gemma", "xlstm"})
+"""Types that keep a state where it can be neither given to them nor taken from them."""
 _NEEDED = ("hidden_size", "num_hidden_layers", "vocab_size")
 _DECODER_HINT = "choose a model that continues a text (a causal language model)"
 _ATTENTION_HINT = "choose a decoder all of whose layers are attention"
@@ -48,12 +39,14 @@ def refuse_by_config(config: PretrainedConfig, folder: Path) -> None:
                 "layers",
                 hint=_ATTENTION_HINT,
             )
-    layers = getattr(text, "layer_types", None) or ()
-    # Some configs set the sizes of layers that none of theirs is.
-    if not layers or not _ATTENTION.issuperset(layers):
-        _refuse_state(text, kind, folder)
-    for layer in layers:
-        if layer not in _ATTENTION:
+    if text.model_type in _OWN_STATES:
+        raise ModelError(
+            f"{folder} is a {kind}, which keeps the state of its layers in a way of its own, so it "
+            "cannot be taken back when a guess was wrong",
+            hint=_ATTENTION_HINT,
+        )
+    for layer in getattr(text, "layer_types", None) or ():
+        if layer not in known_layer_types():
             raise ModelError(
                 f"{folder} is a {kind} with layers of type {layer!r}, which are not supported",
                 hint=_ATTENTION_HINT,
@@ -77,16 +70,6 @@ def _continues(kind: str) -> bool:
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     return kind.endswith(_DECODERS) or kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
-
-
-def _refuse_state(text: PretrainedConfig, kind: str, folder: Path) -> None:
-    for name in _RECURRENT:
-        if getattr(text, name, None) is not None:
-            raise ModelError(
-                f"{folder} is a {kind}, whose layers keep a state from token to token ({name} in "
-                "its config), which cannot be shared or taken back",
-                hint=_ATTENTION_HINT,
-            )
 
 
 def _refuse_alibi(text: PretrainedConfig, kind: str, folder: Path) -> None:

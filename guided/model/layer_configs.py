@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from guided.kv.layer_groups import LayerShape
+from guided.kv.layer_groups import NO_KEYS, LayerShape
 from guided.model.plain_config import PlainConfig
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-__all__ = ["inner_size", "layer_configs", "layer_shapes", "layer_windows"]
+__all__ = [
+    "inner_size",
+    "is_recurrent",
+    "keep_keys",
+    "known_layer_types",
+    "layer_configs",
+    "layer_shapes",
+    "layer_windows",
+]
+
+_ATTENTION = frozenset({"full_attention", "sliding_attention"})
+_BOTH = frozenset({"hybrid"})
+"""Attention, and a state beside it or before it."""
+_STATE = frozenset({"conv", "linear_attention"})
+_NEITHER = frozenset({"mlp", "moe"})
+_STATE_TYPES = frozenset({"rwkv"})
+"""Types of models all of whose layers keep a state, and whose configs do not say so."""
+
+
+def known_layer_types() -> frozenset[str]:
+    """What configs may call their layers."""
+    return _ATTENTION | _BOTH | _STATE | _NEITHER
 
 
 def layer_configs(config: PretrainedConfig | PlainConfig) -> list[Any]:
@@ -27,7 +48,24 @@ def layer_configs(config: PretrainedConfig | PlainConfig) -> list[Any]:
 
 def layer_shapes(config: PretrainedConfig | PlainConfig) -> tuple[LayerShape, ...]:
     """What each layer keeps of a token, if it is kept as most models do."""
-    return tuple(_shape(layer) for layer in layer_configs(config))
+    pairs = zip(layer_configs(config), keep_keys(config), strict=True)
+    return tuple(_shape(layer) if keeps else NO_KEYS for layer, keeps in pairs)
+
+
+def keep_keys(config: PretrainedConfig | PlainConfig) -> tuple[bool, ...]:
+    """By layer, whether it has attention, and so keeps keys and values of tokens."""
+    text = config.get_text_config()
+    kinds = getattr(text, "layer_types", None)
+    if kinds is None:
+        return (text.model_type not in _STATE_TYPES,) * int(text.num_hidden_layers)
+    return tuple(kind not in _STATE | _NEITHER for kind in kinds)
+
+
+def is_recurrent(config: PretrainedConfig | PlainConfig) -> bool:
+    """Whether some layers keep a state from token to token."""
+    text = config.get_text_config()
+    kinds = getattr(text, "layer_types", None) or ()
+    return text.model_type in _STATE_TYPES or not (_STATE | _BOTH).isdisjoint(kinds)
 
 
 def _shape(layer: Any) -> LayerShape:

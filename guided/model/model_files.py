@@ -16,7 +16,7 @@ from guided.model.config_refusals import refuse_by_config
 from guided.model.cpu import StoredTensor, why_not_by_files
 from guided.model.default_model import DEFAULT_MODEL
 from guided.model.gguf_texts import read_tensors
-from guided.model.layer_configs import layer_shapes, layer_windows
+from guided.model.layer_configs import is_recurrent, keep_keys, layer_shapes, layer_windows
 from guided.model.plain_config import PlainConfig, read_plain_config
 from guided.model.progress import Progress, RichProgress
 from guided.model.quantised import require_quantiser
@@ -34,6 +34,10 @@ __all__ = [
     "longest_text",
     "read_config",
 ]
+
+
+_UNBOUNDED_TEXT = 1 << 20
+"""Tokens of a text where nothing but a state of one size is kept of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +140,8 @@ def read_config(folder: Path) -> PretrainedConfig:
 
 def _context_window(config: PretrainedConfig | PlainConfig, folder: Path) -> int:
     window = getattr(config.get_text_config(), "max_position_embeddings", None)
+    if window is None and is_recurrent(config) and not any(keep_keys(config)):
+        return _UNBOUNDED_TEXT
     # A negative number stands for no bound, by which no cache can be planned.
     if window is None or window < 1:
         raise ModelError(

@@ -8,6 +8,7 @@ import torch
 
 from guided.model.attention import AttentionStep, running
 from guided.model.batch import StepBatch
+from guided.model.recurrent import Mix, mixing
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -16,13 +17,18 @@ __all__ = ["packed_call"]
 
 
 def packed_call(
-    module: PreTrainedModel, batch: StepBatch, step: AttentionStep, device: torch.device
+    module: PreTrainedModel,
+    batch: StepBatch,
+    step: AttentionStep,
+    device: torch.device,
+    mix: Mix | None = None,
 ) -> Any:
     """What a module returns for a batch, with ``logits`` for its deciding rows.
 
-    Hidden states are among it where the batch asks for any. ``step`` computes the attention.
+    Hidden states are among it where the batch asks for any. ``step`` computes the attention, and
+    ``mix`` what recurrent layers do.
     """
-    with running(step):
+    with running(step), mixing(mix):
         return module(
             input_ids=torch.tensor([batch.tokens], device=device),  # [1, tokens]
             position_ids=torch.tensor([batch.positions], device=device),  # [1, tokens]

@@ -8,7 +8,7 @@ docs/decisions/0018-what-a-probe-shows.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,24 +16,25 @@ from typing import TYPE_CHECKING
 import torch
 
 from guided.errors import ModelError
-from guided.kv.layer_groups import LayerShape
+from guided.kv.layer_groups import NO_KEYS, LayerShape
 from guided.model.attention import (
     ATTENTION_NAME,
     AttentionKernel,
     chosen_kernel,
     register_attention,
 )
+from guided.model.layer_configs import is_recurrent, keep_keys, known_layer_types
 from guided.model.model_files import longest_text
+from guided.model.recurrent import Mixer, running_mix, take_mixers
 from guided.model.small_windows import large_windows, small_windows
 from guided.model.trial import TRIAL_TOKENS, Ours, Own, call_as_we_do, call_plainly, trial_texts
-from guided.model.trial_answers import first_difference
+from guided.model.trial_answers import first_difference, tolerance
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
 __all__ = ["ModelShape", "probe_model"]
 
-_KNOWN_LAYER_TYPES = ("full_attention", "sliding_attention")
 _UNBOUNDED = 1 << 40
 _MOST_TOKENS = 1 << 16
 """Tokens that a trial chooses from."""
@@ -50,6 +51,8 @@ class ModelShape:
     """By layer, how many positions a token sees, its own among them; ``None`` is all."""
     dtype: torch.dtype
     device: torch.device
+    mixers: tuple[Mixer, ...] = ()
+    """The modules that keep a state from token to token."""
 
 
 def probe_model(module: PreTrainedModel, kernel: AttentionKernel | None = None) -> ModelShape:
@@ -60,24 +63,37 @@ def probe_model(module: PreTrainedModel, kernel: AttentionKernel | None = None) 
     limit = _longest(kind, config)
     kernel = kernel or chosen_kernel(module.dtype, module.device)
     register_attention()
+    _number_layers(module)
+    mixers = take_mixers(module)
+    if is_recurrent(config) and not mixers:
+        raise ModelError(
+            f"{kind} has layers that keep a state, and no module that keeps one in transformers' "
+            "cache",
+            hint="use a decoder all of whose layers are attention",
+        )
+    for mixer in mixers:
+        mixer.divert(running_mix)
     texts = trial_texts(_plain_tokens(module.config))
     with small_windows(module, limit) as real, torch.inference_mode():
         # The reference is the model's own code, not another kernel of the same interface.
         with _attending(module, "eager"):
-            own = call_plainly(module, texts)
+            # Whether a state goes on as it would in a whole text is tried mixer by mixer.
+            own = call_plainly(module, texts, at_once=bool(mixers))
         with _attending(module, ATTENTION_NAME):
-            ours = call_as_we_do(module, texts, kernel)
-        _refuse_missed_layers(kind, config, ours)
+            ours = call_as_we_do(module, texts, kernel, mixers)
+        _refuse_missed_layers(kind, config, ours, mixers)
+        _refuse_two_states(kind, mixers, module.dtype)
         _refuse_untried_windows(kind, ours, real, limit)
         windows = {layer: real.get(few, few) for layer, few in ours.windows.items() if few}
         _refuse_hidden_windows(kind, config, windows)
         _refuse_other_answers(kind, own, ours, real)
-    layers = range(len(ours.layers))
+    layers = range(int(config.num_hidden_layers))
     return ModelShape(
-        layers=tuple(ours.layers[layer] for layer in layers),
+        layers=tuple(ours.layers.get(layer, NO_KEYS) for layer in layers),
         windows=tuple(windows.get(layer) for layer in layers),
         dtype=module.dtype,
         device=module.device,
+        mixers=mixers,
     )
 
 
@@ -129,23 +145,46 @@ def _attending(module: PreTrainedModel, attention: str) -> Iterator[None]:
 
 def _refuse_by_config(kind: str, config: PretrainedConfig) -> None:
     for layer_type in getattr(config, "layer_types", None) or ():
-        if layer_type not in _KNOWN_LAYER_TYPES:
+        if layer_type not in known_layer_types():
             raise ModelError(f"{kind} has layers of type {layer_type!r}, which is not supported")
 
 
-def _refuse_missed_layers(kind: str, config: PretrainedConfig, ours: Ours) -> None:
-    layers = int(config.num_hidden_layers)
+def _refuse_missed_layers(
+    kind: str, config: PretrainedConfig, ours: Ours, mixers: Sequence[Mixer]
+) -> None:
+    attending = {layer for layer, keeps in enumerate(keep_keys(config)) if keeps}
+    layers = len(attending)
     if ours.calls == layers and len(ours.layers) < layers:
         raise ModelError(
             f"{kind} calls the attention of a layer several times for a token, which is not "
             "supported"
         )
-    if ours.calls != layers or set(ours.layers) != set(range(layers)):
+    if ours.calls != layers or set(ours.layers) != attending:
         raise ModelError(
-            f"{kind} has {layers} layers, but {ours.calls} of them went through transformers' "
-            "attention interface",
+            f"{kind} has {layers} layers{' with attention' if mixers else ''}, but {ours.calls} of "
+            "them went through transformers' attention interface",
             hint="use a decoder all of whose layers do",
         )
+    if any(not mixer.size for mixer in mixers):
+        raise ModelError(f"{kind} has layers with a state that are not called for a text")
+
+
+def _refuse_two_states(kind: str, mixers: Sequence[Mixer], dtype: torch.dtype) -> None:
+    """Then a text has no one answer: it depends on how it is cut into calls."""
+    for mixer in mixers:
+        if mixer.by_token > tolerance(dtype):
+            raise ModelError(
+                f"{mixer.kind} of {kind} computes another state token by token than for a text at "
+                "once, so its answers depend on how texts are cut into calls"
+            )
+
+
+def _number_layers(module: PreTrainedModel) -> None:
+    """Let attention that is told at each call which layer it is in know that by itself."""
+    for number, layer in enumerate(getattr(module.base_model, "layers", ())):
+        for part in layer.modules():
+            if getattr(part, "layer_idx", number) in (None, -1):
+                part.layer_idx = number
 
 
 def _refuse_untried_windows(kind: str, ours: Ours, real: Mapping[int, int], limit: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from guided.errors import ModelError
-from guided.kv.layer_groups import LayerShape, window_groups
+from guided.kv.layer_groups import NO_KEYS, LayerShape, window_groups
 from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
 from guided.model.adapted_module import adapt_module
@@ -33,6 +33,7 @@ from guided.model.device import CPU
 from guided.model.model_files import longest_text
 from guided.model.packed_call import packed_call
 from guided.model.probe import ModelShape, probe_model
+from guided.model.recurrent import RecurrentStep
 from guided.model.visible import visible_slots
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ class _TransformersForward:
         self._kernel = kernel or chosen_kernel(self.shape.dtype, self.shape.device)
         cache = "int8" if is_quantised else "as computed"
         self.description = f"forward transformers, attention {self._kernel.name}, cache {cache}"
+        if self.shape.mixers:
+            self.description += f", {len(self.shape.mixers)} layers with a state"
 
     @property
     def embedding(self) -> torch.Tensor:
@@ -135,7 +138,8 @@ class _TransformersForward:
         self._storages = storages
 
     def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
-        adapt_module(self._module, adapters, rows)
+        apart = [part for mixer in self.shape.mixers for part in mixer.parts]
+        adapt_module(self._module, adapters, rows, apart)
 
     @torch.inference_mode()
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
@@ -143,7 +147,11 @@ class _TransformersForward:
         step = PackedAttention(
             batch, self._storages, kernel=self._kernel, dtype=dtype, device=device
         )
-        output = packed_call(self._module, batch, step, device)
+        mixers = len(self.shape.mixers)
+        recurrent = RecurrentStep(batch, mixers, device) if mixers else None
+        output = packed_call(self._module, batch, step, device, recurrent)
+        if recurrent is not None:
+            recurrent.finish()
         states = tapped = torch.empty(0, 0)
         if batch.states_rows:
             # The first of them enters the first layer, and so on; the last leaves the last norm.
@@ -268,4 +276,8 @@ class ModelRunner:
 
     def _layers(self, window: int | None) -> dict[int, LayerShape]:
         every = zip(self.shape.layers, self.shape.windows, strict=True)
-        return {n: layer for n, (layer, its_window) in enumerate(every) if its_window == window}
+        return {
+            n: layer
+            for n, (layer, its_window) in enumerate(every)
+            if its_window == window and layer != NO_KEYS
+        }

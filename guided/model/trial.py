@@ -15,6 +15,8 @@ a tree of guesses, which is cut as well::
     2    m6 m7 m8 ─┬─ m9 ── m10        a text goes on, and a tree begins
                    └─ s9
     3    m11 behind m10, s10 behind s9, s11 behind s10
+
+Recurrent layers compute a tree in one call, so there *main* and *side* go on as two texts then.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ import torch
 from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
 from guided.kv.paged_storage import LayerSlots, SlotTensor
+from guided.kv.recurrence import Recurrence
 from guided.kv.reservation import Reservation, SlotCopies
 from guided.model.attention import Attention, AttentionKernel, LayerCall, open_attention
 from guided.model.batch import Segment, StepBatch
 from guided.model.packed_call import packed_call
+from guided.model.recurrent import Mix, Mixer, RecurrentStep, try_continuing
 from guided.model.visible import visible_slots
 from guided.spec import TokenId
 
@@ -97,10 +101,13 @@ def trial_texts(ids: Sequence[int]) -> TrialTexts:
     return TrialTexts(main, main[:SHARED] + text(3)[SHARED:], text(5))
 
 
-def call_plainly(module: PreTrainedModel, texts: TrialTexts) -> Own:
-    """The logits that a model gives to texts alone."""
+def call_plainly(module: PreTrainedModel, texts: TrialTexts, *, at_once: bool = False) -> Own:
+    """The logits that a model gives to texts alone, to the whole of them where ``at_once``."""
     tokens = torch.tensor([texts.main, texts.side, texts.beside], device=module.device)
     call: Callable[..., Any] = module
+    if at_once:
+        main, side, beside = call(input_ids=tokens, use_cache=False).logits
+        return Own(main, side[SHARED:], beside)
     first = call(input_ids=tokens[:, :-1], use_cache=True)
     if kept := getattr(first, "past_key_values", None):
         last = call(input_ids=tokens[:, -1:], past_key_values=kept, use_cache=True).logits
@@ -110,9 +117,14 @@ def call_plainly(module: PreTrainedModel, texts: TrialTexts) -> Own:
     return Own(main, side[SHARED:], beside)
 
 
-def call_as_we_do(module: PreTrainedModel, texts: TrialTexts, kernel: AttentionKernel) -> Ours:
+def call_as_we_do(
+    module: PreTrainedModel,
+    texts: TrialTexts,
+    kernel: AttentionKernel,
+    mixers: Sequence[Mixer] = (),
+) -> Ours:
     """The logits that an engine would get, and what the layers asked of their attention."""
-    memory = _Memory(kernel, module.dtype, module.device)
+    memory = _Memory(kernel, module.dtype, module.device, len(mixers))
     slots = np.arange(3 * TRIAL_TOKENS)[::-1].copy()  # what lies where should not matter
     first_slots, other_slots = slots[: 2 * TRIAL_TOKENS], slots[2 * TRIAL_TOKENS :]
     main, side, beside = texts.main, texts.side, texts.beside
@@ -122,11 +134,16 @@ def call_as_we_do(module: PreTrainedModel, texts: TrialTexts, kernel: AttentionK
         slots=first_slots,
         committed=FIRST,
     )
+    if mixers:
+        memory.call(module, _chain(beside, other_slots), mix=try_continuing)
+    text = Recurrence()
     start, whole = memory.call(
-        module, _chain(main[:FIRST], first_slots), _chain(beside, other_slots)
+        module, _chain(main[:FIRST], first_slots, text), _chain(beside, other_slots)
     )
-    (begun,) = memory.call(module, tree.part(0, 6))
-    (rest,) = memory.call(module, tree.part(6, 9))
+    text.commit(range(FIRST))
+    (begun,) = memory.call(module, tree.part(0, 6, text))
+    ends = [tree.behind((0, 1, 2, 3, 5), (6,), text), tree.behind((0, 1, 2, 4), (7, 8), text)]
+    rest = torch.cat(memory.call(module, *(ends if mixers else [tree.part(6, 9)])))
     return Ours(
         main=torch.cat([start, begun[:4], begun[5:], rest[:1]]),
         side=torch.cat([begun[4:5], rest[1:]]),
@@ -146,7 +163,7 @@ class _Tree:
     slots: np.ndarray[Any, np.dtype[np.int64]]
     committed: int
 
-    def part(self, first: int, last: int) -> Segment:
+    def part(self, first: int, last: int, text: Recurrence | None = None) -> Segment:
         """The nodes from ``first`` up to ``last``, when those before them were computed."""
         sees = np.eye(len(self.tokens), dtype=np.bool_)
         depths: list[int] = []
@@ -162,18 +179,35 @@ class _Tree:
             ancestors=sees[first:last, :last],
             deciding=_backwards(last - first),
             earlier=tuple(depths[:first]),
+            recurrence=text,
+            certain=SHARED - FIRST,
         )
 
+    def behind(self, path: tuple[int, ...], nodes: tuple[int, ...], text: Recurrence) -> Segment:
+        """Nodes in a row, behind a path of nodes that has become text."""
+        rows = [*range(self.committed), *[self.committed + node for node in (*path, *nodes)]]
+        tokens = tuple(self.tokens[node] for node in nodes)
+        after = None if text.computed is None else Recurrence(text.computed.after(path))
+        return _chain(tokens, self.slots[rows], after, committed=self.committed + len(path))
 
-def _chain(tokens: tuple[TokenId, ...], slots: np.ndarray[Any, np.dtype[np.int64]]) -> Segment:
+
+def _chain(
+    tokens: tuple[TokenId, ...],
+    slots: np.ndarray[Any, np.dtype[np.int64]],
+    text: Recurrence | None = None,
+    *,
+    committed: int = 0,
+) -> Segment:
     new = len(tokens)
     return Segment(
-        rows=(_rows(slots[:new], new),),
-        committed=0,
+        rows=(_rows(slots[: committed + new], new),),
+        committed=committed,
         tokens=tokens,
         depths=tuple(range(new)),
         ancestors=None,
         deciding=_backwards(new),
+        recurrence=text,
+        certain=new,
     )
 
 
@@ -189,8 +223,11 @@ def _rows(seen: np.ndarray[Any, np.dtype[np.int64]], new: int) -> Reservation:
 class _Memory:
     """Keys and values of a few tokens, for layers that are met as they are called."""
 
-    def __init__(self, kernel: AttentionKernel, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, kernel: AttentionKernel, dtype: torch.dtype, device: torch.device, mixers: int
+    ) -> None:
         self._kernel, self._dtype, self._device = kernel, dtype, device
+        self._mixers = mixers
         self._slots: dict[int, LayerSlots] = {}
         self._attentions: dict[int | None, Attention] = {}
         self._batch = StepBatch(())
@@ -198,12 +235,22 @@ class _Memory:
         self.windows: dict[int, int | None] = {}
         self.calls = 0
 
-    def call(self, module: PreTrainedModel, *segments: Segment) -> list[torch.Tensor]:
-        """The logits of all new tokens by segment, ``[tokens, vocabulary]``."""
+    def call(
+        self, module: PreTrainedModel, *segments: Segment, mix: Mix | None = None
+    ) -> list[torch.Tensor]:
+        """The logits of all new tokens by segment, ``[tokens, vocabulary]``.
+
+        ``mix`` does what recurrent layers do, instead of what they do in a call of an engine.
+        """
         self._batch = StepBatch(segments)
         self._attentions = {}
         self.calls = 0
-        logits: torch.Tensor = packed_call(module, self._batch, self, self._device).logits[0]
+        step = None
+        if self._mixers and mix is None:
+            mix = step = RecurrentStep(self._batch, self._mixers, self._device)
+        logits: torch.Tensor = packed_call(module, self._batch, self, self._device, mix).logits[0]
+        if step is not None:
+            step.finish()
         counts = [len(segment.tokens) for segment in segments]
         if len(logits) != sum(counts):
             raise ModelError(

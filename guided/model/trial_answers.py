@@ -9,9 +9,9 @@ import torch
 
 from guided.model.trial import FIRST, SHARED, Own
 
-__all__ = ["Difference", "first_difference"]
+__all__ = ["Difference", "first_difference", "tolerance"]
 
-_TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-3}
+_TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-3}
 """Parts of a model are computed in float32 whatever its weights are."""
 _HALF = 5e-2
 """Sums of 16-bit numbers that are taken in another order differ by up to a hundredth."""
@@ -26,13 +26,18 @@ class Difference:
     """The norm of what the logits of a token differ by, over the norm of those that are right."""
 
 
+def tolerance(dtype: torch.dtype) -> float:
+    """By which share what was computed in another way may differ."""
+    return _TOLERANCE.get(dtype, _HALF)
+
+
 def first_difference(own: Own, ours: Own, window: int | None) -> Difference | None:
     """The first part of the trial, from what is most basic on, that differs.
 
     With 16-bit weights a token may be sent to other experts by a rounding error, so the median of
     a part counts then, and else its largest difference.
     """
-    bound = _TOLERANCE.get(own.main.dtype, _HALF)
+    bound = tolerance(own.main.dtype)
     for where, right, found in _parts(own, ours, window):
         sizes = _sizes(right, found)
         size = float(sizes.max() if own.main.dtype in _TOLERANCE else sizes.median())

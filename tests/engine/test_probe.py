@@ -13,10 +13,7 @@ from transformers import (
     DiffLlamaConfig,
     DogeConfig,
     GPT2Config,
-    JambaConfig,
-    Lfm2Config,
     Llama4TextConfig,
-    MambaConfig,
     MixtralConfig,
     MptConfig,
     PretrainedConfig,
@@ -59,27 +56,14 @@ REFUSED: dict[str, tuple[PretrainedConfig, str]] = {
         MptConfig(vocab_size=288, d_model=32, n_layers=2, n_heads=4),
         "MptForCausalLM has 2 layers, but 0 of them went through transformers' attention",
     ),
-    "attention and state": (
-        JambaConfig(
-            **SMALL, attn_layer_period=2, attn_layer_offset=1, num_experts=2, mamba_d_state=4
-        ),
-        "JambaForCausalLM has layers of type 'linear_attention', which is not supported",
-    ),
-    "convolutions": (
-        Lfm2Config(**SMALL, layer_types=["conv", "full_attention"]),
-        "Lfm2ForCausalLM has layers of type 'conv', which is not supported",
-    ),
     "attention of its own": (
         BloomConfig(vocab_size=288, hidden_size=32, n_layer=2, n_head=4),
         "BloomForCausalLM has 2 layers, but 0 of them went through transformers' attention",
     ),
-    "no attention at all": (
-        MambaConfig(vocab_size=288, hidden_size=32, num_hidden_layers=2, state_size=4),
-        "MambaForCausalLM has layers of type 'linear_attention', which is not supported",
-    ),
     "state in other layers": (
         Qwen2Config(**SMALL, layer_types=["full_attention", "linear_attention"]),
-        "Qwen2ForCausalLM has layers of type 'linear_attention', which is not supported",
+        "Qwen2ForCausalLM has layers that keep a state, and no module that keeps one in "
+        "transformers' cache",
     ),
 }
 

@@ -60,6 +60,10 @@ _SIZES: dict[str, Any] = {
     "qk_rope_head_dim": 8,
     "qk_nope_head_dim": 8,
     "v_head_dim": 8,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
     "vocab_size": VOCABULARY,
     "bos_token_id": 2,
     "eos_token_id": END,
@@ -70,6 +74,7 @@ _SIZES: dict[str, Any] = {
 }
 _WIDE: dict[str, Any] = {"num_key_value_heads": 4}
 _MAMBA: dict[str, Any] = {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 8}
+_TURNS = ["linear_attention", "full_attention"] * 2
 _HEADS_OF_LINEAR: dict[str, Any] = {
     "linear_num_heads": 2,
     "linear_head_dim": 8,
@@ -103,10 +108,6 @@ _QWEN4: dict[str, Any] = {
     "indexer_budget": 8,
     "indexer_compress_ratio": 2,
     "hc_lowrank": 8,
-    "linear_num_key_heads": 2,
-    "linear_num_value_heads": 4,
-    "linear_key_head_dim": 8,
-    "linear_value_head_dim": 8,
 }
 _CLOSED: dict[str, Any] = {"index_head_dim": 16, "index_n_heads": 2, "index_topk": 8}
 _BLT: dict[str, Any] = {"hidden_size_global": 32}
@@ -119,8 +120,8 @@ _TURNED: dict[str, Any] = {
     "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]},
 }
 _OTHERS: dict[str, dict[str, Any]] = {
-    "bailing_hybrid": _HEADS_OF_LINEAR,
-    "bamba": _MAMBA,
+    "bailing_hybrid": {**_HEADS_OF_LINEAR, "layer_types": _TURNS},
+    "bamba": {**_MAMBA, "attn_layer_indices": [1, 3]},
     "blt": {
         "encoder_hash_byte_group_vocab": 100,
         "encoder_config": _BLT,
@@ -146,6 +147,7 @@ _OTHERS: dict[str, dict[str, Any]] = {
         },
         "audio_config": {"adapter_input_size": 32, "adapter_out_dim": 32},
     },
+    "falcon_h1": {**_MAMBA, "mamba_d_ssm": 64, "mamba_chunk_size": 16},
     "gemma3n_text": {**_SHARED, "laurel_rank": 4, "activation_sparsity_pattern": [0.0] * 4},
     "gemma3n": {
         "text_config": {**_SHARED, "laurel_rank": 4, "activation_sparsity_pattern": [0.0] * 4},
@@ -175,9 +177,10 @@ _OTHERS: dict[str, dict[str, Any]] = {
     "inkling2_text": _INKLING,
     "inkling_text": _INKLING,
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 4},
-    "kimi_linear": _HEADS_OF_LINEAR,
+    "kimi_linear": {**_HEADS_OF_LINEAR, "layer_types": _TURNS},
     "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "minimax": {"sliding_window": None},
     "mamba2": {"num_heads": 4, "head_dim": 16, "state_size": 8, "n_groups": 1},
     "qwen4_exp": {"text_config": _QWEN4},
     "qwen4_exp_text": _QWEN4,
@@ -198,7 +201,7 @@ _OTHERS: dict[str, dict[str, Any]] = {
     },
     "xlstm": {"embedding_dim": 32, "num_blocks": 4, "num_heads": 4},
     "xmod": {"default_language": "en_XX"},
-    "zamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "n_mamba_heads": 2},
+    "zamba": {"layers_block_type": ["linear_attention", "hybrid"] * 2, "n_mamba_heads": 2},
     "zamba2": {
         "layers_block_type": ["linear_attention", "hybrid"] * 2,
         "mamba_d_state": 8,

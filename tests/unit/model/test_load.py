@@ -19,17 +19,13 @@ from transformers import (
     BloomConfig,
     Gemma3TextConfig,
     GenerationConfig,
-    GraniteMoeHybridConfig,
-    JambaConfig,
-    Lfm2Config,
     Llama4TextConfig,
     LlamaConfig,
     LlamaForCausalLM,
-    MambaConfig,
     MptConfig,
     MptForCausalLM,
     PretrainedConfig,
-    RwkvConfig,
+    RecurrentGemmaConfig,
     T5Config,
 )
 
@@ -240,31 +236,10 @@ REFUSED = [
         NOT_A_DECODER,
     ),
     (
-        MambaConfig(),
-        "MambaForCausalLM",
-        "is a MambaForCausalLM, whose layers keep a state from token to token (conv_kernel in its "
-        "config), which cannot be shared or taken back",
-        NOT_ATTENTION,
-    ),
-    (
-        JambaConfig(),
-        "JambaForCausalLM",
-        "is a JambaForCausalLM, whose layers keep a state from token to token (mamba_d_state in "
-        "its config), which cannot be shared or taken back",
-        NOT_ATTENTION,
-    ),
-    (
-        Lfm2Config(num_hidden_layers=2, layer_types=["conv", "full_attention"]),
-        "Lfm2ForCausalLM",
-        "is a Lfm2ForCausalLM, whose layers keep a state from token to token (conv_L_cache in its "
-        "config), which cannot be shared or taken back",
-        NOT_ATTENTION,
-    ),
-    (
-        RwkvConfig(),
-        "RwkvForCausalLM",
-        "is a RwkvForCausalLM, whose layers keep a state from token to token (attention_hidden_"
-        "size in its config), which cannot be shared or taken back",
+        RecurrentGemmaConfig(num_hidden_layers=3),
+        "RecurrentGemmaForCausalLM",
+        "is a RecurrentGemmaForCausalLM, which keeps the state of its layers in a way of its own, "
+        "so it cannot be taken back when a guess was wrong",
         NOT_ATTENTION,
     ),
     (
@@ -293,13 +268,6 @@ REFUSED = [
 _SEES_BOTH = Gemma3TextConfig(num_hidden_layers=2)
 _SEES_BOTH.use_bidirectional_attention = True
 REFUSED += [
-    (
-        GraniteMoeHybridConfig(num_hidden_layers=2, layer_types=["mamba", "attention"]),
-        "GraniteMoeHybridForCausalLM",
-        "is a GraniteMoeHybridForCausalLM, whose layers keep a state from token to token "
-        "(mamba_d_state in its config), which cannot be shared or taken back",
-        NOT_ATTENTION,
-    ),
     (
         _SEES_BOTH,
         "Gemma3ForCausalLM",

@@ -1,0 +1,100 @@
+"""Where one sequence stands in the prefix index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from guided.kv.block_pool import BlockId
+from guided.kv.prefix_index import PrefixIndex, PrefixNode
+from guided.kv.recurrence import SequenceState
+from guided.spec import TokenId
+
+__all__ = ["PrefixCursor"]
+
+
+class PrefixCursor:
+    """The node of a sequence's last full block, and its tokens after that block.
+
+    The node stays in the index while a cursor stands on it, even when its blocks give way.
+    """
+
+    __slots__ = ("_block_size", "_index", "_node", "_tail")
+
+    def __init__(self, index: PrefixIndex, block_size: int, salt: str) -> None:
+        self._index = index
+        self._block_size = block_size
+        self._node = index.enter(salt)
+        self._tail: list[TokenId] = []
+
+    def find(self, tokens: Sequence[TokenId]) -> tuple[tuple[BlockId, ...], ...]:
+        """Move from the root to the longest beginning known; its blocks, by group."""
+        assert self._node.depth == 0 and not self._tail, "only an empty sequence looks for a prefix"
+        match = self._index.match(self._node, tokens)
+        self._move(match.node)
+        if self._index.states is not None:
+            self._index.states.use(match.node)
+        return match.blocks
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether states of recurrent layers are remembered."""
+        return self._index.states is not None
+
+    @property
+    def state(self) -> SequenceState | None:
+        """The state of recurrent layers after the last full block, where it is remembered."""
+        return self._node.state
+
+    def remember(self, state: SequenceState) -> None:
+        """Keep a state after one of the full blocks of the sequence."""
+        node = self._node
+        while node.depth * self._block_size > state.length and node.parent is not None:
+            node = node.parent
+        assert node.depth * self._block_size == state.length, "a state inside of a block"
+        if self._index.states is not None and all(block is not None for block in node.blocks):
+            self._index.states.remember(node, state)
+
+    @property
+    def depth(self) -> int:
+        """Full blocks of the sequence."""
+        return self._node.depth
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the sequence."""
+        return self._node.depth * self._block_size + len(self._tail)
+
+    def extend(
+        self, tokens: Sequence[TokenId], blocks_at: Callable[[int], tuple[BlockId, ...]]
+    ) -> None:
+        """Go on by committed tokens; ``blocks_at`` gives the blocks of a full one, by group."""
+        self._tail += tokens
+        while len(self._tail) >= self._block_size:
+            full = tuple(self._tail[: self._block_size])
+            self._move(self._index.extend(self._node, full, blocks_at(self._node.depth)))
+            del self._tail[: self._block_size]
+
+    def fork(self) -> PrefixCursor:
+        """Another cursor at the same place."""
+        twin = PrefixCursor(self._index, self._block_size, self._node.salt)
+        twin._move(self._node)
+        twin._tail = self._tail.copy()
+        return twin
+
+    def close(self) -> None:
+        """Stand nowhere; the cursor must not be used any more."""
+        self._index.leave(self._node)
+
+    def path(self) -> list[PrefixNode]:
+        """The nodes of the full blocks, first to last."""
+        nodes = []
+        node = self._node
+        while node.parent is not None:
+            nodes.append(node)
+            node = node.parent
+        return nodes[::-1]
+
+    def _move(self, node: PrefixNode) -> None:
+        self._index.enter_at(node)
+        self._index.leave(self._node)
+        self._node = node

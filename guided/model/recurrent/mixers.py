@@ -1,0 +1,112 @@
+"""The modules of a model that keep a state from token to token, and how one of them is called.
+
+A *mixer* can be called for any tokens that follow each other, with the state before them. What it
+is called with in the model is the packed row of all sequences, so whoever runs the call answers in
+its place::
+
+    layer of a model ──▶ forward ──▶ the running call ──▶ run, stretch by stretch
+                                └──▶ itself, where no call is running
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+
+from guided.errors import ModelError
+from guided.model.recurrent.states import LayerState
+from guided.model.recurrent.ways import Forward, Outputs, Way, way_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+__all__ = ["Mix", "Mixer", "take_mixers"]
+
+Mix: TypeAlias = Callable[["Mixer", torch.Tensor], Outputs]
+"""What a running call does with what enters a mixer, ``[1, packed tokens, size]``."""
+_MASKS = ("attention_mask", "conv_mask")
+
+
+class Mixer:
+    """A module that keeps a state; see ``divert`` for what becomes of its calls."""
+
+    def __init__(self, module: torch.nn.Module, number: int, way: Way) -> None:
+        self.number = number
+        """Its place among the mixers of the model."""
+        self.continues = True
+        """Whether it reads several tokens at once behind others; else one at a time."""
+        self.by_token = 0.0
+        """By how much its state differs after tokens that it read one by one, as a share of it."""
+        self.size = 0
+        """Numbers that enter it for a token; 0 until it was called."""
+        self.kind = type(module).__name__
+        """The name of its class."""
+        self._module = module
+        self._way = way
+        # That of its class: on the module itself may be one that an earlier runner has put there.
+        self._forward: Forward = type(module).forward.__get__(module)
+        self._signature = inspect.signature(self._forward)
+        # What else it is given belongs to all packed tokens, and could not be cut here.
+        needed = [
+            parameter.name
+            for parameter in self._signature.parameters.values()
+            if parameter.default is parameter.empty
+            and parameter.kind is not parameter.VAR_KEYWORD
+            and parameter.name not in (way.input, *way.ignored)
+        ]
+        if needed:
+            raise ModelError(
+                f"{self.kind} keeps a state, and reads {', '.join(needed)} beside its input"
+            )
+
+    @property
+    def parts(self) -> tuple[torch.nn.Module, ...]:
+        """The module and all in it: they are given stretches, not packed rows."""
+        return tuple(self._module.modules())
+
+    def divert(self, mix: Callable[[], Mix | None]) -> None:
+        """Let whatever ``mix`` returns answer calls of the module; ``None`` leaves it to itself."""
+
+        def forward(*args: Any, **options: Any) -> Any:
+            running = mix()
+            if running is None:
+                return self._forward(*args, **options)
+            given = self._signature.bind(*args, **options).arguments
+            if any(given.get(name) is not None for name in _MASKS):
+                raise ModelError(f"{self.kind} is given a mask of padding")
+            return self._way.returned(running(self, given[self._way.input]))
+
+        vars(self._module)["forward"] = forward
+
+    def run(self, inputs: torch.Tensor, state: LayerState) -> tuple[Outputs, LayerState]:
+        """Read tokens behind a state: ``[sequences, tokens, size]`` → outputs, the next state.
+
+        The tensors of ``state`` may be written to.
+        """
+        if self.continues or not state or inputs.shape[1] == 1:
+            return self._way.read(self._forward, inputs, state)
+        outputs = []
+        for token in torch.split(inputs, 1, 1):
+            output, state = self._way.read(self._forward, token, state)
+            outputs.append(output)
+        return _joined(outputs), state
+
+
+def take_mixers(module: PreTrainedModel) -> tuple[Mixer, ...]:
+    """The mixers of a model, in the order of its modules."""
+    config = module.config.get_text_config()
+    states = int(getattr(config, "number_of_conv_states", 1))
+    ways = [(part, way_of(part, states)) for part in module.modules()]
+    found = [(part, way) for part, way in ways if way is not None]
+    return tuple(Mixer(part, number, way) for number, (part, way) in enumerate(found))
+
+
+def _joined(outputs: Sequence[Outputs]) -> Outputs:
+    """Outputs of tokens one after the other, side by side."""
+    first = outputs[0]
+    if isinstance(first, torch.Tensor):
+        return torch.cat([each for each in outputs if isinstance(each, torch.Tensor)], 1)
+    return tuple(torch.cat(parts, 1) for parts in zip(*outputs, strict=True))
