@@ -77,6 +77,7 @@ from guided.spec import (
 )
 from guided.spec.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from guided.spec.library import grammar_names
+from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.stats import EngineStats, ModelInfo
 
@@ -155,6 +156,7 @@ __all__ = [
     "Sequence",
     "ServiceError",
     "ServiceUnavailableError",
+    "SpecialToken",
     "Spelling",
     "Stored",
     "Stream",

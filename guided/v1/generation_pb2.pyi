@@ -1245,6 +1245,7 @@ class Constraint(_message.Message):
     UNTIL_FIELD_NUMBER: _builtins.int
     TAGGED_FIELD_NUMBER: _builtins.int
     CONSTRAINT_ID_FIELD_NUMBER: _builtins.int
+    SPECIAL_TOKEN_FIELD_NUMBER: _builtins.int
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
@@ -1256,6 +1257,11 @@ class Constraint(_message.Message):
     constraint_id: _builtins.str
     """The constraint that GrammarService keeps under this id for the cache_salt of the request. It
     stands for a whole constraint, not for a part of one. NOT_FOUND where there is none.
+    """
+    special_token: _builtins.str
+    """One token that the model's tokenizer has under this name beside those of text, such as
+    <|python_tag|>. It is known by its id, stands for no text, and is refused where the
+    tokenizer has none of the name.
     """
     @_builtins.property
     def lark(self) -> Global___LarkGrammar:
@@ -1328,14 +1334,15 @@ class Constraint(_message.Message):
         until: Global___Until | None = ...,
         tagged: Global___Tagged | None = ...,
         constraint_id: _builtins.str = ...,
+        special_token: _builtins.str = ...,
         json_options: Global___JsonOptions | None = ...,
         documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "special_token", b"special_token", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "documents", b"documents", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "documents", b"documents", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "special_token", b"special_token", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template", "free_text", "until", "tagged", "constraint_id"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template", "free_text", "until", "tagged", "constraint_id", "special_token"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -43,6 +43,7 @@ from guided.spec import (
     Verification,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided.v1 import generation_pb2 as pb
@@ -357,6 +358,7 @@ def _nested(depth: int) -> Structure:
         FreeText(),
         FreeText(["a", "b"]),
         Until("</think>"),
+        Sequence([SpecialToken("<|python_tag|>"), JsonSchema("{}")]),
         Tagged([Tag("<a>", JsonSchema("{}"), "</a>"), Tag("<b>", "x")], "<", "required"),
         Tagged(
             [Tag("<a>", Sequence(["x", Tagged([Tag("b", "c")])]))], calls="none", parallel=False
@@ -447,7 +449,7 @@ def newer_request() -> pb.GenerateRequest:
             InvalidConstraintError,
             "the constraint says nothing; set one of json_schema, lark, regex, ebnf, choice, "
             "text, sequence, any_of, repeat, template, free_text, until, tagged, "
-            "constraint_id, "
+            "constraint_id, special_token, "
             "or leave the constraint out",
         ),
         (
