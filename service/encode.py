@@ -11,18 +11,21 @@ from guided.v1 import model_pb2
 from guided.wire import duration_of, number_of, write
 from guided.wire_grammar import encode_report
 from guided_service.call_reader import CallReader, ReaderOf, calls_in
+from guided_service.stream_events import StreamEvent, Thought
 
 __all__ = ["encode_event", "encode_model", "encode_result", "encode_stats"]
 
 
 def encode_event(
-    event: str | GenerationResult,
+    event: StreamEvent,
     report: SchemaReport | None = None,
     reader: ReaderOf | None = None,
 ) -> pb.GenerateStreamResponse:
     """The message of some text, or of the answer that ends a stream."""
     if isinstance(event, str):
         return pb.GenerateStreamResponse(delta=event)
+    if isinstance(event, Thought):
+        return pb.GenerateStreamResponse(reasoning_delta=event.text)
     return pb.GenerateStreamResponse(answer=encode_result(event, report, reader))
 
 

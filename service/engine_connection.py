@@ -46,6 +46,7 @@ from guided_service.messages import (
 )
 from guided_service.request_ids import engine_id_of
 from guided_service.request_record import current_request_id
+from guided_service.stream_events import StreamEvent, Thought
 
 __all__ = ["CutOffError", "EngineConnection", "Outbox", "Patience"]
 
@@ -85,12 +86,13 @@ class Outbox:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
+        self._thoughts: list[str] = []
         self._is_closed = False
         self._has_news = asyncio.Event()
 
-    def put(self, text: str) -> None:
-        """Add text."""
-        self._pieces.append(text)
+    def put(self, text: str, *, is_thought: bool = False) -> None:
+        """Add text of the answer, or of the thoughts before it."""
+        (self._thoughts if is_thought else self._pieces).append(text)
         self._has_news.set()
 
     def close(self) -> None:
@@ -98,14 +100,21 @@ class Outbox:
         self._is_closed = True
         self._has_news.set()
 
-    async def take(self) -> str:
-        """All that is there, waiting for some; empty once it is closed and nothing is left."""
+    async def take(self) -> str | Thought:
+        """All that is there of one sort, waiting for some, thoughts first; empty once it is closed
+        and nothing is left.
+        """
         await self._has_news.wait()
-        text = "".join(self._pieces)
-        self._pieces.clear()
-        if not self._is_closed:
+        taken: str | Thought
+        if self._thoughts:
+            taken = Thought("".join(self._thoughts))
+            self._thoughts.clear()
+        else:
+            taken = "".join(self._pieces)
+            self._pieces.clear()
+        if not self._is_closed and not self._pieces:
             self._has_news.clear()
-        return text
+        return taken
 
 
 class EngineConnection:
@@ -185,10 +194,10 @@ class EngineConnection:
         while (message := await self._next_message()) is not None:
             match message:
                 case Grown(deltas):
-                    for request_id, text in deltas:
+                    for request_id, text, is_thought in deltas:
                         # Text and a cancellation may cross on their way.
                         if request_id in self._outboxes:
-                            self._outboxes[request_id].put(text)
+                            self._outboxes[request_id].put(text, is_thought=is_thought)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
                 case Checked(request_id, finding) | TextRead(request_id, finding):
@@ -250,7 +259,7 @@ class EngineConnection:
 
     async def stream(
         self, request: GenerationRequest, received: float
-    ) -> AsyncGenerator[str | GenerationResult, None]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made: its text as it grows, then the answer; closing cancels it."""
         request_id, outbox = _new_id(), Outbox()
         message = await _written(request_id, request, received, stream=True)

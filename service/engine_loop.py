@@ -91,6 +91,8 @@ class TextDelta(Protocol):
     def request_id(self) -> str: ...
     @property
     def text(self) -> str: ...
+    @property
+    def is_thought(self) -> bool: ...
 
 
 class RunningEngine(HasWorkbench, Protocol):
@@ -241,7 +243,8 @@ def _serve(
         if engine.has_work:
             ended = engine.step()
             if deltas := engine.take_deltas():
-                _send(socket, Grown(tuple((delta.request_id, delta.text) for delta in deltas)))
+                grown = tuple((one.request_id, one.text, one.is_thought) for one in deltas)
+                _send(socket, Grown(grown))
             for finished in ended:
                 _send(socket, _message(finished.request_id, finished.outcome))
 

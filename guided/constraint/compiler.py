@@ -23,9 +23,11 @@ from guided.masks.compiled import CompiledConstraint
 from guided.masks.limits import ConstraintLimits
 from guided.masks.mask_store import MaskStore
 from guided.masks.matcher import FreeText, Matcher
+from guided.masks.thinking import Thinking
 from guided.masks.vocabulary import Vocabulary
 from guided.runtime.fuel import limited_work
 from guided.spec import Constraint, Forcing, JsonOptions, JsonSchema, Lark, Structure
+from guided.spec.thoughts import AfterThoughts
 
 __all__ = ["ConstraintCompiler"]
 
@@ -102,7 +104,17 @@ class ConstraintCompiler:
         """
         if constraint is None:
             return self._free_text
+        if isinstance(constraint, AfterThoughts):
+            return self._start_thinking(constraint)
         return self._made_once(constraint, self._compile_with_end).start()
+
+    def _start_thinking(self, asked: AfterThoughts) -> Thinking:
+        """The position before thoughts; raises as ``start`` does."""
+        compiled = self._made_once(asked.thoughts, self._compile_with_end)
+        thoughts, answer = compiled.start(), self.start(asked.answer)
+        read_as = compiled.binding.vocabulary.read_as
+        end_bytes = sum(len(read_as[token] or b"") for token in thoughts.shortest_end())
+        return Thinking.before(thoughts, answer, asked.max_tokens, end_bytes, len(read_as))
 
     def rehearse(self, options: JsonOptions | None = None) -> None:
         """Make what a process needs once, and its first requests would wait for otherwise.

@@ -16,9 +16,13 @@ from guided.engine.group import Group, SampledGroup
 from guided.engine.scoring import Judge, scorer_for
 from guided.engine.submission import Submission
 from guided.engine.text_stream import TextStream
+from guided.engine.thoughts import Thoughts
 from guided.errors import LimitExceededError, RequestError
+from guided.masks.thinking import Thinking
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import NO_DRAFTER, GenerationRequest
+from guided.spec import NO_DRAFTER, Constraint, GenerationRequest
+from guided.spec.composition import Text
+from guided.spec.thoughts import AfterThoughts
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
@@ -52,7 +56,10 @@ class Admission:
         """The answers to be made; raises where budget, batch or cache cannot hold them."""
         request, vocabulary = submission.request, self._vocabulary
         self._check(submission, matcher)
-        is_constrained = request.constraint is not None
+        held = request.constraint
+        # Thoughts are held to their budget and their end; an answer behind them may yet be free.
+        answer = held.answer if isinstance(held, AfterThoughts) else held
+        is_constrained = answer is not None
         # Beams choose by score alone: they have no sampling, and nothing is streamed of them.
         if request.beams is not None:
             search = BeamSearch(
@@ -74,7 +81,12 @@ class Admission:
                 request.forcing,
                 is_constrained=is_constrained,
                 stops=_stops(request, vocabulary),
-                text_stream=_text_stream(request, vocabulary, start) if stream else None,
+                text_stream=(
+                    _text_stream(request, vocabulary, start, is_constrained=is_constrained)
+                    if stream
+                    else None
+                ),
+                thoughts=_thoughts(held, matcher, vocabulary, start, is_streamed=stream),
             )
             for seed in _seeds(request)
         ]
@@ -232,10 +244,33 @@ def _stops(request: GenerationRequest, vocabulary: Vocabulary) -> StopSearch | N
     )
 
 
-def _text_stream(request: GenerationRequest, vocabulary: Vocabulary, start: int) -> TextStream:
+def _thoughts(
+    constraint: Constraint,
+    matcher: Matcher,
+    vocabulary: Vocabulary,
+    start: int,
+    *,
+    is_streamed: bool,
+) -> Thoughts | None:
+    """What reads the thoughts before an answer, where there are any."""
+    if not isinstance(constraint, AfterThoughts):
+        return None
+    assert isinstance(matcher, Thinking), matcher
+    end = b"".join(
+        piece.text.encode()
+        if isinstance(piece, Text)
+        else vocabulary.token_bytes[vocabulary.named[piece.name]] or b""
+        for piece in constraint.end
+    )
+    return Thoughts(matcher.thoughts, vocabulary, start, end, is_streamed=is_streamed)
+
+
+def _text_stream(
+    request: GenerationRequest, vocabulary: Vocabulary, start: int, *, is_constrained: bool
+) -> TextStream:
     held = () if request.include_stop else request.stop
     # As for a whole answer: a free or a stopped text may be cut inside a character.
-    may_be_cut = request.constraint is None or request.stop or request.stop_tokens
+    may_be_cut = not is_constrained or request.stop or request.stop_tokens
     return TextStream(
         vocabulary.token_bytes,
         start=start,

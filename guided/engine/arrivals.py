@@ -58,7 +58,7 @@ class Arrivals:
         self._check(request_id, request, stream=stream, is_traced=trace is not None)
         if prompt is None:
             prompt = self._prompts.prepare(request, received)
-        if request.tools is not None:
+        if request.tools is not None or request.reasoning is not None:
             # The schema was shown in the prompt.
             request = replace(request, constraint=prompt.constraint, show_schema=False)
         matcher = self._compiling.work_for(request.constraint)

@@ -36,7 +36,7 @@ from guided.engine.machine import Machine
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
 from guided.engine.open_requests import OpenRequests
-from guided.engine.prompts import PreparedPrompt, Prompts, Render
+from guided.engine.prompts import PreparedPrompt, Prompts, Render, ThinkingPrompts
 from guided.engine.results import Delta, Finished, Results
 from guided.engine.runnable import Step
 from guided.engine.scheduler import Scheduler
@@ -83,10 +83,11 @@ class Engine:
         machine: Machine | None = None,
         prompt_bound: PromptBound | None = None,
         tool_format: ToolFormat = HERMES,
+        thinking: ThinkingPrompts | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``prompt_bound`` tells without ``render`` which prompts are too long. ``tool_format`` is
-        how the model writes calls of tools.
+        how the model writes calls of tools, and ``thinking`` makes it think before its answers.
 
         ``drafters`` propose tokens in their order, for one sequence in one step at most
         ``widest_draft``.
@@ -105,7 +106,7 @@ class Engine:
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
         self._vocabulary = vocabulary
-        self._prompts = Prompts(render, prompt_bound, tool_format, clock)
+        self._prompts = Prompts(render, prompt_bound, tool_format, clock, thinking)
         self._now = clock
         self._model = ModelCall(runner)
         self._meter = Meter()

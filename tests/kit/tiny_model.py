@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from tokenizers import AddedToken
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 from tests.kit.built_tokenizers import BUILT, loaded
@@ -16,10 +17,17 @@ _TEMPLATE = (
 )
 
 
-def save_tiny_model(folder: Path) -> Path:
-    """A Llama of two layers with random weights, 900 tokens and a context of 4,096."""
-    tokenizer = loaded(BUILT["built like GPT-2"]())
-    tokenizer.chat_template = _TEMPLATE
+def save_tiny_model(folder: Path, *, thinks: bool = False) -> Path:
+    """A Llama of two layers with random weights, 900 tokens and a context of 4,096.
+
+    With ``thinks`` it has tokens around thoughts, and a template that knows them.
+    """
+    built = BUILT["built like GPT-2"]()
+    if thinks:
+        signs = [AddedToken(name, normalized=False) for name in ("<think>", "</think>")]
+        built.add_tokens(signs)
+    tokenizer = loaded(built)
+    tokenizer.chat_template = _TEMPLATE + ("{# <think> </think> #}" if thinks else "")
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(tokenizer),

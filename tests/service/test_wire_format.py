@@ -31,6 +31,7 @@ from guided.spec import (
     Message,
     OnIncomplete,
     Rank,
+    Reasoning,
     Regex,
     Sampling,
     Spelling,
@@ -373,6 +374,15 @@ def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -
     arrived = read_to_engine(write(Submit.of("1", request, received=0.5, stream=False)))
     assert isinstance(arrived, Submit)
     assert arrived.request() == request
+
+
+@pytest.mark.parametrize(
+    "reasoning",
+    [None, Reasoning(), Reasoning(0), Reasoning(9, end="So"), Reasoning(None, "<t>", "</t>\n")],
+)
+def test_thoughts_are_asked_for_as_they_were(reasoning: Reasoning | None) -> None:
+    request = GenerationRequest("x", JsonSchema("{}"), reasoning=reasoning)
+    assert decode_request(encode_request(request)) == request
 
 
 @pytest.mark.parametrize(
