@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from guided.decoding.choice import Choice, Chooser, Closing, advance
@@ -57,10 +58,12 @@ class AnswerState:
         forcing: Forcing,
         *,
         is_constrained: bool,
+        texts: Sequence[bytes | None] | None = None,
         stops: StopSearch | None = None,
         text_stream: TextStream | None = None,
         thoughts: Thoughts | None = None,
     ) -> None:
+        """``texts`` is what is read of each token; ``None``: what the vocabulary says."""
         self.prompt_length = len(prompt)
         self.tokens: list[TokenId] = list(prompt)
         """Prompt and answer so far."""
@@ -71,6 +74,7 @@ class AnswerState:
         self._is_constrained = is_constrained
         self._is_closed_early = False
         self._stops = stops
+        self._texts = texts
         self._text_stream = text_stream
         self._thoughts = thoughts
         """Reads what comes before the answer itself, where something does."""
@@ -205,7 +209,8 @@ class AnswerState:
     def text(self, vocabulary: Vocabulary) -> str:
         """The answer as text, once there is a finish reason."""
         is_stopped = self.finish_reason is FinishReason.STOP_SEQUENCE
-        answer = vocabulary.decode(self.answer[self.num_thoughts :])
+        texts = vocabulary.token_bytes if self._texts is None else self._texts
+        answer = b"".join([texts[token] or b"" for token in self.answer[self.num_thoughts :]])
         text = answer[: self._stops.length if self._stops else None]
         # A free or a stopped text may be cut inside a character; others never are.
         errors = "strict" if self._is_constrained and not is_stopped else "replace"

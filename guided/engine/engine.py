@@ -137,6 +137,7 @@ class Engine:
             limits=limits,
             drafter=union,
             judge=judge,
+            tool_format=tool_format,
         )
         self._arrivals = Arrivals(
             self._requests, self._prompts, self._compiling, admission, self._haste, clock

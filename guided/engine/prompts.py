@@ -47,11 +47,16 @@ class ThinkingPrompts(Protocol):
         """As ``Render``."""
         ...
 
+    def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+        """A prompt with what the answer begins with behind it, where the format has something."""
+        ...
+
     def opened(
-        self, tokens: tuple[TokenId, ...], asked: Reasoning
+        self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool
     ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
         """The prompt with thoughts begun behind it, and what ends them; raises RequestError where
-        neither the request nor the template tells.
+        neither the request nor the template tells. ``tells_itself`` says that the constraint has in
+        it what an answer begins with.
         """
         ...
 
@@ -100,13 +105,20 @@ class Prompts:
         tools = () if request.tools is None else request.tools.callable
         asked = request.prompt, _shown_schema(request), request.allow_special_tokens, tools
         constraint = self._constraint(request)
+        # A format of calls with words before an answer has them in its grammar.
+        tells_itself = request.tools is not None and bool(self._tool_format.before_content)
         if request.reasoning is None:
-            return PreparedPrompt(self._render(*asked), constraint, clock)
+            tokens = self._render(*asked)
+            if self._thinking is not None and not (tells_itself or isinstance(request.prompt, str)):
+                tokens = self._thinking.answering(tokens)
+            return PreparedPrompt(tokens, constraint, clock)
         if self._thinking is None:
             raise RequestError(
                 "this server lets no model think before it answers", field="reasoning"
             )
-        tokens, end = self._thinking.opened(self._thinking.render(*asked), request.reasoning)
+        tokens, end = self._thinking.opened(
+            self._thinking.render(*asked), request.reasoning, tells_itself=tells_itself
+        )
         most = request.reasoning.max_tokens
         budget = request.max_tokens // 2 if most is None else most
         return PreparedPrompt(tokens, AfterThoughts(end, constraint, budget), clock)

@@ -126,7 +126,8 @@ class ChatEncoder:
         """How the template writes calls of tools; ``None`` where it is told of none."""
         if self._tokenizer.chat_template is None:
             return None
-        return template_format(self.rendered)
+        added = self._tokenizer.backend_tokenizer.get_added_tokens_decoder().values()
+        return template_format(self.rendered, {token.content for token in added})
 
     def rendered(
         self, messages: Messages, tools: Tools = (), *, add_generation_prompt: bool = True

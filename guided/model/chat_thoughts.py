@@ -33,10 +33,19 @@ class ChatThoughts:
         """The tokens of a prompt; a template that knows both ways lets the model think."""
         return render_prompt(self._model, prompt, schema, allow_special_tokens, tools, thinks=True)
 
+    def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+        """A prompt with what the answer begins with behind it, where the format has something."""
+        form = encoder_of(self._model, thinks=False).reasoning_format
+        if form is None or not form.answer or self._ends(tokens, form.answer):
+            return tokens
+        return tokens + self._written(form.answer)
+
     def opened(
-        self, tokens: tuple[TokenId, ...], asked: Reasoning
+        self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool = False
     ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
         """The prompt with thoughts begun behind it, and what ends them.
+
+        ``tells_itself`` says that the constraint has in it what an answer begins with.
 
         Templates mostly begin them themselves where they may; what is there is not written again.
         Raises RequestError where neither the request nor the template tells what stands around
@@ -53,7 +62,7 @@ class ChatThoughts:
                     field="reasoning",
                     hint="leave reasoning out, or say with begin and end what stands around them",
                 )
-            begin, end = form.begin, form.end
+            begin, end = form.begin, form.end + ("" if tells_itself else form.answer)
         pieces = pieces_of(end, self._model.vocabulary.named)
         if not begin or any(self._ends(tokens, written) for written in (begin, begin.rstrip())):
             return tokens, pieces

@@ -29,6 +29,8 @@ class ReasoningFormat:
     """What chat templates have in them that know the format."""
     begin: str
     end: str
+    answer: str = ""
+    """What an answer begins with, behind thoughts and without them."""
 
 
 FORMATS: Final[tuple[ReasoningFormat, ...]] = (
@@ -36,7 +38,8 @@ FORMATS: Final[tuple[ReasoningFormat, ...]] = (
         name="harmony",
         sign="<|channel|>analysis<|message|>",
         begin="<|channel|>analysis<|message|>",
-        end="<|end|><|start|>assistant<|channel|>final<|message|>",
+        end="<|end|><|start|>assistant",
+        answer="<|channel|>final<|message|>",
     ),
     ReasoningFormat(name="think", sign="</think>", begin="<think>\n", end="</think>\n\n"),
     ReasoningFormat(name="magistral", sign="[/THINK]", begin="[THINK]", end="[/THINK]"),

@@ -24,7 +24,7 @@ class Who(BaseModel):
     name: str = Field(max_length=8)
 
 
-_SIGN = len(built_vocabulary("built like GPT-2")) + 1
+_SIGN = len(built_vocabulary("built like GPT-2")) + 3
 """The token that ends thoughts, which is the last of the tiny model's."""
 OPTIONS: dict[str, Any] = {
     "max_tokens": 64,
@@ -101,7 +101,48 @@ def test_tools_are_called_behind_thoughts(client: Client) -> None:
         "Who?", tools=[Who], tool_choice="Who", reasoning=9, **OPTIONS | {"max_tokens": 120}
     )
     assert answer.reasoning
-    assert [call.name for call in answer.tool_calls] == ["Who"]
+    assert client.model().tool_format == "mistral"
+    (call,) = answer.tool_calls
+    assert call.name == "Who"
+    assert answer.text == f"[TOOL_CALLS]Who[ARGS]{call.arguments}"
+    assert Who.model_validate_json(call.arguments)
+    with client.stream(
+        "Who?", tools=[Who], tool_choice="Who", reasoning=9, **OPTIONS | {"max_tokens": 120}
+    ) as stream:
+        assert "".join(stream) == answer.text
+    asked = [guided.Message("user", "Who?"), answer.message]
+    told = [*asked, guided.Message("tool", "Ada", tool_call_id=call.id)]
+    again = client.generate(told, tools=[Who], **OPTIONS)
+    assert again.usage.prompt_tokens > answer.usage.prompt_tokens
+
+
+def test_calls_begin_with_special_tokens_over_http(thinker: HttpServer, client: Client) -> None:
+    function = {"name": "Who", "parameters": Who.model_json_schema()}
+    asked: dict[str, Any] = {
+        "model": client.model().name,
+        "messages": [{"role": "user", "content": "Who?"}],
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "max_tokens": 90,
+        "seed": 3,
+    }
+    (choice,) = thinker.post("/v1/chat/completions", asked).json()["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["content"] is None
+    (call,) = choice["message"]["tool_calls"]
+    assert call["function"]["name"] == "Who"
+    assert Who.model_validate_json(call["function"]["arguments"])
+    events = thinker.post("/v1/chat/completions", asked | {"stream": True}).text
+    deltas = [
+        json.loads(event.removeprefix("data: "))["choices"][0]["delta"]
+        for event in events.split("\n\n")
+        if event and "[DONE]" not in event
+    ]
+    calls = [each["function"] for delta in deltas for each in delta.get("tool_calls", [])]
+    assert [each["name"] for each in calls if "name" in each] == ["Who"]
+    arguments = "".join(each["arguments"] for each in calls)
+    assert arguments == call["function"]["arguments"]
 
 
 def test_openais_api_tells_reasoning_content(thinker: HttpServer, client: Client) -> None:

@@ -101,6 +101,9 @@ def test_a_special_token_is_one_by_its_id(
     assert (matcher is not None and matcher.is_accepting) == fits
 
 
+_AB = JsonSchema('{"const": {"b": 0}}')
+_AC = JsonSchema('{"enum": [[], [0]]}')
+_INTEGER = JsonSchema('{"enum": [1, 10]}')
 _FINITE: dict[str, tuple[Structure, list[str]]] = {
     "sequence": (
         Sequence(["b", A, AnyOf(["<a>", AB, C])]),
@@ -113,6 +116,15 @@ _FINITE: dict[str, tuple[Structure, list[str]]] = {
     "named": (
         AnyOf([Sequence([N, "a"]), "<n>a", Sequence(["<n", N])]),
         ["$<n> a", "<n>a", "<n$<n> "],
+    ),
+    # Beside the text of a hole, and where several parses are left.
+    "hole": (
+        AnyOf([_AB, Sequence([A, "x"]), Sequence([_AC, A])]),
+        ['{"b":0}', "$<a> x", "[]$<a> ", "[0]$<a> "],
+    ),
+    "parses": (
+        Sequence([AnyOf([_INTEGER, Sequence([_INTEGER, A])]), C]),
+        ["1$[C] ", "10$[C] ", "1$<a> $[C] ", "10$<a> $[C] "],
     ),
     "repeat": (
         Repeat(AnyOf([A, "ab"]), 1, 3),
