@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -22,7 +23,7 @@ from guided_service.status import REQUEST_ID_TRAILER, Context
 if TYPE_CHECKING:
     from guided_service.tracing import RequestTracer
 
-__all__ = ["UNREAD", "WatchesRequests", "note_message", "watched_item"]
+__all__ = ["UNREAD", "WatchesRequests", "is_past_deadline", "note_message", "watched_item"]
 
 UNREAD = "unreadable"
 """The operation of a call whose message has not been read, and perhaps never is."""
@@ -183,5 +184,14 @@ def _note_end(record: RequestRecord, context: Context) -> None:
     if code:
         number = code if isinstance(code, int) else code.value[0]
         record.status = next(each.name for each in grpc.StatusCode if each.value[0] == number)
-    elif (context.time_remaining() or 1.0) <= 0:
+    elif is_past_deadline(context.time_remaining(), time.monotonic() - record.began.monotonic):
         record.status = grpc.StatusCode.DEADLINE_EXCEEDED.name
+
+
+def is_past_deadline(remaining: float | None, passed: float) -> bool:
+    """Whether a call ended by its deadline; ``remaining`` is ``None`` where it has none.
+
+    A caller who gives up at the deadline may be heard before it passes here: the time allowed is
+    sent rounded up, by as much as a hundredth, and counts from the arrival of the call.
+    """
+    return remaining is not None and remaining <= 0.05 + 0.01 * (passed + remaining)

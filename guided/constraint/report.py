@@ -70,7 +70,9 @@ def memory_of_machine(machine: Recognizer) -> int:
 def shortened(found: CheckedConstraint) -> CheckedConstraint:
     """The same with as many verdicts as a message should hold; the report says how many lack.
 
-    Those that are kept are the first. Itself where all of them fit.
+    Those that are kept are the first. Itself where all of them fit. Sizes are estimates: a
+    character counts as one byte. They need not be exact, since messages may be several times as
+    long as a report.
     """
     report = found.report
     sizes = accumulate(

@@ -56,9 +56,10 @@ class Recognizer(Protocol):
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         """The stack and the row that an exit action leads to.
 
-        A row of DEAD where the action must not be taken, and EXACT in place of the stack where
-        that depends on a text that was written. The answer is kept, so it must depend on stack and
-        action alone.
+        A row of DEAD where the action must not be taken. EXACT in place of the stack where that
+        depends on a text that was written, or on what was cut off a truncated stack: callers look
+        at this first, and the row beside it means nothing. The answer is kept, so it must depend
+        on stack and action alone.
         """
         ...
 

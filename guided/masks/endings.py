@@ -36,7 +36,9 @@ class Endings:
         mask_of_state: Callable[[State], MaskDelta],
         max_kept: int,
     ) -> None:
-        """``mask_of_state`` gives the mask of one parse of a state; its tokens are looked at.
+        """``mask_of_state`` gives the whole mask of a state.
+
+        It is asked for each parse of a state with several, by itself, under the caller's lock.
 
         At most about ``max_kept`` states have a completion that is kept.
         """

@@ -41,7 +41,9 @@ class BoundMachine(NamedTuple):
 class RunSpeller:
     """Spells forced runs for one vocabulary, for all threads.
 
-    Who passes a ``BoundMachine`` holds the lock of its ``CompiledConstraint``.
+    Of what it has, ``_speller`` and ``_left_contexts`` alone change, by remembering what follows
+    from their keys: any thread may do that at any time. Who passes a ``BoundMachine`` holds the
+    lock of its ``CompiledConstraint``.
     """
 
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:

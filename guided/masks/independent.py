@@ -148,7 +148,7 @@ def _walked(
     """Make the mask of a row; see ``walk_inside``."""
     mask = np.zeros(trie.words, dtype=np.int32)
     sites, reach = _scratch.of(trie)
-    path = np.empty((trie.longest + 1, 3), dtype=np.int64)
+    path = np.empty((trie.longest + 1, 5), dtype=np.int64)
     loops = np.zeros((len(arrays.rows), 3), dtype=np.uint64)
     num_sites, most = walk_inside(
         trie.arrays,

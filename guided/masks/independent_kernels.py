@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.block import NO_BEAT, TICK
-from guided.machine.table_layout import BEAT, LABEL, NEED
+from guided.machine.table_layout import BASE, BEAT, KIND, LABEL, NEED
 from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
 from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays
 from guided.masks.walk_kernels import BY_ACTION
@@ -28,6 +28,9 @@ __all__ = ["MAX_COUNT", "keep_within", "sorted_by_way", "walk_inside"]
 
 MAX_COUNT: Final = 2**16 - 1
 """More code points than an automaton has states, and than tokens have on top of that."""
+_LOOPS: Final = 1
+_NO_LOOPS: Final = 2
+"""What ``_find_loops`` found of a row; 0 where it was not asked yet."""
 
 
 @kernel
@@ -72,55 +75,64 @@ def walk_inside(
     that a string with it has at least; both are all zero before. ``sites``, int32 ``[nodes, 4]``,
     gets of each site the node, the code points so far, those that a string has at least, and the
     row that is entered; or, as ``-1 - 256 * row - byte``, the row that is left by its exit action
-    and the byte after it. ``below`` is ``TokenTrie.below``. ``path``, int64 ``[depths, 3]``, and
+    and the byte after it. ``below`` is ``TokenTrie.below``. ``path``, int64 ``[depths, 5]``, and
     ``loops``, uint64 ``[rows, 3]`` and all zero, are memory to work in; see ``_find_loops``.
     """
-    # Columns of the path: row, code points so far, code points that a string has at least. A node
-    # is numbered before all below it, so one loop over the numbers is a depth-first walk.
+    # Columns of the path: row, code points so far, code points that a string has at least, and the
+    # row's BASE and KIND. A node is numbered before all below it, so one loop over the numbers is a
+    # depth-first walk. Most of the time of masks met first is spent in this loop, so what it reads
+    # for each node it reads once, by an unsigned number: of a signed one, numba asks each time
+    # whether it counts from the end of the array.
     nodes, rows = trie.nodes, machine.rows
     level = nodes[top, DEPTH]
     horizon += level
     path[level, 0], path[level, 1], path[level, 2] = row, 0, 0
+    path[level, 3], path[level, 4] = rows[row, BASE], rows[row, KIND]
     node, num_sites, most = top + 1, 0, 0
     while node < nodes[top, END]:
-        level = nodes[node, DEPTH]
-        current = path[level - 1, 0]
-        target = target_of(machine, current, nodes[node, BYTE])
+        this = np.uintp(node)
+        level, byte, last = nodes[this, DEPTH], nodes[this, BYTE], nodes[this, END]
+        above = np.uintp(level - 1)
+        of_byte = machine.byte_maps[np.uintp(path[above, 4]), np.uintp(byte)]
+        target = machine.cells[np.uintp(path[above, 3] + of_byte)]
         if target == DEAD:
+            current = path[above, 0]
             if rows[current, LABEL] != DEAD:
-                entered = -1 - 256 * current - nodes[node, BYTE]
-                num_sites = _note(num_sites, node, 0, 0, entered, sites)
-            node = nodes[node, END]
+                way = -1 - 256 * current - byte
+                num_sites = _note(num_sites, node, 0, 0, way, sites)
+            node = last
             continue
-        count, least = path[level - 1, 1], path[level - 1, 2]
-        if is_closing(rows, target):
+        count, least, entered = path[above, 1], path[above, 2], np.uintp(target)
+        if is_closing(rows, entered):
             num_sites = _note(num_sites, node, count, least, target, sites)
-            node = nodes[node, END]
+            node = last
             continue
-        if rows[target, BEAT] == TICK:
+        beat = rows[entered, BEAT]
+        if beat == TICK:
             count += 1
-        if rows[target, BEAT] != NO_BEAT:
-            least = max(least, count + rows[target, NEED])
+        if beat != NO_BEAT:
+            least = max(least, count + rows[entered, NEED])
         if level == horizon:
             num_sites = _note(num_sites, node, count, least, target, sites)
-            node = nodes[node, END]
+            node = last
             continue
         most = max(most, least)
-        path[level, 0], path[level, 1], path[level, 2] = target, count, least
-        last = nodes[node, END]
         _allow(node, node + 1, least, trie, words, reach)
         node += 1
         if node == last:
             continue
+        here = np.uintp(level)
+        path[here, 0], path[here, 1], path[here, 2] = target, count, least
+        path[here, 3], path[here, 4] = rows[entered, BASE], rows[entered, KIND]
         if not _is_free(node - 1, target, machine, below, loops):
             continue
         # All bytes below may follow in any order: the tokens are taken without looking at them.
         # Where the loop does not count, all of them have the same least number of code points.
-        if rows[target, BEAT] != TICK:
+        if beat != TICK:
             _allow(node, last, least, trie, words, reach)
             node = last
         while node < last:
-            counted = count + nodes[node, DEPTH] - level + rows[target, NEED]
+            counted = count + nodes[node, DEPTH] - level + rows[entered, NEED]
             most = max(most, counted)
             _allow(node, node + 1, max(least, counted), trie, words, reach)
             node += 1
@@ -142,6 +154,8 @@ def _is_free(
     """
     if loops[row, 2] == 0:
         _find_loops(machine, row, loops)
+    if loops[row, 2] == _NO_LOOPS:
+        return False
     return not (below[node, 0] & ~loops[row, 0] or below[node, 1] & ~loops[row, 1])
 
 
@@ -195,19 +209,20 @@ def _allow(
 ) -> None:
     """Set the bits of the tokens of some nodes, after which a string has ``least`` code points."""
     for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
-        token = trie.token_ids[index]
-        words[token >> 5] |= 1 << (token & 31)
+        token = trie.token_ids[np.uintp(index)]
+        words[np.uintp(token >> 5)] |= 1 << (token & 31)
         if least:
-            reach[token] = min(least, MAX_COUNT)
+            reach[np.uintp(token)] = min(least, MAX_COUNT)
 
 
 @inlined
 def _find_loops(machine: MachineArrays, row: int, loops: NDArray[np.uint64]) -> None:
-    """Fill in the ASCII bytes that lead from a row to itself, one bit each, and a one for done."""
-    loops[row, 2] = 1
+    """Fill in the ASCII bytes that lead from a row to itself, one bit each, and that it is done."""
+    loops[row, 2] = _NO_LOOPS
     beat = machine.rows[row, BEAT]
     if beat != NO_BEAT and beat != TICK:
         return
     for byte in range(1, 128):
         if target_of(machine, row, byte) == row:
             loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+            loops[row, 2] = _LOOPS

@@ -117,7 +117,7 @@ def target_of(machine: MachineArrays, row: int, byte: int) -> int:
 
 
 @inlined
-def is_closing(rows: NDArray[np.int32], row: int) -> bool:
+def is_closing(rows: NDArray[np.int32], row: int | np.uintp) -> bool:
     """Whether a string ends with the byte that leads to the row."""
     ends: bool = rows[row, EXITS] != 0 or rows[row, BEAT] == CLOSE_STRING
     return ends or rows[row, ROLE] == KEY_CLOSED

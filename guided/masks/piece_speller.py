@@ -19,7 +19,12 @@ _PAIRS: Final = 65_536
 
 
 class PieceSpeller:
-    """Spells for one vocabulary, of which nothing is split where that is not known."""
+    """Spells for one vocabulary.
+
+    Where the tokenizer's rules do not tell how it splits a text, SplitUncertainError is raised. A
+    text that *is found* is one that the tokenizer takes for a token wherever it stands, before it
+    splits what is around it.
+    """
 
     def __init__(self, vocabulary: Vocabulary, rules: SpellingRules) -> None:
         self._vocabulary = vocabulary
@@ -29,7 +34,9 @@ class PieceSpeller:
         # Both remember what follows from their keys and the rules alone, so any thread may use them
         # and either may be cleared at any time.
         self._parts: dict[bytes, Tokens | None] = {}
+        """By part of a piece its tokens; ``None`` where they do not make up the whole part."""
         self._pairs: dict[tuple[Tokens, TokenId], bool] = {}
+        """Whether a token may stand after these tokens."""
 
     def text(self, token: TokenId) -> bytes:
         """The bytes of a token, none of one that is special."""

@@ -233,13 +233,14 @@ class Walker:
         off, which the caller has to walk (``_with_put_off``).
 
         ``base`` is the mask that the result is kept as changes of; ``fingerprint`` is the number
-        to which the walk adds those of the tokens that it sets.
+        to which the walk adds those of the tokens that it sets. Others are as for ``walk_sites``.
         """
         stack, row, count, _ = state
         scratch = self._scratch
         addresses = scratch.addresses
         again = False
-        # Each transition that is missing stops the walk once; what it knows is in the scratch.
+        # Each transition that is missing stops the walk once; what it knows is in the scratch. To
+        # resolve it may move the arrays of the machine, whose addresses are asked for each time.
         while True:
             status, doubts, change, at, action, put_off = walk_sites(
                 self._trie,
@@ -313,6 +314,7 @@ class Walker:
         """
         delta, sites = walk.delta, walk.uncertain
         home = TRUNCATED if is_truncated else NOWHERE
+        # The bounds of 0 let all sites pass: of an uncertain one no code points are counted.
         found, put_off = self._walked(
             delta, delta.base, walk.held.fingerprint, state, home, sites, _NO_ROWS, 0, 0
         )

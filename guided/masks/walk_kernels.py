@@ -322,6 +322,7 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     if machine.rows[row, EXITS] and child < last and path[level, PART] == ALL:
         # The row reads no byte, so all children come after its exit action: it is taken once.
         status, reached, target = resolved(stack, machine.rows[row, LABEL], machine)
+        path[PROGRESS, ASKED] = True
         if status == ALIVE:
             stack, row, count = reached, target, 0
             put_state(level, stack, row, count, path)

@@ -243,6 +243,7 @@ def _follow(
                 subsets.slots[slot] = found
                 subsets.label[found] = 0 if is_final else -1
                 if not is_final and len(nfa.ends.targets):
+                    # Last: it goes on in ``queue``, under another stamp.
                     stamp += 1
                     subsets.label[found], size = _label_at_end(nfa, False, scratch, stamp, kept)
                     work += size

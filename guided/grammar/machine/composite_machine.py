@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from guided.grammar.machine.calls import Calls
 from guided.grammar.machine.completions import Completions
+from guided.grammar.machine.composite_calls import CompositeCalls
 from guided.grammar.machine.composite_stacks import CompositeStacks, Inside, IsomorphicParses
 from guided.grammar.machine.continuations import END, Continuations
 from guided.grammar.machine.grammar_machine import GrammarMachine
-from guided.grammar.machine.holes import Holes, HoleState
+from guided.grammar.machine.holes import Holes
 from guided.grammar.network.network import Network
 from guided.machine.parts import RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
@@ -61,6 +63,11 @@ class CompositeMachine(GrammarMachine):
         """By continuation the state after a hole, see ``_after``."""
         inner = [filling.parts for filling in self.fillings]
         super().__init__(network, limits, table, self.hole_stacks, inner)
+
+    def _made_calls(self) -> Calls:
+        self.hole_calls = CompositeCalls(self.network, self.continuations, self.rows, self.holes)
+        """The same as ``calls``."""
+        return self.hole_calls
 
     def _shared(self) -> StateSharing:
         return _Parses(self)
@@ -115,7 +122,9 @@ class CompositeMachine(GrammarMachine):
             first = isomorphic.parses[0]
             after = self.fillings[first.hole].step(state._replace(stack=first.stack), byte)
             return None if after is None else after._replace(stack=state.stack)
-        parses = self._with_returns(self.holes.parses(isomorphic, state, self.continuations))
+        parses = self.hole_calls.with_returns(
+            self.holes.parses(isomorphic, state, self.continuations)
+        )
         return self._state_of(self._moved(parses, byte))
 
     def _parses(self, state: State) -> Mapping[int, int] | None:
@@ -125,7 +134,9 @@ class CompositeMachine(GrammarMachine):
         """
         isomorphic = self.hole_stacks.isomorphic.get(state.stack)
         if isomorphic is not None:
-            return self._with_returns(self.holes.parses(isomorphic, state, self.continuations))
+            return self.hole_calls.with_returns(
+                self.holes.parses(isomorphic, state, self.continuations)
+            )
         return self.hole_stacks.several.get(state.stack)
 
     def placed_inside(self, inside: Inside, state: State) -> State:
@@ -143,7 +154,7 @@ class CompositeMachine(GrammarMachine):
         """The state after a hole, at the beginning of what follows it; kept by the continuation."""
         found = self._after_hole.get(continuation)
         if found is None:
-            started = self._started(self._returned([continuation]))
+            started = self._started(self.continuations.returned([continuation]))
             found = self._after_hole[continuation] = self._settled(*started)
         return found
 
@@ -204,7 +215,7 @@ class CompositeMachine(GrammarMachine):
                 return EXACT, DEAD
             reached: dict[int, int] = {}
             for (hole, state), continuation in taken:
-                self._reach(reached, hole, state, continuation)
+                self.hole_calls.reach(reached, hole, state, continuation)
             after = self._state_of(reached)
         else:
             several = self.hole_stacks.several[stack]
@@ -213,14 +224,6 @@ class CompositeMachine(GrammarMachine):
             return stack, DEAD
         # A count or a text that has begun does not fit into a transition.
         return (EXACT, DEAD) if after.count or after.texts else (after.stack, after.row)
-
-    def _reach(self, reached: dict[int, int], hole: int, state: State, after: int) -> None:
-        """Add a state in a hole to a configuration, or what follows the hole."""
-        if state.row == END_ROW:
-            for frame in self._returned([after]).items():
-                self.continuations.add(reached, *frame)
-        else:
-            self.continuations.add(reached, self.holes.number(HoleState(hole, state)), after)
 
     def _settled(self, stack: int, row: int) -> State:
         # Rows that read no byte are the base's to leave only in stacks of the grammar alone: in
@@ -238,10 +241,10 @@ class CompositeMachine(GrammarMachine):
         """
         if not configuration:
             return None
-        closed = self._closed(configuration)
-        lone = self._lone(closed)
+        closed = self.hole_calls.closed(configuration)
+        lone = self.hole_calls.lone(closed)
         if lone is None:
-            kept = sorted(state for state in closed if self._is_parse(state))
+            kept = sorted(state for state in closed if self.hole_calls.is_parse(state))
             isomorphic = self.holes.isomorphic(kept, closed, self.rows)
             if isomorphic is None:
                 return self._settled(*self._placed(closed))
@@ -251,91 +254,29 @@ class CompositeMachine(GrammarMachine):
         stack = self.hole_stacks.of_inside(Inside(hole, state.stack, closed[lone]))
         return state._replace(stack=stack)
 
-    def _with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
-        # States in holes, which are numbered on after the network's, begin no calls.
-        first = len(self.network)
-        begun = {state: after for state, after in configuration.items() if state >= first}
-        if not begun:
-            return super()._with_calls(configuration)
-        rest = {state: after for state, after in configuration.items() if state < first}
-        return super()._with_calls(rest) | begun
-
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
         # ``closed`` has its calls, and is not empty. Three kinds of states: no parse in a hole, one
         # parse that is in a hole, and several.
         if all(state < self.network.first_hole for state in closed):
             return super()._placed(closed)
-        lone = self._lone(closed)
+        lone = self.hole_calls.lone(closed)
         if lone is not None:
             hole, state = self.holes.at(lone)
             assert not state.count, "texts of holes begin with a byte that counts nothing"
             inside = Inside(hole, state.stack, closed[lone])
             return self.hole_stacks.of_inside(inside), state.row
-        return self._placed_several(self._with_returns(closed))
+        return self._placed_several(self.hole_calls.with_returns(closed))
 
     def _placed_several(self, parses: Mapping[int, int]) -> tuple[int, int]:
         """Stack and row of several parses; every byte leads on from the row to an exit action.
 
         ``parses`` has its calls and returns: stacks of several are never left by an exit.
         """
-        kept = {state: after for state, after in parses.items() if self._is_parse(state)}
+        kept = {state: after for state, after in parses.items() if self.hole_calls.is_parse(state)}
         return self.hole_stacks.of_several(kept), self.holes.any_byte_row()
 
-    def _is_parse(self, state: int) -> bool:
-        """Whether a state is to be kept: bytes lead on from it, or something ends there."""
-        return state >= self.network.first_hole or state == END or self._is_kept[state]
-
-    def _lone(self, closed: Mapping[int, int]) -> int | None:
-        """The only state of a configuration if it is in a hole and no fork, else ``None``.
-
-        ``closed`` has a parse at least. A fork (see ``Holes.is_fork``) is handled as several
-        parses, since the row of its hole alone cannot tell what follows the hole.
-        """
-        kept = [state for state in closed if self._is_parse(state)]
-        if len(kept) > 1 or kept[0] < self.network.first_hole:
-            return None
-        return None if self.holes.is_fork(self.holes.at(kept[0]), self.rows) else kept[0]
-
-    def _closed(self, configuration: dict[int, int]) -> dict[int, int]:
-        """A configuration with all its calls; where the text may end, with its returns, too."""
-        closed = self._with_calls(configuration)
-        if END not in closed:
-            return closed
-        # States that only end read no byte. Their row would be left at once (``_settled``), and
-        # with the row it would be forgotten that the text may end here. So what they return to is
-        # added now, and they themselves are dropped.
-        returned, first = self._with_returns(closed), self.network.first_hole
-        ending = [at for at in returned if 0 <= at < first and self._only_ends[at]]
-        return {at: after for at, after in returned.items() if at not in ending}
-
     def _started(self, configuration: dict[int, int]) -> tuple[int, int]:
-        return self._placed(self._closed(configuration))
-
-    def _may_end(self, state: int) -> bool:
-        """Whether the rule, or the text of the hole, may end in a state."""
-        if state < self.network.first_hole:
-            return state != END and self._accepting[state]
-        return self.holes.may_end(state)
-
-    def _with_returns(self, closed: dict[int, int]) -> dict[int, int]:
-        """A configuration with all that may follow what ends in it, and the calls of that.
-
-        ``closed`` has its calls, and is not changed. Repeated until nothing new ends: a rule that
-        ends may return to a state that ends, too. ``done`` has pairs of state and continuation, as
-        the continuation of a state may be joined with others later, and what it returns to has to
-        be added again then. Calls that are there already may be added once more: what follows them
-        is joined.
-        """
-        done: set[tuple[int, int]] = set()
-        while True:
-            ended = {item for item in closed.items() if self._may_end(item[0])} - done
-            if not ended:
-                return closed
-            done |= ended
-            closed = dict(closed)
-            for state, after in self._returned([after for _, after in ended]).items():
-                self.continuations.add(closed, state, after)
-            closed = self._with_calls(closed)
+        return self._placed(self.hole_calls.closed(configuration))
 
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         # What follows an item may be a hole, whose states the method of the base does not know. In
@@ -343,13 +284,14 @@ class CompositeMachine(GrammarMachine):
         closed: dict[int, int] = {}
         for item in items:
             self.continuations.add(closed, *item)
-        return self._moved(self._with_returns(closed), byte)
+        return self._moved(self.hole_calls.with_returns(closed), byte)
 
     def _moved(self, closed: Mapping[int, int], byte: int) -> dict[int, int]:
         """Where a byte leads from a configuration: states, each with the number of what follows it.
 
-        ``closed`` has its calls and returns, as ``_with_returns`` leaves it: ways that are not in
-        it are lost. The result lacks those of its own, and is empty where the byte is not allowed.
+        ``closed`` has its calls and returns, see ``CompositeCalls.with_returns``: ways that are not
+        in it are lost. The result lacks those of its own, and is empty where the byte is not
+        allowed.
         """
         spend(_BYTE_WORK * len(closed))
         reached: dict[int, int] = {}
@@ -358,7 +300,7 @@ class CompositeMachine(GrammarMachine):
                 hole, at = self.holes.at(state)
                 target = self.fillings[hole].step(at, byte)
                 if target is not None:
-                    self._reach(reached, hole, target, after)
+                    self.hole_calls.reach(reached, hole, target, after)
             elif state != END and (reached_state := self.network.step(state, byte)) != DEAD:
                 self.continuations.add(reached, reached_state, after)
         return reached

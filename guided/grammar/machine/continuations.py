@@ -17,7 +17,7 @@ A *stack* is the continuations that the slots of a row stand for, numbered as we
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -101,6 +101,14 @@ class Continuations:
             frames[state] = continuation
         elif known != continuation:
             frames[state] = self.union(known, continuation)
+
+    def returned(self, ended: Iterable[int]) -> dict[int, int]:
+        """Where rules with these continuations return to."""
+        reached: dict[int, int] = {}
+        for continuation in ended:
+            for state, after in self.frames[continuation].items():
+                self.add(reached, state, after)
+        return reached
 
     def union(self, left: int, right: int) -> int:
         """The continuation by which may follow what follows by either of two.

@@ -8,11 +8,11 @@ and only where rules are entered or left Python works out the next row and stack
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from guided.errors import LimitExceededError
+from guided.grammar.machine.calls import Calls
 from guided.grammar.machine.completions import Completions
 from guided.grammar.machine.continuations import (
     CUT,
@@ -24,7 +24,6 @@ from guided.grammar.machine.continuations import (
 )
 from guided.grammar.machine.grammar_rows import Both, Enter, GrammarRows, Return
 from guided.grammar.machine.state_sets import item_of
-from guided.grammar.network.first_and_follow import call_order
 from guided.grammar.network.network import Network
 from guided.machine.parts import MachineParts, Pool, RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
@@ -32,16 +31,11 @@ from guided.machine.recognizer import State, StateSharing, state_of
 from guided.machine.stack_transitions import EXACT
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
-from guided.runtime.fuel import spend
 
 __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
 
 MAX_SHORTEST_BYTES: Final = 1_000_000
 """Length of a shortest completion that is still written."""
-
-
-_BegunCall: TypeAlias = tuple[int, list[tuple[int, int]]]
-"""The first state of a rule, and the states that call it with those that each call returns to."""
 
 
 class _KeptStates:
@@ -59,7 +53,9 @@ class GrammarMachine(PushdownMachine):
     """Recognises the texts of a network, byte by byte.
 
     Raises LimitExceededError, from any method that may lay down rows, past ``limits``, and when it
-    is made where the shortest text is longer than MAX_SHORTEST_BYTES. ``inner`` are the parts of
+    is made where the shortest text is longer than MAX_SHORTEST_BYTES. ``table`` and ``stacks`` are
+    given where others use them, too: what these have laid down there keeps its numbers, and the
+    bounds are those that they were made with. ``inner`` are the parts of
     machines that read in the holes of the network. What is kept (``_resolved`` and others) is right
     for good, as the network never changes, and rows, labels, stacks and continuations keep their
     numbers.
@@ -93,22 +89,11 @@ class GrammarMachine(PushdownMachine):
         self.stacks = stacks
         self.continuations = continuations
         self.rows = GrammarRows(network, table)
-        self._ranks = {network.starts[rule]: rank for rank, rule in enumerate(call_order(network))}
-        """By first state of a rule its place in ``call_order``."""
-        # Plain lists: transitions ask about few states, and numpy takes long to answer for one.
-        reads = (network.moves != DEAD).any(axis=1)
-        self._accepting: list[bool] = network.accepting.tolist()
-        # A state that neither reads nor ends has calls alone, and these have begun in its row; or
-        # it stands for a hole, see ``CompositeMachine._is_parse``.
-        self._is_kept: list[bool] = (network.accepting | reads).tolist()
-        self._only_ends: list[bool] = (network.accepting & ~reads & ~self.rows.calling).tolist()
+        self.calls = self._made_calls()
         self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
         """By stack and exit action what ``resolve`` gives."""
-        self._begun: dict[tuple[int, ...], list[_BegunCall]] = {}
-        """By states the calls that begin in them."""
         self._kept: dict[tuple[int, ...], _KeptStates] = {}
         """By states those that their row has."""
-        # Both are for subclasses to replace, and use what was set above.
         self.sharing = self._shared()
         self._completions = self._made_completions()
         first = {network.starts[0]: ROOT} if network.starts else {}
@@ -123,6 +108,11 @@ class GrammarMachine(PushdownMachine):
                 hint="lower the least numbers of repeats",
             )
         self.start = self._settled(*self._started(first))
+
+    # These three are for subclasses to replace; each may use what ``__init__`` sets before it.
+
+    def _made_calls(self) -> Calls:
+        return Calls(self.network, self.continuations, self.rows)
 
     def _shared(self) -> StateSharing:
         """What states have in common: tokens rarely go further than the innermost callers."""
@@ -190,7 +180,7 @@ class GrammarMachine(PushdownMachine):
         continuations = self.stacks.frames[stack]
         match meaning:
             case Return(slots):
-                reached = self._returned([continuations[slot] for slot in slots])
+                reached = self.continuations.returned([continuations[slot] for slot in slots])
             case Enter(items):
                 reached = {}
                 for state, slot in items:
@@ -200,14 +190,6 @@ class GrammarMachine(PushdownMachine):
                     [(state, continuations[slot]) for state, slot in items], byte
                 )
         return self._started(reached)
-
-    def _returned(self, ended: list[int]) -> dict[int, int]:
-        """Where rules with these continuations return to."""
-        reached: dict[int, int] = {}
-        for continuation in ended:
-            for state, after in self.continuations.frames[continuation].items():
-                self.continuations.add(reached, state, after)
-        return reached
 
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         """Where a byte leads from the items, and from what may follow those that end.
@@ -224,13 +206,13 @@ class GrammarMachine(PushdownMachine):
             target = self.network.moves.item(state, column)
             if target != DEAD:
                 self.continuations.add(reached, target, continuation)
-            if not self._accepting[state]:
+            if not self.calls.accepting[state]:
                 continue
-            returned = self._returned([continuation])
+            returned = self.continuations.returned([continuation])
             # A part of the answer is cut off, so that the whole of it is not known.
             if UNKNOWN in returned:
                 return {UNKNOWN: CUT}
-            for item in self._with_calls(returned).items():
+            for item in self.calls.with_calls(returned).items():
                 if item not in seen and item[0] != END:
                     seen.add(item)
                     items.append(item)
@@ -244,7 +226,7 @@ class GrammarMachine(PushdownMachine):
         """
         if UNKNOWN in configuration:
             return EXACT, self.rows.end
-        return self._placed(self._with_calls(configuration))
+        return self._placed(self.calls.with_calls(configuration))
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
         """Stack and row of a configuration in which no call is still to begin.
@@ -257,7 +239,7 @@ class GrammarMachine(PushdownMachine):
         key = tuple(closed)
         kept = self._kept.get(key)
         if kept is None:
-            states = sorted(state for state in key if state != END and self._is_kept[state])
+            states = sorted(state for state in key if state != END and self.calls.is_kept[state])
             kept = self._kept[key] = _KeptStates(states, END in closed)
         slots: dict[int, int] = {}
         pattern = tuple([slots.setdefault(closed[state], len(slots)) for state in kept.states])
@@ -266,75 +248,6 @@ class GrammarMachine(PushdownMachine):
             items = [item_of(*item) for item in zip(kept.states, pattern, strict=True)]
             row = kept.rows[pattern] = self.rows.row(tuple(items), may_end=kept.may_end)
         return self.stacks.of(tuple(slots)), row
-
-    def _with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
-        """A configuration with the rules that are called in it before another byte is read.
-
-        Not for one that is UNKNOWN. All who call a rule share its continuation: it has a frame for
-        each state that one of the calls returns to. ``_calls_begun`` gives the rules in an order in
-        which the continuations of all callers are known before they are looked up in ``closed``.
-        Which calls begin depends on the states alone, so it is kept by these, and only their
-        continuations are worked out each time.
-        """
-        spend(5 + len(configuration))
-        key = tuple(configuration)
-        begun = self._begun.get(key)
-        if begun is None:
-            begun = self._begun[key] = self._calls_begun(key)
-        continuations, closed = self.continuations, dict(configuration)
-        for start, callers in begun:
-            frames: dict[int, int] = {}
-            for caller, target in callers:
-                behind = closed[caller]
-                if self._only_ends[target]:
-                    # The caller ends with the call: what follows it follows the call.
-                    for frame in continuations.frames[behind].items():
-                        continuations.add(frames, *frame)
-                else:
-                    continuations.add(frames, target, behind)
-            continuations.add(closed, start, continuations.of(frames))
-        return closed
-
-    def _calls_begun(self, states: tuple[int, ...]) -> list[_BegunCall]:
-        """The calls that begin in a set of states, each rule after all rules that call it.
-
-        The heap gives the first states of rules in the order of ``call_order``. States that are no
-        first states of rules are not called by anyone, so they come before all of them. ``callers``
-        and the heap grow together: ``_call`` enters a rule in both when it is first called.
-        """
-        ranks = self._ranks
-        begun: list[_BegunCall] = []
-        callers: dict[int, list[tuple[int, int]]] = {}
-        starts = [(ranks[state], state) for state in states if state in ranks]
-        heapq.heapify(starts)
-        for state in states:
-            if state != END and state not in ranks:
-                self._call(state, callers, starts)
-        done: set[int] = set()
-        while starts:
-            _, start = heapq.heappop(starts)
-            if start not in done:
-                done.add(start)
-                # A first state that stands in ``states`` itself may have no callers here.
-                if start in callers:
-                    begun.append((start, callers[start]))
-                self._call(start, callers, starts)
-        return begun
-
-    def _call(
-        self, state: int, callers: dict[int, list[tuple[int, int]]], starts: list[tuple[int, int]]
-    ) -> None:
-        """Begin the calls of a state: note it among the callers of each rule.
-
-        ``callers`` and ``starts``, the heap, are those of ``_calls_begun``; both are added to.
-        """
-        network = self.network
-        for rule, target in network.calls[state]:
-            start = network.starts[rule]
-            if start not in callers:
-                callers[start] = []
-                heapq.heappush(starts, (self._ranks[start], start))
-            callers[start].append((state, target))
 
     # --- shortest completions ---------------------------------------------------------------
 

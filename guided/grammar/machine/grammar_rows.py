@@ -176,8 +176,8 @@ class GrammarRows:
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
         self._meanings: list[Return | Enter | Both | None] = []
-        """By label, less the first; ``None`` for one of rows laid down together, until somebody
-        asks."""
+        """By label less FIRST_UNSURE; ``None`` for one of rows laid down together, until somebody
+        asks. Its length gives the next label: each label adds an entry, and none is removed."""
         self._labels: dict[Return | Enter | Both, int] = {}
         """The labels that ``_label`` gave; others of rows laid down together may mean the same."""
         self._waiting: dict[int, int] = {}

@@ -33,7 +33,10 @@ class HoleState(NamedTuple):
 
 
 class Holes:
-    """Numbers the states in the holes of one grammar, and knows where holes may end or go on."""
+    """Numbers the states in the holes of one grammar, and knows where holes may end or go on.
+
+    ``fillings`` are by hole; the rows of all of them lie in ``table``, beside those of the grammar.
+    """
 
     def __init__(
         self, network: Network, fillings: Sequence[PushdownMachine], table: TransitionTable
@@ -186,7 +189,9 @@ class Holes:
     def _forks_of(self, hole: int, rows: GrammarRows) -> frozenset[int]:
         """The rows of a hole's first value from which a text may come to a fork.
 
-        Found once for each hole; its first value was laid down when its machine was made.
+        A fork is a row that may be left by its exit for a byte that it also reads. Found once for
+        each hole: its first value was laid down when its machine was made, and of ``rows`` only
+        ``follow`` is read, which the network alone decides.
         """
         found = self._forks.get(hole)
         if found is None:

@@ -56,7 +56,8 @@ class IsomorphicRows:
     def __init__(self, table: TransitionTable) -> None:
         self.table = table
         self._known: dict[tuple[int, int], Isomorphism | None] = {}
-        """By row and other row; ``None`` for those that were found to differ."""
+        """By row and other row; ``None`` for those that were found to differ. Nothing is ever
+        dropped: an isomorphism has the number of pairs that were known before it."""
 
     def of(self, row: int, other: int) -> Isomorphism | None:
         """The map from ``row`` to ``other``; ``None`` where there is none, and in member names.

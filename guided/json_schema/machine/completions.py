@@ -86,7 +86,7 @@ class Completions:
         # With texts the nearest end may be one that is taken, which only the search finds out.
         if state.texts:
             return len(self.shortest_end(state))
-        if state.row in self._rows.between:
+        if state.row in self._rows.structural.between:
             return self._rest(state.stack, _FROM_HERE, state)
         action = int(self._table.aim[state.row])
         if action == DEAD:
@@ -184,7 +184,7 @@ class Completions:
         """
         if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._names.ending(state.stack, state.row, state.texts[-1])
-        if state.row in self._rows.between:
+        if state.row in self._rows.structural.between:
             return self._evaluation.ends.end(state.stack)
         if self._owed(state):
             return self._owed_text(state)
@@ -207,7 +207,7 @@ class Completions:
         Bounds on other states rest on these; inside an automaton a shorter way may be found, so for
         a state there it is ``None``.
         """
-        is_between = state.texts or state.row in self._rows.between
+        is_between = state.texts or state.row in self._rows.structural.between
         return self._ends.get(state) if is_between else None
 
     def _to_exit(self, row: int) -> bytes:
@@ -230,4 +230,4 @@ class Completions:
             text.append(int(self._table.way[row]))
             row = self._table.step(row, text[-1])
             owed -= int(self._table.beat[row] == TICK)
-        return bytes(text) + self._rows.scalars.strings.filler * owed
+        return bytes(text) + self._rows.scalars.shortest_strings.filler * owed

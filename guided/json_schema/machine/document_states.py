@@ -22,6 +22,7 @@ from guided.json_schema.machine.name_states import NameStates
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.spelled_texts import Chains, lay_texts
 from guided.json_schema.machine.stacks import ObjectFrame, Pending
+from guided.json_schema.machine.structural_states import StructuralStates
 from guided.machine.block import Block
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.dfa import DEAD
@@ -31,7 +32,6 @@ from guided.runtime.fuel import breathing
 __all__ = ["DocumentStates"]
 
 _ALL_TYPES: Final = frozenset(JsonType)
-_SPACES: Final = b" \t\n\r"
 _COLON: Final = ord(":")
 _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 
@@ -49,11 +49,9 @@ class DocumentStates:
         self.scalars = evaluation.scalars
         self.table = table
         self.labels = ExitActions()
-        self._whitespace = self.scalars.options.whitespace
-        missing = self.scalars.missing
-        self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
-        self.between: set[int] = set()
-        """States of an open container where nothing of its next member or item was written."""
+        self.structural = StructuralStates(
+            table, self.scalars.options.whitespace, self.scalars.missing
+        )
         # Caches of states, which never change: a key has to tell all that its states depend on.
         # Blocks are compared by identity: ``shared_block`` makes equal ones once.
         self._blocks: dict[Block, int] = {}
@@ -84,7 +82,7 @@ class DocumentStates:
             # ``way`` is the first byte of a short value. The table cannot know it by itself: a
             # bracket that opens looks like one byte.
             edges, way = self._value_edges(stack)
-            found = self._values[key] = self._structural(edges, spaced=spaced, way=way)
+            found = self._values[key] = self.structural.state(edges, spaced=spaced, way=way)
         return found
 
     def colon_and_value(self, stack: int) -> int:
@@ -92,7 +90,7 @@ class DocumentStates:
         value = self.value(stack)
         found = self._colons.get(value)
         if found is None:
-            found = self._colons[value] = self._structural({_COLON: value})
+            found = self._colons[value] = self.structural.state({_COLON: value})
         return found
 
     def _value_key(self, stack: int, spaced: bool) -> object:
@@ -250,13 +248,13 @@ class DocumentStates:
                 else:
                     edges |= quote
             way = ord("}") if closable else None
-            self._member_rows[key] = self._structural(edges, way=way, between=True)
+            self._member_rows[key] = self.structural.state(edges, way=way, between=True)
         return self._member_rows[key]
 
     def _after_comma(self, quote: dict[int, int]) -> int:
         after_quote = quote[ord('"')]
         if after_quote not in self._commas:
-            self._commas[after_quote] = self._structural(quote)
+            self._commas[after_quote] = self.structural.state(quote)
         return self._commas[after_quote]
 
     def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
@@ -288,7 +286,7 @@ class DocumentStates:
                 edges = dict(edges)
                 edges[ord("]")] = self.chains.exit_state(self.labels.number(EmptyArray(truth)))
                 way = ord("]")
-            self._items[key] = self._structural(edges, way=way)
+            self._items[key] = self.structural.state(edges, way=way)
         return item, self._items[key]
 
     def next_item(self, stack: int) -> int:
@@ -300,7 +298,7 @@ class DocumentStates:
             edges = {ord("]"): self.chains.exit_state(CLOSE)} if closable else {}
             if more:
                 edges[ord(",")] = self.chains.exit_state(ITEM)
-            self._items[key] = self._structural(
+            self._items[key] = self.structural.state(
                 edges, way=ord("]") if closable else None, between=True
             )
         return self._items[key]
@@ -308,38 +306,7 @@ class DocumentStates:
     def _only_close(self) -> int:
         """The state in which nothing but the closing bracket of an array may come."""
         if "close" not in self._items:
-            self._items["close"] = self._structural(
+            self._items["close"] = self.structural.state(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True
             )
         return self._items["close"]
-
-    # --- white space ----------------------------------------------------------------------
-
-    def _structural(
-        self,
-        edges: dict[int, int],
-        *,
-        spaced: bool = True,
-        way: int | None = None,
-        between: bool = False,
-    ) -> int:
-        """A state between two tokens of JSON, where white space may stand.
-
-        ``edges`` and ``way`` are as for ``TransitionTable.add_row``. ``spaced`` allows white space
-        as the options do. ``between`` notes the states as such where nothing of the next member or
-        item was written, which completions have to know.
-        """
-        bound, spaces = self._whitespace if spaced else 0, self._spaces
-        if bound == 0 or not spaces:
-            states = [self.table.add_row(edges, way=way)]
-        elif bound is None:
-            states = [self.table.add_row(edges, way=way, itself=spaces)]
-        else:
-            # A state that counts blanks is entered by the first of them: one more is needed before.
-            inner = self.table.add_row(edges, way=way, itself=spaces, bounds=(0, bound))
-            shortest = min(edges, key=lambda byte: self.table.left[edges[byte]])
-            outer = {**edges, **dict.fromkeys(spaces, inner)}
-            states = [self.table.add_row(outer, way=shortest if way is None else way), inner]
-        if between:
-            self.between.update(states)
-        return states[0]

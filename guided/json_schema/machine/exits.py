@@ -172,6 +172,8 @@ class Exits:
 
         ``item`` is its text, where later items depend on it and it is known.
         """
+        # This answers for the document, too, and is remembered; ``value_done`` below may still
+        # refuse an item for its text, which the truth vector does not tell.
         if not self._evaluation.awaited.accepts(stack, truth):
             return None
         if stack == ROOT:

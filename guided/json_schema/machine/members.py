@@ -30,9 +30,10 @@ class MemberRules:
         self.scalars: Final = scalars
         self._spaces: dict[object, NameSpace] = {}
         """By patterns and formulas for names. Kept as long as this is: see ``NameStates``."""
+        # All that follow remember what their keys decide, and may be cleared.
         self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
         self._pattern_leaves: dict[int, Leaf] = {}
-        """The assertion of each pattern, by the identity of the pattern."""
+        """The assertion of each pattern, by the identity of the pattern, which it keeps alive."""
         self._named: dict[Leaf, dict[str, Formula]] = {}
         """``Members.named`` of an assertion, for look-ups."""
         self._of_one: dict[tuple[Leaf, str | NameClass], Formula] = {}

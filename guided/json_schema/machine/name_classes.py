@@ -36,7 +36,8 @@ class NameSpace:
     """All names, told apart by patterns and by formulas for names.
 
     A class is known by its index in ``classes``, which is its label in blocks of names. All classes
-    are found at once, those too whose names cannot be spelled without the bytes ``missing``.
+    are found at once, those too whose names cannot be spelled without the bytes ``missing``, which
+    no token of the vocabulary has.
     """
 
     def __init__(
@@ -73,7 +74,9 @@ class NameSpace:
             names = combine(dfas, decide)
             self._content = byte_dfa_from_dfa(names, json_string_sequences, missing)
         else:
+            # One class, with which ``_any_names``, kept for all recognisers, labels every name.
             decide(())
+            assert len(self.classes) == 1
             self._content = _any_names(self.missing).dfa
         self._blocks: dict[frozenset[int], Block | None] = {}
         self._shortest: dict[int, ShortestTexts] = {}

@@ -44,7 +44,11 @@ MAX_NODES: Final = 30
 
 
 class Sharing:
-    """Writes small nodes out in full, where formulas are interned by what they say."""
+    """Writes small nodes out in full, where formulas are interned by what they say.
+
+    Nodes of different places that say the same then are one formula, and what is worked out for it
+    is worked out once. The meaning stays as it is, so any node may be left as it is, too.
+    """
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas

@@ -7,6 +7,7 @@ from typing import Final
 from guided.json_schema.formulas.formula import Formulas
 from guided.json_schema.machine.number_rules import NumberRules
 from guided.json_schema.machine.scalar_blocks import Signatures
+from guided.json_schema.machine.shortest_strings import ShortestStrings
 from guided.json_schema.machine.string_rules import StringRules
 from guided.spec import JsonOptions
 
@@ -26,4 +27,5 @@ class Scalars:
         # Blocks are shared between schemas, so what is equal for them is found once for both.
         signatures = Signatures()
         self.strings: Final = StringRules(formulas, options, missing, signatures)
+        self.shortest_strings: Final = ShortestStrings(self.strings)
         self.numbers: Final = NumberRules(formulas, options, missing, signatures)

@@ -115,8 +115,8 @@ class ShortestValues:
         # One digit cannot be beaten by a string, which has two quotes.
         if number is None or len(number) > 1:
             strings = to.to(JsonType.STRING, formula)
-            if self.scalars.strings.least_length(strings) > MAX_SHORTEST_BYTES:
+            if self.scalars.shortest_strings.least_length(strings) > MAX_SHORTEST_BYTES:
                 self.too_long = True
-            elif (string := self.scalars.strings.shortest(strings)) is not None:
+            elif (string := self.scalars.shortest_strings.shortest(strings)) is not None:
                 texts.append(string)
         return min(texts, key=len, default=None)

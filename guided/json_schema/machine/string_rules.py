@@ -1,14 +1,12 @@
-"""Strings that fit formulas: as blocks, as lists, and the shortest of them."""
+"""Strings that fit formulas: as blocks and as lists."""
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from guided.json_schema.formulas.assertions import Length, Matches, StringChoices
+from guided.json_schema.formulas.assertions import Length, StringChoices
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
@@ -40,15 +38,12 @@ from guided.json_schema.machine.string_automata import (
 )
 from guided.machine.block import Block
 from guided.regular.byte_dfa import byte_dfa_from_dfa
-from guided.regular.expression import short_match
 from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
 from guided.runtime.fuel import breathing
 from guided.spec import JsonOptions, Spelling
 
-__all__ = ["StringRules"]
+__all__ = ["StringRules", "longest_listed"]
 
-_MOST_ENDINGS: Final = 700
-"""Endings tried beside as many as there are strings forbidden."""
 _MOST_LISTED: Final = 2_000
 """Listed strings that are laid over the states of others one by one."""
 
@@ -198,7 +193,7 @@ class StringRules(StringAutomata):
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
         """``block`` for a key that is new."""
-        longest = _longest_listed(asks)
+        longest = longest_listed(asks)
         asks, (low, high) = self._counted_bounds(asks, truths)
         # Most strings of most schemas: free but for their length.
         if asks == (TRUE,) and high is not None:
@@ -273,98 +268,8 @@ class StringRules(StringAutomata):
         bound = max(bound, 2 * int(block.need[0]), low, longest + 1)
         return replace(block, bounds=(low, bound))
 
-    def _is_too_long(self, text: str, ask: Formula) -> bool:
-        """Whether a string is longer than the bound that holds where a schema sets none."""
-        bound = self.options.max_string_length
-        return bound is not None and len(text) > max(bound, _longest_listed((ask,)) + 1)
 
-    # --- the shortest ---------------------------------------------------------------------
-
-    def least_length(self, ask: Formula) -> int:
-        """The code points that every string has that fits, as far as a bound says so."""
-        return without_length(ask, self.formulas)[1][0]
-
-    def shortest(self, ask: Formula) -> bytes | None:
-        """A JSON string that fits, close to the shortest, ``None`` where there is none.
-
-        What is guessed without an automaton may be longer than the shortest. Callers rely on it
-        that the string fits, and that ``None`` means that there is none. Building an automaton may
-        raise LimitExceededError.
-        """
-        if ask is FALSE:
-            return None
-        listed = self.listing(ask)
-        if listed is not None:
-            texts = [json_key(text) for text in breathing(listed)]
-            texts = [text for text in texts if self.missing.isdisjoint(text)]
-            return min(texts, key=lambda text: (len(text), text), default=None)
-        guess = self._guessed_string(ask)
-        if guess is not None:
-            return guess
-        block = self.block((ask,), ALL_MUST)
-        if block is None:
-            return None
-        text = block.shortest()
-        # A block whose length is counted beside it, from ``low`` on, takes any letters.
-        low = block.bounds[0] if block.bounds is not None else 0
-        return text if low == 0 else b'"' + self.filler * low + b'"'
-
-    @property
-    def filler(self) -> bytes:
-        """A byte that is a character of its own."""
-        return bytes((next(b for b in b"a0 " + bytes(range(0x23, 0x5B)) if b not in self.missing),))
-
-    def _guessed_string(self, ask: Formula) -> bytes | None:
-        """A short string that fits, where it is plain without an automaton, else ``None``."""
-        if ord('"') in self.missing:
-            return None
-        if ask is TRUE:
-            return b'""'
-        if isinstance(ask, Leaf) and isinstance(ask.assertion, Length):
-            low, high = ask.assertion.low, ask.assertion.high
-            return b'"' + self.filler * low + b'"' if high is None or low <= high else None
-        others, banned = without_listed_choices(ask, self.formulas, StringChoices)
-        if banned:
-            return self._guessed_other(ask, others, banned)
-        (pattern,), (low, high) = without_length(ask, self.formulas)
-        if isinstance(pattern, Leaf) and isinstance(pattern.assertion, Matches):
-            match = short_match(pattern.assertion.pattern)
-            if (
-                match is not None
-                and low <= len(match)
-                and (high is None or len(match) <= high)
-                and not self._is_too_long(match, ask)
-            ):
-                text = json_key(match)
-                return text if self.missing.isdisjoint(text) else None
-        return None
-
-    def _guessed_other(
-        self, ask: Formula, others: Formula, banned: Collection[str]
-    ) -> bytes | None:
-        """A string beside those that are forbidden, a few characters off the shortest.
-
-        ``others`` is ``ask`` without what it forbids. ``None`` where the guesses do not fit.
-        """
-        text = self._guessed_string(others)
-        if text is None:
-            return None
-        plain = json.loads(text)
-        # A guess that is checked, since an automaton without thousands of strings is expensive.
-        letters = [chr(byte) for byte in b"abcdefghijklmnopqrstuvwxyz" if byte not in self.missing]
-        endings = itertools.chain.from_iterable(
-            itertools.product(letters, repeat=size) for size in range(len(letters))
-        )
-        for ending in itertools.islice(endings, len(banned) + _MOST_ENDINGS):
-            other = plain + "".join(ending)
-            if self._is_too_long(other, ask):
-                return None
-            if other not in banned and self.fits(others, other):
-                return json_key(other)
-        return None
-
-
-def _longest_listed(asks: Iterable[Formula]) -> int:
+def longest_listed(asks: Iterable[Formula]) -> int:
     """The code points of the longest string that assertions list."""
     return max(
         (

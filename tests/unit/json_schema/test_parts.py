@@ -158,7 +158,7 @@ def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
             low, high = block.bounds
             found = low <= len(text) and (high is None or len(text) <= high)
         assert found == scalars.strings.fits(ask, text), text
-    shortest = scalars.strings.shortest(ask)
+    shortest = scalars.shortest_strings.shortest(ask)
     assert shortest is not None
     assert scalars.strings.fits(ask, json.loads(shortest))
     least = min(len(text) for text in _TEXTS if scalars.strings.fits(ask, text))

@@ -111,7 +111,7 @@ def test_ends_of_strings_with_any_bounds(low: int, high: int) -> None:
     machine = machine_of({"type": "string", "minLength": low, "maxLength": high})
     assert (
         machine.shortest_end(machine.start)
-        == b'"' + machine.rows.scalars.strings.filler * low + b'"'
+        == b'"' + machine.rows.scalars.shortest_strings.filler * low + b'"'
     )
     for length in range(high + 2):
         assert accepts(machine, f'"{"x" * length}"') == (low <= length <= high), length
