@@ -100,12 +100,17 @@ class Thinking:
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
         """See ``Matcher``: what ends the thoughts where they must, and what the answer begins with.
 
-        Close to the end of the budget a run might take more tokens than the mask leaves.
+        Close to the end of the budget a run might take more tokens than the mask leaves; one along
+        the shortest end does not.
         """
-        if forcing is Forcing.OFF or self.closing < self.left <= self.caution:
+        if forcing is Forcing.OFF:
             return ()
-        is_over = self.left <= self.closing
-        run = self.thoughts.shortest_end() if is_over else self.thoughts.forced_run(forcing)
+        if self.left <= self.closing:
+            run = self.thoughts.shortest_end()
+        else:
+            run = self.thoughts.forced_run(forcing)
+            if self.left <= self.caution and run != self.thoughts.shortest_end()[: len(run)]:
+                return ()
         after: Matcher = self
         for token in run:
             after = after.advance(token)
