@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long test-formats test-clients test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
+.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -40,10 +40,23 @@ test-long: $(NATIVE)
 test-formats: $(NATIVE)
 	$(BIN)/python -m pytest -W default tests/unit/drafters/test_heads_in_speculators.py
 
+# The site of docs/ in build/site; fails for a link that leads nowhere.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --config-file .ci/site/mkdocs.yml
+
+$(VENV)/.docs: $(SERVED)
+	GUIDED_NATIVE=no $(INSTALL) -e '.[docs]'
+	touch $(VENV)/.docs
+
 # Clients of OpenAI's API by others (instructor, LangChain, pydantic-ai, LiteLLM), unchanged, in an
 # environment of their own.
 test-clients: $(NATIVE) $(CLIENTS)/.installed
 	GUIDED_CLIENTS=$(CURDIR)/$(CLIENTS)/bin/python $(BIN)/python -m pytest tests/clients
+
+# The playground in a headless Chromium, which has to be there with its driver (Debian: chromium,
+# chromium-driver); `make test` runs this too where they are.
+test-browser: $(NATIVE)
+	GUIDED_TESTS=browser OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/playground
 
 $(CLIENTS)/.installed: tests/clients/requirements.txt
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
@@ -122,7 +135,6 @@ $(SERVED): pyproject.toml constraints.txt
 $(STAMP): $(SERVED)
 	GUIDED_NATIVE=no $(INSTALL) -e '.[bench,dev]'
 	mkdir -p $(VENV)/typing && ln -sfn ../../service $(VENV)/typing/guided_service
-	ln -sfn ../../grammars $(VENV)/typing/guided_grammars
 	touch $(STAMP)
 
 clean:

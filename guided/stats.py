@@ -78,6 +78,8 @@ class ModelInfo:
     """What multiplies its matrices on the CPU, such as ``AVX2``; empty on another device."""
     tool_format: str = "hermes"
     """How it writes calls of tools; a name of ``guided.spec.tool_format``."""
+    adapters: tuple[str, ...] = ()
+    """The LoRA adapters that requests may ask for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""The public API as protobuf files, for clients in any language; installed as ``guided_proto``.
+"""The public API as protobuf files, for clients in any language; installed as ``guided.proto``.
 
-``python -c "import guided_proto; print(guided_proto.FOLDER)"`` tells where they lie.
+``python -c "import guided.proto; print(guided.proto.FOLDER)"`` tells where they lie.
 """
 
 from __future__ import annotations

@@ -63,6 +63,8 @@ class ServerConfig(BaseSettings):
     """Tokens that draft models draft after each token, level by level, e.g. 3,2,1,1; 1,1,1,1."""
     heads: Annotated[tuple[str, ...], NoDecode, Several("--heads")] = ()
     """Folder of Medusa or EAGLE-3 heads for the model, which draft; may be given again."""
+    adapters: Annotated[dict[str, str], NoDecode, Several("--adapter")] = {}
+    """NAME=FOLDER of a LoRA adapter that requests may ask for; may be given again."""
     device: str = "auto"
     """Where the model computes: auto (CUDA if there is any), cpu, cuda or cuda:N."""
     dtype: Literal["bfloat16", "float16", "float32", "float64", "int8", "int4", "stored"] | None = (
@@ -97,6 +99,9 @@ class ServerConfig(BaseSettings):
     """Port for OpenAI's API over HTTP; else none. 0 takes a free one."""
     http_host: Annotated[str, _NETWORK] = "127.0.0.1"
     """Address to serve it on; 127.0.0.1. Any but this machine's own take a certificate."""
+    playground: Annotated[bool | None, _NETWORK] = None
+    """Serve the playground, a page in the browser, beside it; else on this machine's own addresses
+    only. It asks for the same tokens."""
     metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
     """Port for Prometheus metrics; else none. 0 takes a free one."""
     metrics_host: Annotated[str, _NETWORK] = "127.0.0.1"
@@ -181,6 +186,24 @@ class ServerConfig(BaseSettings):
         if isinstance(given, str):
             return tuple(name.strip() for name in given.split(",") if name.strip())
         return given
+
+    @field_validator("adapters", mode="before")
+    @classmethod
+    def _by_name(cls, given: object) -> object:
+        """Each as ``NAME=FOLDER``, several in one text parted by commas; or a table."""
+        if isinstance(given, str):
+            given = [each for each in given.split(",") if each.strip()]
+        if not isinstance(given, list | tuple):
+            return given
+        found: dict[str, str] = {}
+        for each in given:
+            name, is_one, folder = str(each).partition("=")
+            if not is_one or not name.strip() or not folder.strip():
+                raise ValueError(f"{each!r} is no NAME=FOLDER")
+            if name.strip() in found:
+                raise ValueError(f"two adapters have the name {name.strip()!r}")
+            found[name.strip()] = folder.strip()
+        return found
 
     @model_validator(mode="after")
     def _cache_has_one_size(self) -> Self:

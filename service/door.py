@@ -126,6 +126,18 @@ class Door:
                 finally:
                     place.cost = charge.used
 
+    @asynccontextmanager
+    async def working(self, caller: Caller, nbytes: int, received: float) -> AsyncIterator[None]:
+        """Hold a place for work on a constraint, which is charged as a request that compiles it."""
+        charge, account = Charge(asked=0.0), caller.account
+        with nullcontext() if account is None else account.charged(charge):
+            async with self.admission.admitted(received, nbytes, client=caller.client):
+                began = time.monotonic()
+                try:
+                    yield
+                finally:
+                    charge.compile_seconds = time.monotonic() - began
+
 
 def _with_priority(request: GenerationRequest, priority: int) -> GenerationRequest:
     return request if request.priority == priority else replace(request, priority=priority)

@@ -18,19 +18,22 @@ import zmq.asyncio
 
 from guided.error_record import rebuild_error
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
+from guided.spec import GenerationRequest, GenerationResult
+from guided.spec.findings import Finding
 from guided.stats import EngineStats
 from guided_service.launcher import EngineProcess, Launcher
 from guided_service.messages import (
     Answered,
     Cancel,
     Checked,
+    Drawn,
     EngineSettings,
     Failed,
     FromEngine,
     Grown,
     Inspect,
     LogChoice,
+    MaskRead,
     ModelChoice,
     NotStarted,
     Pulse,
@@ -44,11 +47,12 @@ from guided_service.messages import (
     read_pulse,
     write,
 )
+from guided_service.outbox import Outbox
 from guided_service.request_ids import engine_id_of
 from guided_service.request_record import current_request_id
-from guided_service.stream_events import StreamEvent, Thought
+from guided_service.stream_events import StreamEvent
 
-__all__ = ["CutOffError", "EngineConnection", "Outbox", "Patience"]
+__all__ = ["CutOffError", "EngineConnection", "Patience"]
 
 _MANY_PARTS = 200
 """Messages and constraints that a request is made of; to write so many takes a few milliseconds."""
@@ -76,45 +80,6 @@ class Patience:
     """Without a pulse, until it is killed."""
     stuck_seconds: float
     """In one turn of its loop, until it is killed."""
-
-
-class Outbox:
-    """Keeps what was not taken yet as one piece; it holds no more than the text of one answer.
-
-    Whoever reads slowly gets longer pieces, and the engine waits for nobody.
-    """
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._thoughts: list[str] = []
-        self._is_closed = False
-        self._has_news = asyncio.Event()
-
-    def put(self, text: str, *, is_thought: bool = False) -> None:
-        """Add text of the answer, or of the thoughts before it."""
-        (self._thoughts if is_thought else self._pieces).append(text)
-        self._has_news.set()
-
-    def close(self) -> None:
-        """End the text: nobody waits for more."""
-        self._is_closed = True
-        self._has_news.set()
-
-    async def take(self) -> str | Thought:
-        """All that is there of one sort, waiting for some, thoughts first; empty once it is closed
-        and nothing is left.
-        """
-        await self._has_news.wait()
-        taken: str | Thought
-        if self._thoughts:
-            taken = Thought("".join(self._thoughts))
-            self._thoughts.clear()
-        else:
-            taken = "".join(self._pieces)
-            self._pieces.clear()
-        if not self._is_closed and not self._pieces:
-            self._has_news.clear()
-        return taken
 
 
 class EngineConnection:
@@ -200,8 +165,8 @@ class EngineConnection:
                             self._outboxes[request_id].put(text, is_thought=is_thought)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
-                case Checked(request_id, finding) | TextRead(request_id, finding):
-                    self._settle(request_id, finding)
+                case Checked() | TextRead() | MaskRead() | Drawn():
+                    self._settle(message.request_id, message.finding)
                 case Failed(request_id, error):
                     self._settle(request_id, rebuild_error(error))
                 case Report(stats):
@@ -251,18 +216,23 @@ class EngineConnection:
             result: GenerationResult = await answer
         return result
 
-    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+    async def inspect(self, asked: Inspect) -> Finding:
         """Have a constraint worked on; giving up waiting cancels it."""
         with self._sent(asked.request_id, write(asked)) as future:
-            finding: CheckedConstraint | TextReport = await future
+            finding: Finding = await future
         return finding
 
     async def stream(
-        self, request: GenerationRequest, received: float
+        self, request: GenerationRequest, received: float, *, is_watched: bool = False
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Have one answer made: its text as it grows, then the answer; closing cancels it."""
+        """Have one answer made: its text as it grows, then the answer; closing cancels it.
+
+        One that is watched tells how it comes to be instead of its text: lines of ``watching``.
+        """
         request_id, outbox = _new_id(), Outbox()
-        message = await _written(request_id, request, received, stream=True)
+        message = await _written(
+            request_id, request, received, stream=not is_watched, watch=is_watched
+        )
         self._outboxes[request_id] = outbox
         try:
             with self._sent(request_id, message) as answer:
@@ -361,12 +331,17 @@ class EngineConnection:
 
 
 async def _written(
-    request_id: str, request: GenerationRequest, received: float, *, stream: bool
+    request_id: str,
+    request: GenerationRequest,
+    received: float,
+    *,
+    stream: bool,
+    watch: bool = False,
 ) -> bytes:
     """The message that submits a request; one of many parts is written beside the event loop."""
 
     def submit() -> bytes:
-        return write(Submit.of(request_id, request, received=received, stream=stream))
+        return write(Submit.of(request_id, request, received=received, stream=stream, watch=watch))
 
     return await asyncio.to_thread(submit) if _has_many_parts(request) else submit()
 

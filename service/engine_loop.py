@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import zmq
 from structlog.contextvars import bound_contextvars
@@ -42,16 +39,18 @@ from guided_service.messages import (
     read_to_engine,
     write,
 )
+from guided_service.process_life import is_orphan
 from guided_service.prompt_thread import Prepared, PromptThread
 from guided_service.request_ids import name_in
+from guided_service.watching import HasVocabulary, Watches
+
+if TYPE_CHECKING:
+    from guided.decoding.trace import Trace
 
 __all__ = [
     "FinishedRequest",
     "Loader",
     "RunningEngine",
-    "die_with_parent",
-    "ignore_terminal_signals",
-    "is_orphan",
     "run_engine",
 ]
 
@@ -95,7 +94,7 @@ class TextDelta(Protocol):
     def is_thought(self) -> bool: ...
 
 
-class RunningEngine(HasWorkbench, Protocol):
+class RunningEngine(HasWorkbench, HasVocabulary, Protocol):
     """What the loop needs of an engine."""
 
     @property
@@ -111,6 +110,8 @@ class RunningEngine(HasWorkbench, Protocol):
     @property
     def tool_format(self) -> ToolFormat: ...
     @property
+    def adapters(self) -> tuple[str, ...]: ...
+    @property
     def has_work(self) -> bool: ...
     @property
     def prompt_bound(self) -> PromptBound | None: ...
@@ -122,6 +123,7 @@ class RunningEngine(HasWorkbench, Protocol):
         *,
         received: float,
         stream: bool,
+        trace: Trace | None = None,
         prompt: Any = None,
     ) -> None: ...
     def refuse(self) -> None: ...
@@ -153,6 +155,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
             engine.drafters,
             engine.instruction_set,
             engine.tool_format.name,
+            engine.adapters,
         )
         with (
             closing(_Heart(context, settings.pulse_endpoint)) as heart,
@@ -205,7 +208,7 @@ def _serve(
     next_report = time.monotonic()
     garbage = Garbage()
     waiting: dict[str, Submit | Prepared] = {}
-    inspections = Inspections(engine)
+    inspections, watches = Inspections(engine), Watches(engine)
     poller = zmq.Poller()
     poller.register(socket, zmq.POLLIN)
     poller.register(prompts.bell, zmq.POLLIN)
@@ -230,38 +233,48 @@ def _serve(
                     inspections.begin(message)
                 case Cancel(request_id):
                     inspections.cancel(request_id)
+                    watches.end(request_id)
                     if waiting.pop(request_id, None) is None and not prompts.drop(request_id):
                         engine.cancel(request_id)
                 case Stop():
                     return
         waiting |= {prepared.asked.request_id: prepared for prepared in prompts.take()}
-        _take_waiting(engine, socket, waiting)
+        _take_waiting(engine, socket, waiting, watches)
         for found in inspections.run_slice(is_alone=not engine.has_work):
             _send(socket, found)
         # An error that leaves a step has left the engine in no known state: the process ends
         # with it, and the server starts another.
         if engine.has_work:
             ended = engine.step()
-            if deltas := engine.take_deltas():
-                grown = tuple((one.request_id, one.text, one.is_thought) for one in deltas)
-                _send(socket, Grown(grown))
+            deltas = [
+                (each.request_id, each.text, each.is_thought) for each in engine.take_deltas()
+            ]
+            told = watches.told([finished.request_id for finished in ended])
+            deltas += [(request_id, text, False) for request_id, text in told]
+            if deltas:
+                _send(socket, Grown(tuple(deltas)))
             for finished in ended:
                 _send(socket, _message(finished.request_id, finished.outcome))
 
 
 def _take_waiting(
-    engine: RunningEngine, socket: zmq.Socket[bytes], waiting: dict[str, Submit | Prepared]
+    engine: RunningEngine,
+    socket: zmq.Socket[bytes],
+    waiting: dict[str, Submit | Prepared],
+    watches: Watches,
 ) -> None:
     """Submit what waits, in its order, as long as the answers under way can be kept waiting."""
     began = time.monotonic()
     while waiting and time.monotonic() - began < _TAKING_SECONDS:
         request_id = next(iter(waiting))
         try:
-            _submit(engine, waiting.pop(request_id))
+            _submit(engine, waiting.pop(request_id), watches)
         except GuidedError as error:
+            watches.end(request_id)
             _send(socket, _message(request_id, error))
         except Exception as error:
             # A request that is not admitted has touched no other one, so it fails alone.
+            watches.end(request_id)
             with bound_contextvars(request_id=name_in(request_id)):
                 incident = incident_of(error)
             _send(socket, _message(request_id, incident))
@@ -272,19 +285,21 @@ def _received(socket: zmq.Socket[bytes]) -> Iterator[ToEngine]:
         yield read_to_engine(socket.recv())
 
 
-def _submit(engine: RunningEngine, asked: Submit | Prepared) -> None:
+def _submit(engine: RunningEngine, asked: Submit | Prepared, watches: Watches) -> None:
     if isinstance(asked, Submit):
-        engine.submit(
-            asked.request_id, asked.request(), received=asked.received, stream=asked.stream
-        )
-        return
-    if isinstance(asked.outcome, GuidedError):
+        submit, request, prompt = asked, asked.request(), None
+    elif isinstance(asked.outcome, GuidedError):
         engine.refuse()
         raise asked.outcome
-    request, prompt = asked.outcome
-    submit = asked.asked
+    else:
+        submit, (request, prompt) = asked.asked, asked.outcome
     engine.submit(
-        submit.request_id, request, received=submit.received, stream=submit.stream, prompt=prompt
+        submit.request_id,
+        request,
+        received=submit.received,
+        stream=submit.stream,
+        trace=watches.begin(submit.request_id) if submit.watch else None,
+        prompt=prompt,
     )
 
 
@@ -296,35 +311,3 @@ def _message(request_id: str, outcome: GenerationResult | GuidedError) -> FromEn
 
 def _send(socket: zmq.Socket[bytes], message: FromEngine) -> None:
     socket.send(write(message))
-
-
-# The life of the process, tied to that of the server
-
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent() -> None:
-    """Ask the kernel, where it can, to kill this process when its parent ends.
-
-    It also reaches a process that is deep in a download; elsewhere ``is_orphan`` has to do.
-    """
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-
-
-def is_orphan(parent: int) -> bool:
-    """Whether the process that started this one is gone."""
-    return os.getppid() != parent
-
-
-def ignore_terminal_signals() -> None:
-    """Leave stopping to the server.
-
-    An interrupt from a terminal and a service manager's SIGTERM reach the whole group of
-    processes, and the server still needs its engine to finish what runs.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -17,15 +17,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from guided.runtime.environment import prepare_environment
-from guided_service.engine_loop import (
-    die_with_parent,
-    ignore_terminal_signals,
-    is_orphan,
-    run_engine,
-)
+from guided_service.engine_loop import run_engine
 from guided_service.forks import SharingLoader, run_standby
 from guided_service.logs import LoggedProgress, configure_logs
 from guided_service.messages import EngineSettings, ModelChoice, read_settings
+from guided_service.process_life import die_with_parent, ignore_terminal_signals, is_orphan
 
 if TYPE_CHECKING:
     from guided.engine import Engine

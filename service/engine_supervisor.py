@@ -10,7 +10,8 @@ import msgspec
 import structlog
 
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
+from guided.spec import GenerationRequest, GenerationResult
+from guided.spec.findings import Finding
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
@@ -110,7 +111,7 @@ class EngineSupervisor:
         """Have one answer made; cancelling the caller cancels it in the engine."""
         return await self._ready_connection().generate(request, received)
 
-    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+    async def inspect(self, asked: Inspect) -> Finding:
         """Have a constraint worked on; cancelling the caller cancels it in the engine."""
         return await self._ready_connection().inspect(asked)
 
@@ -132,10 +133,10 @@ class EngineSupervisor:
         return stats
 
     def stream(
-        self, request: GenerationRequest, received: float
+        self, request: GenerationRequest, received: float, *, is_watched: bool = False
     ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made and handed out as it grows; closing cancels it in the engine."""
-        return self._ready_connection().stream(request, received)
+        return self._ready_connection().stream(request, received, is_watched=is_watched)
 
     def cut_off(self, seconds: float) -> None:
         """Fail the requests that still run after the ``seconds`` of a drain."""

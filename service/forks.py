@@ -33,7 +33,7 @@ from typing import NoReturn
 import msgspec
 
 from guided.errors import GuidedError
-from guided_service.engine_loop import RunningEngine, die_with_parent, run_engine
+from guided_service.engine_loop import RunningEngine, run_engine
 from guided_service.messages import (
     Ended,
     EngineSettings,
@@ -43,6 +43,7 @@ from guided_service.messages import (
     read_order,
     write_line,
 )
+from guided_service.process_life import die_with_parent
 
 __all__ = ["SharingLoader", "run_standby"]
 

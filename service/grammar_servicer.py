@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from guided.errors import RequestError
 from guided.spec import CheckedConstraint, Structure, TextReport, check_salt
+from guided.spec.findings import Finding
 from guided.v1 import grammar_pb2
 from guided.v1.grammar_pb2_grpc import GrammarServiceServicer
 from guided.wire import refuse_unknown_fields
@@ -39,7 +40,7 @@ class Inspector(Protocol):
     def check_ready(self) -> None:
         """Raise ``ServiceUnavailableError`` unless work is taken."""
 
-    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+    async def inspect(self, asked: Inspect) -> Finding:
         """Work on a constraint; cancelling the caller ends it."""
 
 
@@ -142,7 +143,7 @@ class GrammarServicer(GrammarServiceServicer):
         context: Context,
         what: Literal["check", "compile", "read"],
         text: str = "",
-    ) -> tuple[bytes, CheckedConstraint | TextReport]:
+    ) -> tuple[bytes, Finding]:
         """The message of the constraint that is asked about, and what was found."""
         received, remaining = time.monotonic(), context.time_remaining()
         self._inspector.check_ready()

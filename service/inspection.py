@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from guided.error_record import record_error
 from guided.errors import GuidedError
-from guided.spec import TextReport
+from guided.spec import TextReport, TokenId
+from guided.spec.findings import Automaton, MaskReport
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_constraint
-from guided_service.messages import Checked, Failed, FromEngine, Inspect, TextRead
+from guided_service.messages import (
+    Checked,
+    Drawn,
+    Failed,
+    FromEngine,
+    Inspect,
+    MaskRead,
+    TextRead,
+)
 
 if TYPE_CHECKING:
     from guided.engine.workbench import FinishedTask, Task, Workbench
@@ -60,7 +69,7 @@ class Inspections:
 def task_of(asked: Inspect) -> Task:
     """The task of a message; raises ``GuidedError`` for a constraint that is none."""
     # Loaded here, so that a process ties its life to its server's before it loads a compiler.
-    from guided.engine.workbench import Check, Compile, ReadText
+    from guided.engine.workbench import Check, Compile, Draw, ReadMask, ReadText
 
     constraint = decode_constraint(pb.Constraint.FromString(asked.constraint))
     match asked.what:
@@ -70,12 +79,21 @@ def task_of(asked: Inspect) -> Task:
             return Compile(constraint)
         case "read":
             return ReadText(constraint, asked.text.encode())
+        case "mask":
+            return ReadMask(constraint, tuple(map(TokenId, asked.tokens)))
+        case "draw":
+            return Draw(constraint)
 
 
 def _message(ended: FinishedTask) -> FromEngine:
     outcome = ended.outcome
     if isinstance(outcome, GuidedError):
         return Failed(ended.request_id, record_error(outcome))
-    if isinstance(outcome, TextReport):
-        return TextRead(ended.request_id, outcome)
+    match outcome:
+        case TextReport():
+            return TextRead(ended.request_id, outcome)
+        case MaskReport():
+            return MaskRead(ended.request_id, outcome)
+        case Automaton():
+            return Drawn(ended.request_id, outcome)
     return Checked(ended.request_id, outcome)

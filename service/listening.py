@@ -19,6 +19,7 @@ from guided_service.descriptors import raise_descriptor_limit
 __all__ = [
     "bind",
     "check_exposure",
+    "has_playground",
     "in_url",
     "is_loopback",
     "most_connections",
@@ -92,6 +93,11 @@ def check_exposure(config: ServerConfig, host: str, port: int) -> None:
 def tells_methods(config: ServerConfig) -> bool:
     """Whether anybody is told which methods there are: on this machine, unless set otherwise."""
     return is_loopback(config.host) if config.reflection is None else config.reflection
+
+
+def has_playground(config: ServerConfig) -> bool:
+    """Whether the playground is served: to this machine, unless set otherwise."""
+    return is_loopback(config.http_host) if config.playground is None else config.playground
 
 
 def is_loopback(host: str) -> bool:

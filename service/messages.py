@@ -9,7 +9,8 @@
       │  ◀── Grown, after each step that added text  │
       │  ◀── Answered or Failed ───────────────────  │
       │  ── Inspect ──────────────────────────────▶  │  works on a constraint between steps
-      │  ◀── Checked, TextRead or Failed ──────────  │
+      │  ◀── Checked, TextRead, MaskRead, Drawn      │
+      │      or Failed ────────────────────────────  │
       │  ◀── Report, at most once a second ────────  │
       │  ◀── Pulse, each second, on another socket   │
       │  ── Cancel, Stop ─────────────────────────▶  │
@@ -23,6 +24,7 @@ import msgspec
 
 from guided.error_record import ErrorRecord
 from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
+from guided.spec.findings import Automaton, MaskReport
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
@@ -32,6 +34,7 @@ __all__ = [
     "Answered",
     "Cancel",
     "Checked",
+    "Drawn",
     "Ended",
     "EngineSettings",
     "Failed",
@@ -40,6 +43,7 @@ __all__ = [
     "Grown",
     "Inspect",
     "LogChoice",
+    "MaskRead",
     "ModelChoice",
     "NotStarted",
     "Pulse",
@@ -80,6 +84,8 @@ class ModelChoice(msgspec.Struct, frozen=True):
     drafters: tuple[str, ...] | None = None
     max_batch: int | None = None
     step_tokens: int | None = None
+    adapters: dict[str, str] = {}
+    """Folders, by name."""
 
 
 class LogChoice(msgspec.Struct, frozen=True):
@@ -140,13 +146,22 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     """When the server took it, by the machine's clock that never goes back, in seconds."""
     stream: bool = False
     """Send its text as it grows."""
+    watch: bool = False
+    """Send how it comes to be instead, in lines of JSON (``watching``)."""
 
     @classmethod
     def of(
-        cls, request_id: str, request: GenerationRequest, *, received: float, stream: bool
+        cls,
+        request_id: str,
+        request: GenerationRequest,
+        *,
+        received: float,
+        stream: bool,
+        watch: bool = False,
     ) -> Self:
         """The message for a request."""
-        return cls(request_id, encode_request(request).SerializeToString(), received, stream)
+        message = encode_request(request).SerializeToString()
+        return cls(request_id, message, received, stream, watch)
 
     def request(self) -> GenerationRequest:
         """The request, which is made anew by each call."""
@@ -157,13 +172,15 @@ class Inspect(msgspec.Struct, frozen=True, tag=True):
     """Work on this constraint, without an answer."""
 
     request_id: str
-    what: Literal["check", "compile", "read"]
+    what: Literal["check", "compile", "read", "mask", "draw"]
     constraint: bytes
     """The constraint as a ``guided.v1.Constraint``."""
     text: str = ""
     """What is to be read."""
     deadline: float | None = None
     """When nobody waits for it any more, by the machine's clock that never goes back."""
+    tokens: tuple[int, ...] = ()
+    """Those of an answer, behind which the mask is to be read."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -231,6 +248,20 @@ class TextRead(msgspec.Struct, frozen=True, tag=True):
     finding: TextReport
 
 
+class MaskRead(msgspec.Struct, frozen=True, tag=True):
+    """What may follow some tokens of an answer."""
+
+    request_id: str
+    finding: MaskReport
+
+
+class Drawn(msgspec.Struct, frozen=True, tag=True):
+    """The automaton of a constraint."""
+
+    request_id: str
+    finding: Automaton
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True):
     """A request has an error instead of an answer."""
 
@@ -239,7 +270,9 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 ToEngine: TypeAlias = Submit | Inspect | Cancel | Stop
-FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Checked | TextRead | Failed
+FromEngine: TypeAlias = (
+    Ready | NotStarted | Report | Grown | Answered | Checked | TextRead | MaskRead | Drawn | Failed
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)

@@ -33,6 +33,7 @@ from guided_service.health import HealthServicer
 from guided_service.intake import Intake, Readers
 from guided_service.listening import (
     bind,
+    has_playground,
     in_url,
     is_loopback,
     tells_methods,
@@ -131,6 +132,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     if web is not None:
         await web.start()
         typer.echo(f"guided: OpenAI's API at {web.url}/v1")
+        if has_playground(config):
+            typer.echo(f"guided: playground at {web.url}/playground/")
     engine = asyncio.create_task(supervisor.run())
     stop = asyncio.create_task(stop_asked.wait())
     try:

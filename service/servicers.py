@@ -71,9 +71,12 @@ class AnswerMaker(Inspector, Protocol):
         """
 
     def stream(
-        self, request: GenerationRequest, received: float
+        self, request: GenerationRequest, received: float, *, is_watched: bool = False
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Make one answer: its text as it grows, then the answer; closing frees what it holds."""
+        """Make one answer: its text as it grows, then the answer; closing frees what it holds.
+
+        One that is watched tells how it comes to be, in lines of JSON, instead of its text.
+        """
 
 
 class GenerationServicer(GenerationServiceServicer):

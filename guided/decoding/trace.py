@@ -6,7 +6,7 @@ Nothing is noted for a request without a trace. See docs/inspect.md.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from guided.decoding.filters import least
 from guided.decoding.token_law import TokenLaw
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
-from guided.spec import Forcing, TokenId
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import Forcing, TokenId, TokenLogprobs
 
-__all__ = ["Outcome", "Trace", "TracedBuilder", "TracedProposal", "TracedStep"]
+__all__ = ["GrowingAnswer", "Outcome", "Trace", "TracedBuilder", "TracedProposal", "TracedStep"]
 
 
 class Outcome(StrEnum):
@@ -125,11 +126,25 @@ class TracedStep(NamedTuple):
     """For this tree, in their order."""
 
 
+class GrowingAnswer(Protocol):
+    """An answer as far as it has come."""
+
+    def answer_since(self, index: int) -> tuple[TokenId, ...]:
+        """Its tokens but for the first so many."""
+        ...
+
+    def token_logprobs(self, vocabulary: Vocabulary, index: int = 0) -> tuple[TokenLogprobs, ...]:
+        """Those of the same tokens, where the request asks for them; else none."""
+        ...
+
+
 class Trace:
     """The steps of one request so far, in their order."""
 
     def __init__(self) -> None:
         self.steps: list[TracedStep] = []
+        self.answer: GrowingAnswer | None = None
+        """What the steps add to, once it is begun."""
 
     def note(
         self, position: int, tree: DraftTree, acceptance: Acceptance, builder: DraftBuilder | None

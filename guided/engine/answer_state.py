@@ -107,7 +107,11 @@ class AnswerState:
     @property
     def answer(self) -> tuple[TokenId, ...]:
         """The tokens of the answer so far."""
-        return tuple(self.tokens[self.prompt_length :])
+        return self.answer_since(0)
+
+    def answer_since(self, index: int) -> tuple[TokenId, ...]:
+        """The same but for the first so many."""
+        return tuple(self.tokens[self.prompt_length + index :])
 
     def history(self) -> History:
         """The tokens so far for the sampling, or none where it does not read them."""
@@ -229,11 +233,14 @@ class AnswerState:
             by_drafter=self.drafts.by_drafter(),
         )
 
-    def token_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
-        """The log-probabilities of each token of the answer, for the caller."""
+    def token_logprobs(self, vocabulary: Vocabulary, index: int = 0) -> tuple[TokenLogprobs, ...]:
+        """The log-probabilities of the tokens from an index on; none where nobody asks for them."""
+        if self.chooser.top_logprobs is None:
+            return ()
+        known = zip(self.answer_since(index), self._logprobs[index:], strict=True)
         return tuple(
-            forced_logprobs(token, vocabulary) if known is None else known.of(token, vocabulary)
-            for token, known in zip(self.answer, self._logprobs, strict=True)
+            forced_logprobs(token, vocabulary) if found is None else found.of(token, vocabulary)
+            for token, found in known
         )
 
     def _settle(self, following: Following | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from guided.decoding.trace import Trace
+from guided.engine.adapters import AdapterNames
 from guided.engine.admission import Admission
 from guided.engine.compile_queue import CompileQueue
 from guided.engine.haste import Haste, TakesLongError
@@ -29,6 +30,7 @@ class Arrivals:
         compiling: CompileQueue,
         admission: Admission,
         haste: Haste,
+        adapters: AdapterNames,
         clock: Callable[[], float],
     ) -> None:
         self._requests = requests
@@ -36,6 +38,7 @@ class Arrivals:
         self._compiling = compiling
         self._admission = admission
         self._haste = haste
+        self._adapters = adapters
         self._now = clock
 
     def take(
@@ -56,6 +59,7 @@ class Arrivals:
         order = ServiceOrder.of(request, now if received is None else received)
         order.check(now)
         self._check(request_id, request, stream=stream, is_traced=trace is not None)
+        adapter = self._adapters.number_of(request.adapter)
         if prompt is None:
             prompt = self._prompts.prepare(request, received)
         if request.tools is not None or request.reasoning is not None:
@@ -63,7 +67,9 @@ class Arrivals:
             request = replace(request, constraint=prompt.constraint, show_schema=False)
         matcher = self._compiling.work_for(request.constraint)
         submission = Submission(
-            *(request_id, request, prompt.tokens, order, stream, prompt.clock, matcher), trace=trace
+            *(request_id, request, prompt.tokens, order, stream, prompt.clock, matcher),
+            trace=trace,
+            adapter=adapter,
         )
         # Most constraints are compiled in one slice, so most errors are told at once.
         if matcher.run_slice():

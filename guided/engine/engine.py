@@ -23,6 +23,7 @@ from guided.decoding.draft_budget import CostCurve
 from guided.decoding.drafter import Drafter
 from guided.decoding.trace import Trace
 from guided.drafters.union import DrafterUnion
+from guided.engine.adapters import AdapterNames
 from guided.engine.admission import Admission
 from guided.engine.arrivals import Arrivals
 from guided.engine.aside import Aside
@@ -84,6 +85,7 @@ class Engine:
         prompt_bound: PromptBound | None = None,
         tool_format: ToolFormat = HERMES,
         thinking: ThinkingPrompts | None = None,
+        adapters: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``prompt_bound`` tells without ``render`` which prompts are too long. ``tool_format`` is
@@ -94,7 +96,8 @@ class Engine:
 
         ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
         request asks for that. ``machine`` is what the runner computes on, for those who ask.
-        ``clock`` tells seconds and never goes back.
+        ``adapters`` are the names of those that the runner has, in its order. ``clock`` tells
+        seconds and never goes back.
         """
         limits = StepLimits(max_batch, step_tokens, block_size, widest_draft)
         self.model_name = model_name
@@ -102,6 +105,8 @@ class Engine:
         self.machine = machine
         """What it computes on, where that is known."""
         self.tool_format = tool_format
+        self.adapters = tuple(adapters)
+        """LoRA adapters, by the names that requests use."""
         self.context_window = runner.context_window(context_window)
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
@@ -140,7 +145,9 @@ class Engine:
             tool_format=tool_format,
         )
         self._arrivals = Arrivals(
-            self._requests, self._prompts, self._compiling, admission, self._haste, clock
+            *(self._requests, self._prompts, self._compiling, admission, self._haste),
+            AdapterNames(self.adapters),
+            clock,
         )
         self._drafting = Drafting(union, widest_draft, costs, self._haste)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from guided.drafters.named import (
     describe_drafters,
     make_drafters,
 )
+from guided.engine.adapters import load_adapters
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
@@ -34,6 +35,7 @@ from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_m
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
+from guided.model.adapter import Adapter
 from guided.model.chat_thoughts import ChatThoughts
 from guided.model.device import AUTO, choose_device, device_text
 from guided.model.load import ModelTexts
@@ -78,6 +80,7 @@ def load_engine(
     draft_widths: Sequence[int] | None = None,
     heads: Sequence[str] = (),
     reward_model: str | None = None,
+    adapters: Mapping[str, str | Path] | None = None,
     progress: Progress | None = None,
     share: Callable[[], None] | None = None,
 ) -> Engine:
@@ -98,7 +101,8 @@ def load_engine(
     well, ``draft_widths`` tokens after each, level by level (``None``: a chain; see
     docs/draft-models.md), and ``heads`` are folders of Medusa and EAGLE-3 heads for this model (see
     docs/heads.md). ``reward_model`` is the folder of a model that ranks answers
-    (``guided.model.reward``). All are on the same device.
+    (``guided.model.reward``), and ``adapters`` are folders of LoRA adapters, by the names by which
+    requests ask for them (docs/adapters.md). All are on the same device.
     ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
     it may fork, and what it returns in goes on to be an engine. On the CPU alone.
     Raises ``ModelError`` before the weights are read where memory would be short.
@@ -111,11 +115,12 @@ def load_engine(
     if drafters is None:
         drafters = default_drafters(reuse_prefixes=reuse_prefixes)
     check_drafters(drafters)
+    progress = progress or RichProgress()
+    loras = load_adapters(adapters or {}, model, progress)
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
     widest = WIDEST_DRAFT if drafts else 0
     limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=widest)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
-    progress = progress or RichProgress()
     # Threads are not forked, and what has once begun to use several waits for them for ever.
     torch.set_num_threads(1 if share else threads or physical_cores())
     files = find_files(model, dtype, where, progress, int8_cache=asked.is_quantised)
@@ -126,7 +131,8 @@ def load_engine(
     plans = plan_drafters(draft_models, dtype, asked, where, progress)
     kept_as = kept_dtype(files, dtype, where, int8_cache=asked.is_quantised)
     beside = head_set.nbytes(kept_as, where) + sum(plan.nbytes for plan in plans)
-    parts = _load_parts(files, dtype, asked, where, beside, progress)
+    beside += sum(adapter.nbytes for adapter in loras)
+    parts = _load_parts(files, dtype, asked, where, beside, loras, progress)
     drafting: tuple[Drafter, ...] = ()
     if drafts:
         models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
@@ -163,6 +169,7 @@ class _Parts:
     footprint: Footprint
     context_window: int
     """That of the model, or where its texts have to end before."""
+    adapters: tuple[str, ...]
 
 
 def _load_judge(folder: str | None, device: torch.device, progress: Progress) -> Judge | None:
@@ -180,6 +187,7 @@ def _load_parts(
     asked: CacheRequest,
     device: torch.device,
     beside: int,
+    adapters: Sequence[Adapter],
     progress: Progress,
 ) -> _Parts:
     """Plan the memory, and load the model.
@@ -192,7 +200,7 @@ def _load_parts(
     progress.note(f"device: {device_text(device)}{instructions and f', {instructions}'}")
     progress.note(str(plan))
     texts, make_runner = load_runner(
-        files, dtype, device, asked, progress, streams=footprint.streams
+        files, dtype, device, asked, progress, streams=footprint.streams, adapters=adapters
     )
     size = files.checkpoint.nbytes
     with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
@@ -207,7 +215,8 @@ def _load_parts(
     # The config may not have told what the layers do keep; now they are there to be asked.
     shape = runner.shape
     plan = plan_memory(footprint, asked.size(shape.layers, shape.windows, shape.dtype), asked)
-    return _Parts(texts, compiler, runner, plan, footprint, context_window)
+    names = tuple(adapter.name for adapter in adapters)
+    return _Parts(texts, compiler, runner, plan, footprint, context_window, names)
 
 
 def _build_engine(
@@ -228,6 +237,7 @@ def _build_engine(
         render=partial(render_prompt, texts),
         tool_format=tool_format(texts),
         thinking=ChatThoughts(texts),
+        adapters=parts.adapters,
         prompt_bound=prompt_bound(texts, parts.runner.context_window(texts.context_window)),
         start=parts.compiler.start,
         max_batch=limits.max_batch,
@@ -272,13 +282,17 @@ def _prepared(
 
 
 def _warm_up(engine: Engine) -> None:
-    """Make two answers, so that no request waits for machine code to be loaded or made."""
+    """Make an answer of each kind, so that no request waits for machine code to be made or loaded.
+
+    One with each adapter, as its first would else be the first to compute with it.
+    """
     # One greedy and one sampled, as they choose by different code.
     constraint = JsonSchema(_WARM_UP)
     sampled = Sampling(1.0, top_k=40, top_p=0.9, seed=0)
-    for name, forcing, sampling in (
-        ("warm-up", Forcing.CANONICAL, Sampling()),
-        ("warm-up, strict and sampled", Forcing.STRICT, sampled),
+    for name, forcing, sampling, adapter in (
+        ("warm-up", Forcing.CANONICAL, Sampling(), ""),
+        ("warm-up, strict and sampled", Forcing.STRICT, sampled, ""),
+        *((f"warm-up of {each}", Forcing.STRICT, Sampling(), each) for each in engine.adapters),
     ):
         request = GenerationRequest(
             prompt="{",
@@ -286,6 +300,7 @@ def _warm_up(engine: Engine) -> None:
             max_tokens=_WARM_UP_TOKENS,
             forcing=forcing,
             sampling=sampling,
+            adapter=adapter,
         )
         try:
             engine.submit(name, request)

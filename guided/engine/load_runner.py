@@ -7,13 +7,14 @@ loaded, which may still give its weights up to our own pass.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import torch
 
 from guided.engine.cache_size import CacheRequest
 from guided.engine.formats import kept_dtype
+from guided.model.adapter import Adapter
 from guided.model.cpu import WeightFormat, why_not
 from guided.model.device import CPU
 from guided.model.load import (
@@ -46,6 +47,7 @@ def load_runner(
     progress: Progress,
     *,
     streams: bool,
+    adapters: Sequence[Adapter] = (),
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
     """What speaks to a model, and what makes its runner, given where to report the bytes read.
 
@@ -53,7 +55,7 @@ def load_runner(
     """
     kept = kept_dtype(files, dtype, device, int8_cache=asked.is_quantised)
     if files.stored is not None:
-        return _as_stored(files, progress)
+        return _as_stored(files, progress, adapters)
     narrow = _NARROW.get(str(dtype))
     chosen = narrow or _FORMATS.get(kept)
     can_be_own = chosen is not None and not asked.is_quantised
@@ -64,7 +66,8 @@ def load_runner(
         def read(report: Report) -> ModelRunner:
             assert chosen is not None
             decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
-            return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
+            size = len(texts.vocabulary)
+            return ModelRunner(decoder, vocabulary_size=size, adapters=adapters)
 
         return texts, read
     loaded = load_model(files, dtype=kept, device=device, progress=progress)
@@ -77,19 +80,20 @@ def load_runner(
             weights=narrow or _own_format(loaded, asked),
             streams=streams,
             quantise_cache=asked.is_quantised,
+            adapters=adapters,
         )
 
     return loaded, take
 
 
 def _as_stored(
-    files: ModelFiles, progress: Progress
+    files: ModelFiles, progress: Progress, adapters: Sequence[Adapter]
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
     texts = load_texts(files, progress)
 
     def read(report: Report) -> ModelRunner:
         decoder = load_stored_decoder(files, report=report)
-        return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
+        return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary), adapters=adapters)
 
     return texts, read
 

@@ -59,7 +59,7 @@ class Footprint:
     """Where all of it is taken."""
     context_window: int
     beside: int = 0
-    """What draft models and heads take, with their caches."""
+    """What draft models and heads take, with their caches, and adapters."""
     bytes_per_call: int = 0
     """Weights that every model call reads: all matrices once, and no rows that are looked up."""
 
@@ -138,7 +138,7 @@ class MemoryPlan:
     device: torch.device
     """Where it is taken."""
     beside: int = 0
-    """What draft models and heads take, with their caches."""
+    """What draft models and heads take, with their caches, and adapters."""
 
     @property
     def needed(self) -> int:
@@ -156,7 +156,7 @@ class MemoryPlan:
             ),
             ("working memory", size_text(self.working), "tables, and the rows of one model call"),
             *(
-                [("drafters", size_text(self.beside), "models and heads, with caches")]
+                [("beside it", size_text(self.beside), "drafters with caches, adapters")]
                 if self.beside
                 else []
             ),

@@ -284,6 +284,7 @@ class Step:
                 ancestors=None if tree.is_chain else tree.ancestors(),
                 deciding=piece.deciding,
                 wants_states=self.runnable.wants_states,
+                adapter=self.runnable.submission.adapter,
             )
 
 

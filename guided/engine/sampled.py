@@ -52,6 +52,8 @@ class SampledRunnable(AnswerRunnable):
         self._memory = None if drafter is None else _open(drafter, submission, answer)
         self._siblings = tuple(siblings)
         self._trace = submission.trace
+        if self._trace is not None:
+            self._trace.answer = answer
 
     @property
     def wants_states(self) -> bool:
@@ -146,7 +148,7 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
             forcing=answer.forcing,
             chooser=answer.chooser,
             constraint=request.constraint,
-            cache_salt=request.cache_salt,
+            cache_salt=submission.salt,
             drafters=request.drafters,
             prompt_length=answer.prompt_length,
             prompt=tuple(answer.tokens[: answer.prompt_length]),

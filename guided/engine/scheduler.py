@@ -54,7 +54,7 @@ class Scheduler:
         # Places are for what may run at most: beams part later, and must not find the batch full.
         if first.num_places + sum([each.num_places for each in self.running]) > self._max_batch:
             return None
-        salt = first.submission.request.cache_salt
+        salt = first.submission.salt
         # Opened before room is known: what the cache has of the prefix need not be computed.
         blocks = self._cache.open(first.known_prefix, salt=salt)
         size, step_tokens = self._cache.block_size, self._step_tokens

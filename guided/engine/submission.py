@@ -79,6 +79,14 @@ class Submission:
     """What is to be given back when the request ends, however it ends."""
     trace: Trace | None = None
     """Notes the steps, where somebody wants to look at them."""
+    adapter: int = 0
+    """Number of the LoRA adapter that answers, 0 for the model alone."""
+
+    @property
+    def salt(self) -> str:
+        """With what is kept for the request to share: adapters compute other keys and values."""
+        # The number always stands there: no salt of a caller may look like one of an adapter.
+        return f"{self.adapter}:{self.request.cache_salt}"
 
     def end(self) -> None:
         """Give back what the request held; a fault in that is logged and goes no further."""

@@ -1,7 +1,8 @@
-"""Work on constraints that no answer waits for: checking, compiling ahead, reading texts.
+"""Work on constraints that no answer waits for: checking, compiling ahead, looking at them.
 
-It is done as the constraints of requests are compiled: in slices, between steps. Each task has a
-recogniser of its own, so it neither fills up nor locks one that answers are written by.
+It is done as the constraints of requests are compiled: in slices, between steps. Each task but that
+of a mask has a recogniser of its own, so it neither fills up nor locks one that answers are
+written by.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from guided.constraint.automaton import automaton_of
+from guided.constraint.mask_reading import read_mask
 from guided.constraint.reading import read_text
 from guided.constraint.report import checked, shortened
 from guided.engine.compile_queue import Start
@@ -19,9 +22,19 @@ from guided.engine.isolation import error_for, is_of_request
 from guided.engine.sliced_work import Kernels, SlicedWork
 from guided.errors import DeadlineExceededError, GuidedError
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import CheckedConstraint, Structure, TextReport
+from guided.spec import Structure, TokenId
+from guided.spec.findings import Finding
 
-__all__ = ["Check", "Compile", "Finding", "FinishedTask", "ReadText", "Task", "Workbench"]
+__all__ = [
+    "Check",
+    "Compile",
+    "Draw",
+    "FinishedTask",
+    "ReadMask",
+    "ReadText",
+    "Task",
+    "Workbench",
+]
 
 _AT_ONCE = 4
 """Tasks that take turns; each may hold tens of megabytes, and the others have not begun."""
@@ -49,8 +62,22 @@ class ReadText:
     text: bytes
 
 
-Task: TypeAlias = Check | Compile | ReadText
-Finding: TypeAlias = CheckedConstraint | TextReport
+@dataclass(frozen=True, slots=True)
+class ReadMask:
+    """Say which tokens may follow some of an answer."""
+
+    constraint: Structure
+    tokens: tuple[TokenId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Draw the automaton of a constraint."""
+
+    constraint: Structure
+
+
+Task: TypeAlias = Check | Compile | ReadText | ReadMask | Draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +152,14 @@ class Workbench:
 
     def _do(self, make: Callable[[], Task]) -> Finding:
         task = make()
-        if isinstance(task, ReadText):
-            return read_text(task.constraint, task.text)
+        match task:
+            case ReadText(constraint, text):
+                return read_text(constraint, text)
+            case ReadMask(constraint, tokens):
+                # Where answers find it, and most of its masks: it is theirs that are asked for.
+                return read_mask(self._start(constraint), tokens, self._vocabulary)
+            case Draw(constraint):
+                return automaton_of(constraint)
         found = shortened(checked(task.constraint, missing=self._vocabulary.missing_bytes))
         if isinstance(task, Compile):
             self._start(task.constraint)

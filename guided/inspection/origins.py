@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import starmap
 
 from guided.decoding.choice import Choice
 from guided.decoding.trace import Outcome, Trace, TracedStep
 from guided.drafters.lookup import COPIES
-from guided.spec import GenerationResult, TokenId
+from guided.spec import Alternative, GenerationResult, TokenId, TokenLogprobs
 
-__all__ = ["Origin", "TracedToken", "kinds_of", "origins"]
+__all__ = ["Origin", "OriginReader", "TracedToken", "kinds_of", "origins"]
 
 
 class Origin(StrEnum):
@@ -45,6 +46,10 @@ class TracedToken:
     """Which of its kinds the drafter calls the draft; empty where it has none."""
     probability: float | None = None
     """By the model, among the allowed tokens; ``None`` where it was not asked, or not told."""
+    allowed_share: float | None = None
+    """What the model gave to all allowed tokens together, where ``probability`` is known."""
+    likeliest: tuple[Alternative, ...] = ()
+    """The likeliest allowed tokens, as many as the request asked for."""
 
     @property
     def source(self) -> str:
@@ -72,29 +77,54 @@ def origins(
 
     Probabilities are there where the request asked for ``top_logprobs``.
     """
-    chosen = {
-        one.index: (number, one)
-        for number, step in enumerate(trace.steps, start=1)
-        for one in _chosen(step)
-    }
-    found = []
-    latest = 0
-    for index, token in enumerate(result.tokens):
+    return OriginReader(trace, token_bytes).read(result.tokens, result.logprobs)
+
+
+class OriginReader:
+    """Tells the origins of an answer's tokens as they come."""
+
+    def __init__(self, trace: Trace, token_bytes: tuple[bytes | None, ...]) -> None:
+        self._trace = trace
+        self._token_bytes = token_bytes
+        self._chosen: dict[int, tuple[int, _Chosen]] = {}
+        """By index what the model chose or confirmed, and in which step."""
+        self._steps_read = 0
+        self._tokens_read = 0
+        self._latest = 0
+        """The step that brought the last token."""
+
+    def read(
+        self, tokens: Sequence[TokenId], logprobs: Sequence[TokenLogprobs]
+    ) -> tuple[TracedToken, ...]:
+        """The origins of more tokens, which follow those of the call before."""
+        for step in self._trace.steps[self._steps_read :]:
+            self._steps_read += 1
+            self._chosen |= {one.index: (self._steps_read, one) for one in _chosen(step)}
+        known: Sequence[TokenLogprobs | None] = logprobs or [None] * len(tokens)
+        return tuple(starmap(self._traced, zip(tokens, known, strict=True)))
+
+    def _traced(self, token: TokenId, known: TokenLogprobs | None) -> TracedToken:
         # What follows a choice with certainty came in the same step.
-        latest, one = chosen.get(index, (latest, _Chosen(index, Origin.FORCED)))
-        masked = result.logprobs[index].masked if result.logprobs else None
-        found.append(
-            TracedToken(
-                token=token,
-                text=token_bytes[token] or b"",
-                origin=one.origin,
-                step=latest,
-                drafter=one.drafter,
-                kind=one.kind,
-                probability=None if masked is None else math.exp(masked),
-            )
+        certain = self._latest, _Chosen(self._tokens_read, Origin.FORCED)
+        self._latest, one = self._chosen.get(self._tokens_read, certain)
+        self._tokens_read += 1
+        traced = TracedToken(
+            token=token,
+            text=self._token_bytes[token] or b"",
+            origin=one.origin,
+            step=self._latest,
+            drafter=one.drafter,
+            kind=one.kind,
         )
-    return tuple(found)
+        if known is None or known.raw is None or known.masked is None:
+            return traced
+        return replace(
+            traced,
+            probability=math.exp(known.masked),
+            # A token that the model thinks impossible tells nothing of the others.
+            allowed_share=math.exp(known.raw - known.masked) if known.raw > -math.inf else None,
+            likeliest=known.top,
+        )
 
 
 def kinds_of(step: TracedStep) -> dict[tuple[int, TokenId], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Final
 
 from guided.inspection.branches import Branch
@@ -15,17 +16,8 @@ __all__ = ["page"]
 
 _DRAFTER_COLORS: Final = 5
 """Colours of drafters, which take turns: classes ``drafted0`` to ``drafted4``."""
+_COLORS: Final = Path(__file__).with_name("colors.css").read_text("utf-8")
 _STYLE: Final = """\
-:root { color-scheme: light dark; --page: #fff; --text: #1a1a1a; --quiet: #6b6b6b;
-  --forced: #e6e6e6; --copied: #b9e6f2; --corrected: #f7b9b9; --sampled: #f5e2a3;
-  --drafted0: #bfe8bf; --drafted1: #e3c4f0; --drafted2: #c3cff7; --drafted3: #dbe8a4;
-  --drafted4: #f5c9dd; --taken: #1a7f37; --wrong: #b42318; --refused: #8a3ffc; --chosen: #8a6100; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #16181c; --text: #e6e6e6; --quiet: #9a9a9a;
-    --forced: #3a3d43; --copied: #12505f; --corrected: #752828; --sampled: #5f4d0c;
-    --drafted0: #225526; --drafted1: #532d66; --drafted2: #2d3c7a; --drafted3: #4a5715;
-    --drafted4: #6a2f4a; --taken: #56d364; --wrong: #ff7b72; --refused: #be95ff;
-    --chosen: #e3b341; } }
 body { background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif;
   margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 pre, code { font-family: ui-monospace, monospace; font-size: 0.9rem; }
@@ -38,12 +30,6 @@ td.count { text-align: right; }
 small { color: var(--quiet); }
 ul { list-style: none; padding-left: 1.5rem; border-left: 1px solid var(--quiet); }
 ul.tree { border: 0; padding: 0; }
-li.untried > code, li.certain > code, code.run { color: var(--quiet); }
-li.taken > code { color: var(--taken); font-weight: bold; }
-li.wrong > code { color: var(--wrong); }
-li.refused > code { color: var(--refused); text-decoration: line-through; }
-li.chosen > code { color: var(--chosen); font-weight: bold; }
-li > code.run { color: var(--quiet) !important; font-weight: normal !important; }
 """
 
 
@@ -60,11 +46,10 @@ def page(
         f'<h2>{escape(heading)}</h2>\n<ul class="tree">\n{_item(tree)}</ul>\n'
         for heading, tree in trees.items()
     )
-    colors = "".join(f".{name} {{ background: var(--{name}); }}\n" for name in classes.values())
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_STYLE}{colors}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{_COLORS}{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{escape(title)}</h1>\n<pre>{_answer(tokens, classes)}</pre>\n"
         f"<p>{escape(summary)}</p>\n{_legend(legend, classes)}{drawn}</body>\n</html>\n"
     )

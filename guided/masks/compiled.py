@@ -345,7 +345,11 @@ class ConstraintMatcher:
         return self.constraint.likely_run(self.position, self.left_context)
 
     def _lone_tokens(self) -> tuple[TokenId, ...]:
-        """The chain of tokens each of which is the only one that its mask holds."""
+        """The chain of tokens each of which is the only one that its mask holds.
+
+        It ends: a position that is not complete has a completion, and where one token alone may
+        follow, that is the way there. End tokens are not in it.
+        """
         run: list[TokenId] = []
         constraint, position = self.constraint, self.position
         while not position.is_complete and (token := constraint.lone_token(position)) is not None:

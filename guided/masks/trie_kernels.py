@@ -84,7 +84,8 @@ def correct_mask(
 ) -> tuple[int, int, int, int, int, int]:
     """Make the mask of a row out of that of the ``other`` row, which most bytes lead on alike.
 
-    That one is ``base`` with ``changes``, see ``MaskDelta``. Where both rows lead to the same row,
+    That one is ``base`` with ``changes``, see ``MaskDelta``, and has to be that of ``other`` in the
+    same stack and with the same count. Where both rows lead to the same row,
     all below is the same and stays; elsewhere what the other row may have set is forbidden and
     looked at anew. Returns what ``walk_sites`` does, with one difference: a finished walk that did
     not ask the stack has changed nothing, so the mask is that of the other row.

@@ -19,6 +19,7 @@ class Segment:
     """The new tokens of one sequence, and where their keys and values go."""
 
     __slots__ = (
+        "adapter",
         "ancestors",
         "committed",
         "deciding",
@@ -40,6 +41,7 @@ class Segment:
         deciding: tuple[int, ...],
         wants_states: bool = False,
         earlier: tuple[int, ...] = (),
+        adapter: int = 0,
     ) -> None:
         self.rows = rows
         """By group of layers; the new tokens are the last rows of each."""
@@ -58,6 +60,8 @@ class Segment:
         self.earlier = earlier
         """The depths of those tokens of the same tree that earlier calls computed. Their rows come
         right before the new ones, and are not committed either."""
+        self.adapter = adapter
+        """Number of the LoRA adapter that is added to the model, from 1 on; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +85,14 @@ class StepBatch:
     def positions(self) -> list[int]:
         """The position of each packed token in its own sequence."""
         return [segment.committed + depth for segment in self.segments for depth in segment.depths]
+
+    @property
+    def adapters(self) -> NDArray[np.int64]:
+        """The adapter of each packed token, see ``Segment.adapter``; ``[tokens]``."""
+        return np.repeat(
+            [segment.adapter for segment in self.segments],
+            [len(segment.tokens) for segment in self.segments],
+        )
 
     @property
     def starts(self) -> list[int]:

@@ -17,9 +17,18 @@ from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape, window_groups
 from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
+from guided.model.adapted_module import adapt_module
+from guided.model.adapted_rows import AdaptedRows
+from guided.model.adapter import Adapter
 from guided.model.attention import AttentionKernel, PackedAttention, chosen_kernel
 from guided.model.batch import StepBatch, StepOutput
-from guided.model.cpu import CpuDecoder, LayerCache, WeightFormat, take_decoder
+from guided.model.cpu import (
+    CpuDecoder,
+    LayerCache,
+    WeightFormat,
+    adapted_weights,
+    take_decoder,
+)
 from guided.model.device import CPU
 from guided.model.model_files import longest_text
 from guided.model.packed_call import packed_call
@@ -55,6 +64,10 @@ class _Forward(Protocol):
         """Use these storages from now on."""
         ...
 
+    def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
+        """Add what adapters do from now on, numbered from 1 on in their order."""
+        ...
+
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found: ...
 
 
@@ -76,6 +89,9 @@ class _OwnForward:
     def open(self, storages: _Storages) -> None:
         layers = [storages[window].layers[n] for n, window in enumerate(self.shape.windows)]
         self._cache = [LayerCache.of(slots.keys.numbers, slots.values.numbers) for slots in layers]
+
+    def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
+        self._decoder = CpuDecoder(adapted_weights(self._decoder.weights, adapters, rows))
 
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
         windows = window_groups(self.shape.windows)
@@ -118,6 +134,9 @@ class _TransformersForward:
     def open(self, storages: _Storages) -> None:
         self._storages = storages
 
+    def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
+        adapt_module(self._module, adapters, rows)
+
     @torch.inference_mode()
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
         dtype, device = self.shape.dtype, self.shape.device
@@ -141,7 +160,8 @@ class ModelRunner:
     our own (``guided.model.cpu``) where ``model`` is a ``CpuDecoder``, or ``weights`` names the
     format in which a module gives its weights up to one; raises ``ModelError`` where it cannot.
     Otherwise it is that of transformers, ``kernel`` computes its attention (``None``: see
-    ``chosen_kernel``), and the cache may be kept as int8 (``quantise_cache``).
+    ``chosen_kernel``), and the cache may be kept as int8 (``quantise_cache``). Segments name
+    ``adapters`` by their number, from 1 on; raises ``ModelError`` for one of another model.
     """
 
     def __init__(
@@ -153,6 +173,7 @@ class ModelRunner:
         streams: bool = True,
         kernel: AttentionKernel | None = None,
         quantise_cache: bool = False,
+        adapters: Sequence[Adapter] = (),
     ) -> None:
         is_own = weights is not None or isinstance(model, CpuDecoder)
         if quantise_cache and is_own:
@@ -168,6 +189,10 @@ class ModelRunner:
             if isinstance(model, CpuDecoder)
             else _TransformersForward(model, kernel, is_quantised=quantise_cache)
         )
+        self._rows: AdaptedRows | None = None
+        if adapters:
+            self._rows = AdaptedRows()
+            self._forward.adapt(adapters, self._rows)
         self._vocabulary_size = vocabulary_size
         self._taps: tuple[int, ...] = ()
         self._is_cache_quantised = quantise_cache
@@ -232,6 +257,8 @@ class ModelRunner:
         """The logits of ``batch.logits_rows``; states and taps of ``batch.states_rows``."""
         longest = max(batch.positions) + 1
         assert self.context_window(longest) == longest, f"a text of {longest} tokens"
+        if self._rows is not None:
+            self._rows.begin(batch)
         logits, states, taps = self._forward.forward(batch, self._taps)
         # Models often pad their logits to a round width; or a tokenizer has more tokens.
         missing = self._vocabulary_size - logits.shape[1]

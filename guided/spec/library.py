@@ -33,7 +33,7 @@ class LibraryGrammar:
 
 def grammar_names() -> tuple[str, ...]:
     """The names of all grammars of the library, in order."""
-    paths = (path.name for path in files("guided_grammars").iterdir())
+    paths = (path.name for path in files("guided.library").iterdir())
     return tuple(sorted(name.removesuffix(".lark") for name in paths if name.endswith(".lark")))
 
 
@@ -45,7 +45,7 @@ def read_grammar(name: str) -> LibraryGrammar:
         raise InvalidConstraintError(
             f"the library has no grammar {name!r}", hint=f"there is {close}"
         )
-    folder = files("guided_grammars")
+    folder = files("guided.library")
     return _read(name, lambda kind: folder.joinpath(f"{name}.{kind}").read_bytes())
 
 

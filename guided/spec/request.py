@@ -228,6 +228,10 @@ class GenerationRequest:
         str,
         Option("Share beginnings of prompts, and what answers said, with this salt alone."),
     ] = ""
+    adapter: Annotated[
+        str, Option("Answer with this LoRA adapter, one of those that the server has loaded.")
+    ] = ""
+    """Empty: the model alone."""
     on_incomplete: Annotated[
         OnIncomplete, Option("What becomes of an answer that its budget or deadline would close.")
     ] = OnIncomplete.CLOSE
@@ -452,6 +456,7 @@ class RequestOptions(SamplingOptions, total=False):
     rank: Rank | Literal["likelihood", "reward"]
     beams: Beams | None
     cache_salt: str
+    adapter: str
     on_incomplete: OnIncomplete | Literal["close", "error"]
     drafters: str | Iterable[str]
     verification: Verification | Literal["coupled", "rejection", "typical"]

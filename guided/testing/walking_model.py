@@ -20,15 +20,14 @@ from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import (
     CandidateResult,
-    CheckedConstraint,
     FinishReason,
     GenerationRequest,
     GenerationResult,
     TextFit,
-    TextReport,
     TokenId,
     Usage,
 )
+from guided.spec.findings import Finding
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
 from guided.stats import CacheStats, EngineStats, Histogram, ModelInfo, Phase
@@ -107,20 +106,25 @@ class WalkingModel:
         return await asyncio.to_thread(self._answer, request)
 
     async def stream(
-        self, request: GenerationRequest, received: float
+        self, request: GenerationRequest, received: float, *, is_watched: bool = False
     ) -> AsyncGenerator[StreamEvent, None]:
         """The pieces of one answer, then the answer; several come whole."""
+        if is_watched:
+            raise RequestError(
+                "how an answer comes to be is not told by a server without a model",
+                hint="ask one that runs a model",
+            )
         result = await self.generate(request, received)
         if not result.candidates:
             for at in range(0, len(result.text), _PIECE):
                 yield result.text[at : at + _PIECE]
         yield result
 
-    async def inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+    async def inspect(self, asked: Inspect) -> Finding:
         """What an engine finds out about a constraint."""
         return await asyncio.to_thread(self._inspect, asked)
 
-    def _inspect(self, asked: Inspect) -> CheckedConstraint | TextReport:
+    def _inspect(self, asked: Inspect) -> Finding:
         with self._lock:
             self._bench.submit(asked.request_id, lambda: task_of(asked))
             while True:

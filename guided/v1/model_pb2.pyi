@@ -114,6 +114,7 @@ class Model(_message.Message):
     DRAFTERS_FIELD_NUMBER: _builtins.int
     INSTRUCTION_SET_FIELD_NUMBER: _builtins.int
     TOOL_FORMAT_FIELD_NUMBER: _builtins.int
+    ADAPTERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """As its user would name it."""
     context_window: _builtins.int
@@ -128,6 +129,10 @@ class Model(_message.Message):
     def drafters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What drafts tokens for it, by the names that requests use, in the order in which they draft."""
 
+    @_builtins.property
+    def adapters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The LoRA adapters that requests may ask for by these names."""
+
     def __init__(
         self,
         *,
@@ -137,10 +142,11 @@ class Model(_message.Message):
         drafters: _abc.Iterable[_builtins.str] | None = ...,
         instruction_set: _builtins.str = ...,
         tool_format: _builtins.str = ...,
+        adapters: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context_window", b"context_window", "drafters", b"drafters", "instruction_set", b"instruction_set", "name", b"name", "tool_format", b"tool_format", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adapters", b"adapters", "context_window", b"context_window", "drafters", b"drafters", "instruction_set", b"instruction_set", "name", b"name", "tool_format", b"tool_format", "vocabulary_size", b"vocabulary_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -16,7 +16,9 @@ from guided_service.http.call import Answers, Face, Response, check_model, fail
 from guided_service.http.chat_request import read_chat
 from guided_service.http.completions import read_completion
 from guided_service.http.errors import JsonObject, RefusedCallError
+from guided_service.http.playground import playground_gets, playground_posts
 from guided_service.http.response_request import read_response
+from guided_service.listening import has_playground
 
 __all__ = ["IsServing", "application"]
 
@@ -39,6 +41,9 @@ def application(face: Face, is_serving: IsServing) -> ASGIApp:
         "/v1/completions": Answers(face, "completions", "cmpl-", read_completion),
         "/v1/responses": Answers(face, "responses", "resp_", read_response),
     }
+    if has_playground(face.config):
+        gets |= playground_gets(face)
+        posts |= playground_posts(face)
     routes = [
         *(Route(path, _OneMethod(("GET", "HEAD"), app, face)) for path, app in gets.items()),
         *(Route(path, _OneMethod(("POST",), app, face)) for path, app in posts.items()),
@@ -122,16 +127,22 @@ class _Facts:
     """When the server began, in seconds since 1970."""
 
     def models(self, _: Scope) -> JsonObject:
-        return {"object": "list", "data": [self._told()]}
+        model = self.face.engine.model()
+        adapters = [self._told(name, parent=model.name) for name in model.adapters]
+        return {"object": "list", "data": [self._told(model.name), *adapters]}
 
     def model(self, scope: Scope) -> JsonObject:
-        check_model(scope["path_params"]["model"], self.face.engine.model(), self.face.config)
-        return self._told()
+        asked, model = scope["path_params"]["model"], self.face.engine.model()
+        check_model(asked, model, self.face.config)
+        is_adapter = asked in model.adapters
+        return self._told(asked, parent=model.name) if is_adapter else self._told(model.name)
 
-    def _told(self) -> JsonObject:
+    def _told(self, name: str, parent: str | None = None) -> JsonObject:
+        """``parent`` is the model that an adapter is added to, as vLLM tells it."""
         model = self.face.engine.model()
-        return {
-            "id": model.name,
+        of_adapter: JsonObject = {} if parent is None else {"parent": parent}
+        return of_adapter | {
+            "id": name,
             "object": "model",
             "created": self.begun,
             "owned_by": "guided",

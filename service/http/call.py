@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -43,7 +43,17 @@ from guided_service.servicers import AnswerMaker, ModelSource
 from guided_service.stream_events import Thought
 from guided_service.token_book import TokenBook
 
-__all__ = ["Answers", "Engine", "Face", "Reads", "Response"]
+__all__ = [
+    "Answers",
+    "Engine",
+    "Face",
+    "Reads",
+    "Response",
+    "check_model",
+    "fail",
+    "recorded_call",
+    "while_connected",
+]
 
 SERVICE: Final = "openai.v1"
 """How logs and traces name this face."""
@@ -103,8 +113,13 @@ class Response:
         self, body: JsonObject, status: int = 200, headers: tuple[tuple[str, str], ...] = ()
     ) -> None:
         """Send an answer at once."""
-        content = _encode(body)
-        named = (("content-type", "application/json"), ("content-length", str(len(content))))
+        await self.content(_encode(body), "application/json", status, headers)
+
+    async def content(
+        self, content: bytes, kind: str, status: int, headers: tuple[tuple[str, str], ...]
+    ) -> None:
+        """Send some content of a media type at once."""
+        named = (("content-type", kind), ("content-length", str(len(content))))
         await self._begin(status, (*named, *headers))
         await self._put({"type": "http.response.body", "body": content})
 
@@ -145,9 +160,15 @@ class Response:
 class Answers:
     """The application behind one path: it answers calls that ask the model for something."""
 
-    def __init__(self, face: Face, method: str, prefix: str, read: Reads) -> None:
-        """``method`` is its name in logs, ``prefix`` that of the ids of its answers."""
+    def __init__(
+        self, face: Face, method: str, prefix: str, read: Reads, *, is_watched: bool = False
+    ) -> None:
+        """``method`` is its name in logs, ``prefix`` that of the ids of its answers.
+
+        Streams of answers that are watched are lines of ``guided_service.watching``.
+        """
         self._face = face
+        self._is_watched = is_watched
         self._method = method
         self._prefix = prefix
         self._read = read
@@ -180,11 +201,13 @@ class Answers:
         face = self._face
         model = face.engine.model()
         check_model(asked.model, model, face.config)
+        if asked.model in model.adapters:
+            asked = replace(asked, request=replace(asked.request, adapter=asked.model))
         face.engine.check_prompt(asked.request)
         shown = Shown(
             f"{self._prefix}{response.request_id}",
             int(time.time()),
-            model.name,
+            asked.request.adapter or model.name,
             FORMATS[model.tool_format],
         )
         form = asked.form(shown)
@@ -224,7 +247,8 @@ class Answers:
     async def _grown(
         self, admitted: Admitted, form: Form, response: Response, received: float
     ) -> GenerationResult:
-        async with aclosing(self._face.engine.stream(admitted.request, received)) as events:
+        stream = self._face.engine.stream(admitted.request, received, is_watched=self._is_watched)
+        async with aclosing(stream) as events:
             async for event in events:
                 if isinstance(event, GenerationResult):
                     return event
@@ -300,11 +324,12 @@ async def _left(receive: Receive) -> None:
 
 
 def check_model(asked: str, model: ModelInfo, config: ServerConfig) -> None:
-    """Raise RefusedCallError unless it is the model that the server has, by either of its names."""
-    if asked not in (model.name, config.model):
+    """Raise RefusedCallError unless the server has it: the model, by either name, or an adapter."""
+    if asked not in (model.name, config.model, *model.adapters):
+        names = ", ".join(map(repr, (model.name, *model.adapters)))
         raise RefusedCallError(
             f"there is no model {asked[:200]!r}",
             status=404,
             field="model",
-            hint=f"this server has {model.name!r}",
+            hint=f"this server has {names}",
         )

@@ -70,7 +70,7 @@ def test_draft_models_are_loaded_beside_the_model(tmp_path: Path) -> None:
     first, second, _, memory, *_ = notes.texts
     assert re.fullmatch(rf"draft: {drafts[0]}, weights .* KiB, cache .* KiB \(256 tokens\)", first)
     assert second.startswith(f"draft-2: {drafts[1]}, weights ")
-    assert re.search(r", drafters .* \(models and heads, with caches\), needed ", memory)
+    assert re.search(r", beside it .* \(drafters with caches, adapters\), needed ", memory)
     plain = answers(
         load_engine(target, dtype="float32", device="cpu", drafts=False), {"r": REQUEST}
     )

@@ -14,7 +14,8 @@ from guided.decoding.trace import Outcome, Trace, TracedBuilder
 from guided.drafters import LookupDrafter
 from guided.engine.engine import Engine
 from guided.errors import RequestError
-from guided.inspection import Origin, TracedToken, origins
+from guided.inspection import News, Origin, TracedToken, Watcher, origins, tree_of
+from guided.inspection.texts import printable
 from guided.spec import (
     Beams,
     FinishReason,
@@ -107,6 +108,36 @@ def test_tokens_are_the_answer_and_their_counts_are_its_usage(
             assert bool(token.drafter) == (token.origin in (Origin.COPIED, Origin.DRAFTED))
     wanted = {*Origin} - ({Origin.FORCED} if forcing is Forcing.OFF else set())
     assert wanted <= seen.keys()
+
+
+def test_an_answer_that_is_watched_is_told_step_by_step_and_nothing_twice() -> None:
+    asked = {n: replace(r, drafters=()) for n, r in requests(Forcing.CANONICAL, 1.0).items()}
+    engine = make_engine(drafters=(LookupDrafter(make_vocabulary()),), widest_draft=16)
+    traces = {name: Trace() for name in asked}
+    watchers = {name: Watcher(trace, engine.vocabulary) for name, trace in traces.items()}
+    for name, request in asked.items():
+        engine.submit(name, request, trace=traces[name])
+    found, told = dict[str, GenerationResult](), {name: list[News]() for name in asked}
+    while engine.has_work:
+        for finished in engine.step():
+            assert isinstance(finished.outcome, GenerationResult)
+            found[finished.request_id] = finished.outcome
+        for name, watcher in watchers.items():
+            if (news := watcher.news(is_ended=name in found)) is not None:
+                told[name].append(news)
+    for name, result in found.items():
+        tokens = tokens_of(result, traces[name])
+        assert tuple(token for news in told[name] for token, _ in news.tokens) == tokens
+        assert "".join(text for news in told[name] for _, text in news.tokens) == printable(
+            b"".join(token.text for token in tokens).decode("utf-8", "replace")
+        )
+        steps = [step for news in told[name] for step in news.steps]
+        assert [step.number for step in steps] == [*range(1, result.usage.model_calls + 1)]
+        # A step is told with all that it brought.
+        assert all(news.tokens for news in told[name][1:] if news.steps)
+        assert len(told[name]) > 1 or len(steps) < 2
+        for step, traced_step in zip(steps, traces[name].steps, strict=True):
+            assert step.tree == tree_of(traced_step, engine.vocabulary, tokens)
 
 
 def test_a_trace_changes_neither_answers_nor_what_they_cost() -> None:

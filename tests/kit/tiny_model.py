@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 from tokenizers import AddedToken
-from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.kit.built_tokenizers import BUILT, loaded
 
@@ -24,8 +24,8 @@ _THINKING = (
 """With thoughts, and with calls of tools as Mistral writes them."""
 
 
-def save_tiny_model(folder: Path, *, thinks: bool = False) -> Path:
-    """A Llama of two layers with random weights, 900 tokens and a context of 4,096.
+def save_tiny_model(folder: Path, architecture: str = "llama", *, thinks: bool = False) -> Path:
+    """Two layers of random weights, 900 tokens and a context of 4,096.
 
     With ``thinks`` it has tokens around thoughts and calls, and a template that knows both.
     """
@@ -37,7 +37,8 @@ def save_tiny_model(folder: Path, *, thinks: bool = False) -> Path:
     tokenizer = loaded(built)
     tokenizer.chat_template = _THINKING if thinks else _TEMPLATE
     torch.manual_seed(0)
-    config = LlamaConfig(
+    config = AutoConfig.for_model(
+        architecture,
         vocab_size=len(tokenizer),
         hidden_size=64,
         intermediate_size=96,

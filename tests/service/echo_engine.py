@@ -37,7 +37,9 @@ from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
 
 if TYPE_CHECKING:
+    from guided.decoding.trace import Trace
     from guided.engine.workbench import Workbench
+    from guided.masks.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class EchoEngine:
     drafters: tuple[str, ...] = ()
     instruction_set: str = "AVX2"
     tool_format: ToolFormat = HERMES
+    adapters: tuple[str, ...] = ()
     prompt_bound: PromptBound | None = None
     refused: int = 0
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
@@ -80,11 +83,15 @@ class EchoEngine:
         # Loaded here, as few tests need a compiler, and it takes its time.
         from guided.constraint.compiler import ConstraintCompiler
         from guided.engine.workbench import Workbench
+
+        return Workbench(self.vocabulary, ConstraintCompiler(self.vocabulary).start)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
         from guided.masks.vocabulary import Vocabulary
 
         tokens = (*(bytes((byte,)) for byte in range(256)), None)
-        vocabulary = Vocabulary(tokens, frozenset({TokenId(256)}), lambda text: [*text.encode()])
-        return Workbench(vocabulary, ConstraintCompiler(vocabulary).start)
+        return Vocabulary(tokens, frozenset({TokenId(256)}), lambda text: [*text.encode()])
 
     @property
     def has_work(self) -> bool:
@@ -100,8 +107,10 @@ class EchoEngine:
         *,
         received: float,
         stream: bool,
+        trace: Trace | None = None,
         prompt: str | None = None,
     ) -> None:
+        assert trace is None, "there is nothing to watch"
         assert 0 <= time.monotonic() - received < 60
         assert prompt in (None, f"prepared {len(str(request.prompt))} at {received}")
         match request.prompt:
@@ -192,6 +201,8 @@ class EchoEngine:
 
 
 def _echo(request: GenerationRequest) -> str:
+    if request.prompt == "adapter":
+        return f"by {request.adapter or 'the model'}"
     if request.prompt == "constraint":
         return "none" if request.constraint is None else request.constraint.digest()
     if isinstance(request.prompt, str):
@@ -222,7 +233,7 @@ def load(choice: ModelChoice, share: Callable[[], None] | None) -> EchoEngine:
         share()
     if choice.model == "bounded":
         return EchoEngine(prompt_bound=PromptBound(context_window=1000, bytes_per_token=8))
-    return EchoEngine()
+    return EchoEngine(adapters=tuple(choice.adapters))
 
 
 if __name__ == "__main__":

@@ -81,6 +81,28 @@ def test_draft_models_are_options_that_may_be_given_again(monkeypatch: pytest.Mo
     assert "--draft-widths" in wrong.output
 
 
+def test_adapters_have_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As an option again for each, in the environment separated by commas, in a file a table."""
+    assert choice_of(ServerConfig()).adapters == ModelChoice().adapters == {}
+    file = tmp_path / "server.toml"
+    file.write_text('[adapters]\n"a b" = "folder/a"\n')
+    assert read_config({}, file).adapters == {"a b": "folder/a"}
+    monkeypatch.setenv("GUIDED_ADAPTERS", "b = x=y, a=folder")
+    found = choice_of(ServerConfig())
+    assert [*found.adapters.items()] == [("b", "x=y"), ("a", "folder")]
+    settings = EngineSettings(found, "ipc:///x", 7)
+    assert read_settings(msgspec.json.encode(settings).decode()) == settings
+    served: list[ServerConfig] = []
+    monkeypatch.setattr("guided_service.cli.serve_config", lambda config: served.append(config))
+    given = ["--adapter", "c=1", "--adapter", "d=2,3"]
+    assert CliRunner().invoke(app, given).exit_code == 0
+    assert served[0].adapters == {"c": "1", "d": "2,3"}
+    for wrong, told in (("c", "'c' is no NAME=FOLDER"), ("=x", "is no NAME=FOLDER")):
+        assert told in CliRunner().invoke(app, ["--adapter", wrong]).output
+    twice = CliRunner().invoke(app, ["--adapter", "c=1", "--adapter", "c=2"])
+    assert "two adapters have the name 'c'" in twice.output
+
+
 def test_every_setting_is_documented() -> None:
     undocumented = [n for n, field in ServerConfig.model_fields.items() if not field.description]
     assert set(undocumented) == {"model_config"} & set(undocumented)

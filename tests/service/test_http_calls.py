@@ -84,6 +84,26 @@ def test_the_model_and_the_health_are_told(echo: HttpServer) -> None:
     assert httpx2.head(f"{echo.url}/health").status_code == 200
 
 
+def test_an_adapter_is_a_model(tmp_path: Path) -> None:
+    settings = {"adapters": "sql=folder/sql,support=folder/support"}
+    with serving_http(ECHO_SERVER, tmp_path / "log", settings) as server:
+        models = httpx2.get(f"{server.url}/v1/models").json()["data"]
+        assert [(each["id"], each.get("parent")) for each in models] == [
+            ("echo", None),
+            ("sql", "echo"),
+            ("support", "echo"),
+        ]
+        assert httpx2.get(f"{server.url}/v1/models/sql").json() == models[1]
+        for model, text in (("echo", "by the model"), ("sql", "by sql"), ("support", "by support")):
+            body = {"model": model, "prompt": "adapter", "max_tokens": 1}
+            answered = httpx2.post(f"{server.url}{COMPLETIONS}", json=body).json()
+            assert (answered["model"], answered["choices"][0]["text"]) == (model, text)
+        body = {"model": "sq", "prompt": "adapter"}
+        refused = httpx2.post(f"{server.url}{COMPLETIONS}", json=body)
+        assert refused.status_code == 404
+        assert "this server has 'echo', 'sql', 'support'" in refused.text
+
+
 def test_a_call_has_an_id_and_a_line_in_the_log(echo: HttpServer) -> None:
     answered = echo.chat(max_tokens=1)
     refused = echo.chat(best_off=1)

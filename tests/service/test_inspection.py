@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import TypeAlias
 
 import zmq
 
@@ -15,10 +16,11 @@ from guided_service.engine_loop import run_engine
 from guided_service.messages import (
     Cancel,
     Checked,
+    Drawn,
     EngineSettings,
     Failed,
-    FromEngine,
     Inspect,
+    MaskRead,
     ModelChoice,
     Ready,
     Report,
@@ -31,13 +33,15 @@ from guided_service.messages import (
 from tests.service.echo_engine import EchoEngine
 from tests.unit.engine.test_workbench import LONG, SHORT
 
+Told: TypeAlias = dict[str, Checked | TextRead | MaskRead | Drawn | Failed]
+
 
 def packed(constraint: Structure) -> bytes:
     return encode_constraint(constraint).SerializeToString()
 
 
-def told(folder: Path, *messages: ToEngine, last: str) -> tuple[EchoEngine, list[FromEngine]]:
-    """The engine, and what it says to messages until it has said something of ``last``."""
+def told(folder: Path, *messages: ToEngine, ends: set[str]) -> tuple[EchoEngine, Told]:
+    """The engine, and what it says to messages, by request, until all of ``ends`` have an end."""
     engine, all_sent = EchoEngine(), threading.Event()
 
     def load(_: ModelChoice) -> EchoEngine:
@@ -46,7 +50,7 @@ def told(folder: Path, *messages: ToEngine, last: str) -> tuple[EchoEngine, list
 
     settings = EngineSettings(ModelChoice(), f"ipc://{folder / 'engine'}", os.getppid())
     loop = threading.Thread(target=run_engine, args=(settings, load))
-    said: list[FromEngine] = []
+    said: Told = {}
     with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
         socket.bind(settings.endpoint)
         loop.start()
@@ -54,11 +58,12 @@ def told(folder: Path, *messages: ToEngine, last: str) -> tuple[EchoEngine, list
             socket.send(write(message))
         all_sent.set()
         try:
-            while not any(getattr(each, "request_id", "") == last for each in said):
+            while not ends <= said.keys():
                 assert socket.poll(60_000), f"only {said} was said"
                 answer = read_from_engine(socket.recv())
                 if not isinstance(answer, Ready | Report):
-                    said.append(answer)
+                    assert isinstance(answer, Checked | TextRead | MaskRead | Drawn | Failed)
+                    said[answer.request_id] = answer
         finally:
             socket.send(write(Stop()))
             loop.join()
@@ -72,16 +77,26 @@ def test_each_kind_of_work_has_its_message(tmp_path: Path) -> None:
         Inspect("text", "read", packed(SHORT), "tr"),
         Inspect("late", "check", packed(LONG), deadline=time.monotonic() - 1),
         Inspect("check", "check", packed(SHORT)),
-        last="check",
+        Inspect("mask", "mask", packed(SHORT), tokens=tuple(b"tr")),
+        Inspect("forbidden", "mask", packed(SHORT), tokens=tuple(b"no")),
+        Inspect("drawing", "draw", packed(SHORT)),
+        ends={"bad", "text", "late", "check", "mask", "forbidden", "drawing"},
     )
-    late, bad, text, check = said
+    late, text, check, mask, drawing = (
+        said[name] for name in ("late", "text", "check", "mask", "drawing")
+    )
     assert isinstance(late, Failed)
     assert late.error.code == "DEADLINE_EXCEEDED"
-    assert isinstance(bad, Failed)
+    assert isinstance(said["bad"], Failed)
     assert isinstance(text, TextRead)
     assert (text.finding.offset, text.finding.allowed) == (2, b"u")
     assert isinstance(check, Checked)
     assert check.finding.constraint_id == SHORT.digest()
+    assert isinstance(mask, MaskRead)
+    assert (mask.finding.allowed, mask.finding.forced) == (1, b"ue")
+    assert isinstance(said["forbidden"], Failed)
+    assert isinstance(drawing, Drawn)
+    assert {arrow.label for arrow in drawing.finding.arrows} == {"tru", "fals", "e"}
 
 
 def test_work_that_is_cancelled_goes_no_further(tmp_path: Path) -> None:
@@ -90,7 +105,7 @@ def test_work_that_is_cancelled_goes_no_further(tmp_path: Path) -> None:
         Inspect("long", "check", packed(LONG)),
         Cancel("long"),
         Inspect("wanted", "check", packed(SHORT)),
-        last="wanted",
+        ends={"wanted"},
     )
-    assert [getattr(each, "request_id", "") for each in said] == ["wanted"]
+    assert said.keys() == {"wanted"}
     assert not engine.workbench.has_work

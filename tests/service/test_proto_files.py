@@ -64,7 +64,7 @@ def test_the_vendored_files_are_those_of_their_package() -> None:
 
 def test_wheel_and_source_distribution_hold_the_api(tmp_path: Path) -> None:
     source, built = tmp_path / "source", tmp_path / "built"
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+    shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
     subprocess.run(
         [sys.executable, "-c", _BUILD, str(built)],
         cwd=source,
@@ -77,7 +77,11 @@ def test_wheel_and_source_distribution_hold_the_api(tmp_path: Path) -> None:
         installed = set(files.namelist())
     with tarfile.open(archive) as files:
         shipped = {name.partition("/")[2] for name in files.getnames()}
-    assert {f"guided_proto/{name}" for name in FILES} <= installed
+    assert {f"guided/proto/{name}" for name in FILES} <= installed
+    tops = {name.partition("/")[0] for name in installed}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"guided", "guided_service"}
+    assert "guided/library/url.lark" in installed
+    assert "guided_service/http/page/index.html" in installed
     assert {f"proto/{name}" for name in FILES} <= shipped
     assert {"guided/py.typed", "guided_service/py.typed"} <= installed
 

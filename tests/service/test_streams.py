@@ -25,7 +25,7 @@ from guided.errors import (
 from guided.spec import FinishReason, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
-from guided_service.engine_connection import Outbox
+from guided_service.outbox import Outbox
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import cancelled_requests, eventually
 

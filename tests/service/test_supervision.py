@@ -29,7 +29,7 @@ from guided.errors import (
 )
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
-from guided_service.engine_loop import is_orphan
+from guided_service.process_life import is_orphan
 from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
 
 CUT = "the server was stopping and cut the request off after 0.5 s; try again once it is back"

@@ -18,7 +18,7 @@ _ROOT = Path(__file__).parents[2]
 _PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 _BASE = {"pydantic", "pydantic_core", "rich", "typer", "typing_extensions"}
 """What is always there."""
-_OURS = {"guided", "guided_service", "guided_grammars"}
+_OURS = {"guided", "guided_service"}
 _NEVER_MISSED = {"triton"}
 """What comes with torch, and is looked for before it is used."""
 

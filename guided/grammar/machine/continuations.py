@@ -46,7 +46,9 @@ class Continuations:
 
     def __init__(self, network: Network, most: int) -> None:
         self.most = most
+        """How many are numbered; for one more LimitExceededError is raised."""
         self._left = network.left
+        """By state of the network the bytes to the end of its rule, at least."""
         self.frames: list[Frames] = [{END: ROOT}, {UNKNOWN: CUT}]
         """By number; not to be changed. But for these two, frames lead only to continuations that
         were numbered before, so there are no circles."""

@@ -71,7 +71,11 @@ def holds(assertion: NumberAssertion, value: Decimal) -> bool:
 
 
 def narrowing(assertion: NumberAssertion, spelling: Spelling = Spelling.CANONICAL) -> str | None:
-    """Which numbers are left out, beyond what digits and spellings leave out; ``None``: none."""
+    """Which numbers of an assertion are left out, in words for the user; ``None``: none.
+
+    That numbers have few digits, and one spelling, is told elsewhere. What is said has to agree
+    with what the automaton of the assertion takes. Of two reasons the first is given.
+    """
     if isinstance(assertion, Numbers) and _is_listed(assertion):
         listed, complete = _multiples(assertion)
         if not complete:

@@ -75,7 +75,10 @@ class DocumentStates:
     # --- values ---------------------------------------------------------------------------
 
     def value(self, stack: int, *, spaced: bool = True) -> int:
-        """The state in which the value awaited in a stack begins."""
+        """The state in which the value awaited in a stack begins.
+
+        ``spaced`` allows white space before it, as the options do; else its first byte comes next.
+        """
         key = self._value_key(stack, spaced)
         found = self._values.get(key)
         if found is None:

@@ -156,7 +156,12 @@ _SIMPLE = r"(?:(?:[^\^$\\.*+?()\[\]{}|]|\.|\\[dDsSwW])(?:[*+?]\??)?)*"
 
 
 def _referring() -> Regular:
-    """Patterns that begin with their only group, which has a name and is referred to by it."""
+    """Patterns that begin with their only group, which has a name and is referred to by it.
+
+    Not all of them: the automaton has a copy for each name, so names are one letter, and a group
+    holds something simple, or quotes as in ``(?<q>['"])``. Valid patterns may be left out, but
+    nothing may be taken in that is not valid.
+    """
     inside, after = parse_regex(rf"(?:{_SIMPLE}|\[['\"]+\])\)"), parse_regex(_SIMPLE)
     options = []
     for name in string.ascii_lowercase:

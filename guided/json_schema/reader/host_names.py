@@ -76,7 +76,11 @@ def domain(most: int) -> str:
 
 
 def hostname() -> Regular:
-    """Names with at most one A-label, and two others on either side of it."""
+    """Names with at most one A-label, and two others on either side of it.
+
+    One of Hebrew comes first: all others before it would have to begin with a letter, too, and be
+    told from those of a name without it. Valid names may be left out, others may not get in.
+    """
     prefix, from_left = literal("xn--"), Alternate((mixed_labels(), short_labels()))
     beside = _plain_label(_MOST_BESIDE)
     # Beside a label from right to left, others begin with a letter (RFC 5893, section 2).

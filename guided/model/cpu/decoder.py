@@ -99,6 +99,8 @@ class DecoderWeights:
     kv_heads: int
     size: int
     """Numbers in a head."""
+    inner: int
+    """Gates in an MLP."""
 
 
 class CpuDecoder:
@@ -107,6 +109,11 @@ class CpuDecoder:
     def __init__(self, weights: DecoderWeights) -> None:
         self._weights = weights
         self._epsilon = np.float32(weights.epsilon)
+
+    @property
+    def weights(self) -> DecoderWeights:
+        """What it computes with."""
+        return self._weights
 
     @property
     def embedding(self) -> torch.Tensor:

@@ -358,6 +358,7 @@ def assembled(
         heads=int(config.num_attention_heads),
         kv_heads=int(config.num_key_value_heads),
         size=_head_size(config),
+        inner=int(config.intermediate_size),
     )
 
 

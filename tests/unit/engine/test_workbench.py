@@ -10,7 +10,16 @@ import pytest
 
 import guided
 from guided.constraint.report import MOST_REPORT_BYTES
-from guided.engine.workbench import Check, Compile, FinishedTask, ReadText, Task, Workbench
+from guided.engine.workbench import (
+    Check,
+    Compile,
+    Draw,
+    FinishedTask,
+    ReadMask,
+    ReadText,
+    Task,
+    Workbench,
+)
 from guided.errors import DeadlineExceededError, InternalServiceError, InvalidConstraintError
 from guided.masks.matcher import FreeText
 from guided.spec import (
@@ -191,7 +200,9 @@ def test_a_text_is_read() -> None:
     assert bench.finish()["a"].outcome == TextReport(TextFit.REFUSED, 3, b"e", False, b"e")
 
 
-@pytest.mark.parametrize("task", [Check(SHORT), ReadText(SHORT, b"")])
+@pytest.mark.parametrize(
+    "task", [Check(SHORT), ReadText(SHORT, b""), ReadMask(SHORT, ()), Draw(SHORT)]
+)
 def test_nothing_is_left_behind(task: Task) -> None:
     bench = Bench()
     bench.submit("a", task)

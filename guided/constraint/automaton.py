@@ -1,0 +1,141 @@
+"""The automaton of a constraint's texts, drawn for people.
+
+::
+
+    recogniser ──▶ states by characters ──▶ equal ones merged ──▶ a text as one arrow ──▶ Automaton
+                   (character_graph)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from guided.constraint.character_graph import BEYOND, ESCAPE, Characters, Graph, character_graph
+from guided.constraint.machine import machine_of
+from guided.masks.limits import ConstraintLimits
+from guided.runtime.fuel import limited_work
+from guided.spec import JsonSchema, Structure
+from guided.spec.findings import Arrow, Automaton
+
+__all__ = ["automaton_of", "label_of"]
+
+_PRINTABLE: Final = frozenset(range(0x20, 0x7F))
+_MANY: Final = 48
+"""Printable characters from which a class is told by those that lack."""
+
+
+def automaton_of(constraint: Structure, limits: ConstraintLimits | None = None) -> Automaton:
+    """Draw a constraint on a recogniser of its own; how long its strings may be is left out.
+
+    Of a large one the first states are there, and those are open where more would follow. Raises
+    what ``machine_of`` does, and LimitExceededError where it takes too much work.
+    """
+    limits = limits or ConstraintLimits()
+    with limited_work(limits.compile_work, "drawing the automaton"):
+        machine = machine_of(constraint, limits=limits.recognizer)
+        has_escapes = isinstance(constraint, JsonSchema)
+        return _drawn(_merged(character_graph(machine, has_escapes=has_escapes)))
+
+
+def _merged(graph: Graph) -> Graph:
+    """The same with one state for all that are equal.
+
+    States are equal until a move tells them apart (Moore); those that are open are told apart.
+    """
+    states = range(len(graph.moves))
+    # The block of each state, by numbers that say nothing but which are the same.
+    block = [-1 - state if state in graph.open else state in graph.accepting for state in states]
+    while True:
+        told = [(block[state], _by_block(graph.moves[state], block)) for state in states]
+        names = {each: number for number, each in enumerate(dict.fromkeys(told))}
+        is_final = len(names) == len(set(block))
+        block = [names[each] for each in told]
+        if is_final:
+            break
+    merged = Graph([{} for _ in names])
+    for state in states:
+        merged.moves[block[state]] = dict(_by_block(graph.moves[state], block))
+    merged.accepting = {block[state] for state in graph.accepting}
+    merged.open = {block[state] for state in graph.open}
+    return merged
+
+
+def _by_block(moves: dict[int, Characters], block: list[int]) -> frozenset[tuple[int, Characters]]:
+    found = dict[int, Characters]()
+    for target, characters in moves.items():
+        found[block[target]] = found.get(block[target], frozenset()) | characters
+    return frozenset(found.items())
+
+
+def _drawn(graph: Graph) -> Automaton:
+    """The states that are no mere place in a text, numbered anew, and the arrows among them."""
+    passing = _passing(graph)
+    kept = [state for state in range(len(graph.moves)) if state not in passing]
+    numbers = {state: number for number, state in enumerate(kept)}
+    arrows = []
+    for state in kept:
+        for target, characters in graph.moves[state].items():
+            label, end = label_of(characters), target
+            while end in passing:
+                ((end, characters),) = graph.moves[end].items()
+                label += label_of(characters)
+            is_text = target in passing or _is_text(characters)
+            arrows.append(Arrow(numbers[state], numbers[end], label, is_text))
+    return Automaton(
+        states=len(kept),
+        accepting=tuple(sorted(numbers[state] for state in graph.accepting)),
+        open=tuple(sorted(numbers[state] for state in graph.open)),
+        arrows=tuple(sorted(arrows, key=lambda arrow: (arrow.source, arrow.target, arrow.label))),
+    )
+
+
+def _passing(graph: Graph) -> set[int]:
+    """The states inside of texts: one character leads there, and one on."""
+    entered: list[list[Characters]] = [[] for _ in graph.moves]
+    for moves in graph.moves:
+        for target, characters in moves.items():
+            entered[target].append(characters)
+    return {
+        state
+        for state, moves in enumerate(graph.moves)
+        if state not in graph.accepting | graph.open | {0}
+        and len(moves) == len(entered[state]) == 1
+        and all(map(_is_text, (*moves.values(), *entered[state])))
+    }
+
+
+def _is_text(characters: Characters) -> bool:
+    return len(characters) == 1 and max(characters) < BEYOND
+
+
+def label_of(characters: Characters) -> str:
+    """A character as it is, several as a class: ``[0-9a-f]``, or ``[^"]`` where few lack."""
+    if _is_text(characters):
+        return _shown(*characters)
+    lacking = _PRINTABLE - characters
+    if len(lacking) < len(_PRINTABLE) - _MANY:
+        others = "" if BEYOND in characters else "of ASCII "
+        return f"any {others}but {_ranges(lacking)}" if lacking else f"any {others}".rstrip()
+    ascii_ = characters - {BEYOND, ESCAPE}
+    parts = [
+        _ranges(ascii_) if ascii_ else "",
+        "beyond ASCII" if BEYOND in characters else "",
+        "escape" if ESCAPE in characters else "",
+    ]
+    return " or ".join(filter(None, parts))
+
+
+def _ranges(characters: Characters) -> str:
+    """The class of some ASCII characters."""
+    parts, codes = [], sorted(characters)
+    while codes:
+        length = next((n for n, code in enumerate(codes) if code != codes[0] + n), len(codes))
+        low, high = _shown(codes[0]), _shown(codes[length - 1])
+        parts.append(low if length == 1 else f"{low}{high}" if length == 2 else f"{low}-{high}")
+        codes = codes[length:]
+    return f"[{''.join(parts)}]"
+
+
+def _shown(code: int) -> str:
+    character = chr(code)
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -1,0 +1,48 @@
+"""The mask behind some tokens of an answer, for people to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from guided.errors import RequestError, TokenRejectedError
+from guided.masks.mask import tokens_of
+from guided.masks.matcher import Matcher
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import Forcing, TokenId
+from guided.spec.findings import AllowedToken, MaskReport
+
+__all__ = ["MOST_SHOWN", "read_mask"]
+
+MOST_SHOWN: Final = 200
+"""Allowed tokens that are listed."""
+
+
+def read_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary) -> MaskReport:
+    """Which tokens may follow ``tokens``, the first of which stands at ``start``.
+
+    Raises RequestError for one that is not allowed or that there is not, and LimitExceededError
+    where the constraint is at a limit.
+    """
+    matcher = start
+    for index, token in enumerate(tokens):
+        if not 0 <= token < len(vocabulary):
+            raise RequestError(
+                f"tokens[{index}] is {token}, and the vocabulary has {len(vocabulary)} tokens",
+                field="tokens",
+            )
+        try:
+            matcher = matcher.advance(token)
+        except TokenRejectedError as error:
+            raise RequestError(f"tokens[{index}]: {error}", field="tokens") from error
+    allowed = tokens_of(matcher.mask())
+    return MaskReport(
+        allowed=len(allowed),
+        forbidden=len(vocabulary) - len(allowed),
+        may_end=matcher.is_accepting,
+        forced=vocabulary.decode(matcher.forced_run(Forcing.CANONICAL)),
+        first=tuple(
+            AllowedToken(TokenId(token), vocabulary.token_bytes[token] or b"")
+            for token in allowed[:MOST_SHOWN].tolist()
+        ),
+    )

@@ -1,0 +1,70 @@
+"""The LoRA adapters of an engine, by the names that requests use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from guided.errors import RequestError
+from guided.model.adapter import Adapter, read_adapter
+from guided.model.progress import Progress
+
+__all__ = ["AdapterNames", "load_adapters"]
+
+_MOST_LETTERS = 128
+
+
+class AdapterNames:
+    """Numbers the adapters of an engine from 1 on; 0 is the model alone."""
+
+    def __init__(self, names: Sequence[str] = (), model: str | None = None) -> None:
+        """``model`` is the name of the model, which none of them may have."""
+        for name in names:
+            _check_name(name, model)
+        self._numbers = {name: number for number, name in enumerate(names, 1)}
+
+    def number_of(self, name: str) -> int:
+        """Raises RequestError for an adapter that the engine has not."""
+        if not name:
+            return 0
+        number = self._numbers.get(name)
+        if number is None:
+            known = ", ".join(map(repr, self._numbers)) or "none, as the server was given none"
+            raise RequestError(
+                f"adapter is {name!r:.80}, but the server has {known}",
+                field="adapter",
+                hint="name one of these, or leave adapter out for the model alone",
+            )
+        return number
+
+
+def load_adapters(
+    folders: Mapping[str, str | Path], model: str | None, progress: Progress
+) -> tuple[Adapter, ...]:
+    """The adapters in these folders, by name, in their order.
+
+    Raises RequestError for a name that is empty, too long or that of the ``model``, and ModelError
+    for a folder without an adapter that is supported.
+    """
+    for name in folders:
+        _check_name(name, model)
+    found: list[Adapter] = []
+    for name, folder in folders.items():
+        with progress.step(f"reading adapter {name} in {Path(folder).name}"):
+            found.append(read_adapter(name, folder))
+    return tuple(found)
+
+
+def _check_name(name: str, model: str | None) -> None:
+    if not 0 < len(name) <= _MOST_LETTERS or not name.isprintable():
+        raise RequestError(
+            f"{name!r:.200} is no name of an adapter",
+            field="adapters",
+            hint=f"give it 1 to {_MOST_LETTERS} letters, and a folder: NAME=FOLDER",
+        )
+    if name in (model, "default"):
+        raise RequestError(
+            f"an adapter has a name of the model, {name!r}",
+            field="adapters",
+            hint="give it a name of its own: over HTTP both are asked for by name",
+        )

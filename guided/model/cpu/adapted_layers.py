@@ -1,0 +1,100 @@
+"""Where the matrices of our own decoder take what LoRA adapters add.
+
+Adapters name the matrices that a model has by its config; here several of them are one::
+
+    q_proj, k_proj, v_proj ─▶ query_key_value     o_proj ─▶ output
+    gate_proj, up_proj ─────▶ gate_and_up         down_proj ─▶ down
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import torch
+
+from guided.model.adapted_rows import AdaptedRows
+from guided.model.adapter import Adapter, check_shape, no_matrix
+from guided.model.cpu.adapted_matrix import AdaptedMatrix, Addition
+from guided.model.cpu.decoder import DecoderWeights
+from guided.model.cpu.formats import WeightFormat, matrix_packer
+from guided.model.cpu.matrix import PackedMatrix
+
+__all__ = ["adapted_weights"]
+
+_STACKED: Final = {
+    "query_key_value": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "output": ("self_attn.o_proj",),
+    "gate_and_up": ("mlp.gate_proj", "mlp.up_proj"),
+    "down": ("mlp.down_proj",),
+}
+_IN_MATRIX: Final = {
+    part: (matrix, parts[:place])
+    for matrix, parts in _STACKED.items()
+    for place, part in enumerate(parts)
+}
+"""By part of a layer the matrix that it is in, and the parts above it there."""
+_OF_LAYER: Final = re.compile(r"model\.layers\.(\d+)\.(.+)")
+
+
+def adapted_weights(
+    weights: DecoderWeights, adapters: Sequence[Adapter], rows: AdaptedRows
+) -> DecoderWeights:
+    """The weights with what adapters add, which are numbered from 1 on in their order.
+
+    Raises ModelError for an adapter of a matrix that the model has not, or has in another size.
+    """
+    shapes = _shapes(weights)
+    additions: dict[tuple[int, str], dict[int, list[Addition]]] = {}
+    is_plain = weights.embedding.dtype == torch.float32
+    pack = matrix_packer(WeightFormat.FP32 if is_plain else WeightFormat.BF16)
+    for number, adapter in enumerate(adapters, 1):
+        for name, low_rank in adapter.matrices.items():
+            layer, part = _place(name, adapter, len(weights.layers))
+            check_shape(adapter, name, low_rank, shapes[part])
+            matrix, before = _IN_MATRIX[part]
+            first = sum(shapes[each][0] for each in before)
+            down, up = pack(low_rank.down, None), pack(low_rank.up, None)
+            addition = Addition(first, shapes[part][0], down, up, low_rank.scale)
+            additions.setdefault((layer, matrix), {}).setdefault(number, []).append(addition)
+
+    def adapted(number: int, matrix: str, plain: PackedMatrix) -> PackedMatrix:
+        by_adapter = additions.get((number, matrix))
+        return plain if by_adapter is None else AdaptedMatrix(plain, by_adapter, rows)
+
+    layers = [
+        replace(
+            layer,
+            query_key_value=adapted(number, "query_key_value", layer.query_key_value),
+            output=adapted(number, "output", layer.output),
+            gate_and_up=adapted(number, "gate_and_up", layer.gate_and_up),
+            down=adapted(number, "down", layer.down),
+        )
+        for number, layer in enumerate(weights.layers)
+    ]
+    return replace(weights, layers=tuple(layers))
+
+
+def _place(name: str, adapter: Adapter, num_layers: int) -> tuple[int, str]:
+    """The layer and the part of it that an adapter means by the name of a matrix."""
+    found = _OF_LAYER.fullmatch(name)
+    if found is None or int(found[1]) >= num_layers or found[2] not in _IN_MATRIX:
+        raise no_matrix(adapter, name)
+    return int(found[1]), found[2]
+
+
+def _shapes(weights: DecoderWeights) -> dict[str, tuple[int, int]]:
+    """Outputs and inputs of each part of a layer."""
+    hidden, inner = len(weights.last_norm), weights.inner
+    queries, keys = weights.heads * weights.size, weights.kv_heads * weights.size
+    return {
+        "self_attn.q_proj": (queries, hidden),
+        "self_attn.k_proj": (keys, hidden),
+        "self_attn.v_proj": (keys, hidden),
+        "self_attn.o_proj": (hidden, queries),
+        "mlp.gate_proj": (inner, hidden),
+        "mlp.up_proj": (inner, hidden),
+        "mlp.down_proj": (hidden, inner),
+    }

@@ -1,0 +1,128 @@
+"""Calls that look at a constraint: the mask behind some tokens, and its automaton."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, TypeAlias
+from uuid import uuid4
+
+import msgspec
+from pydantic import Field
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from guided.errors import RequestError
+from guided.spec.findings import Automaton, Finding, MaskReport
+from guided.wire_request import encode_constraint
+from guided_service.door import Caller
+from guided_service.http.body import read_json
+from guided_service.http.call import (
+    Face,
+    Response,
+    check_model,
+    fail,
+    recorded_call,
+    while_connected,
+)
+from guided_service.http.constraints import ConstraintFields
+from guided_service.http.errors import JsonObject
+from guided_service.http.fields import Body, given
+from guided_service.messages import Inspect
+
+__all__ = ["Findings", "read_drawing", "read_mask", "told"]
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What a call asks for."""
+
+    model: str
+    """The name that the caller has for the model."""
+    work: Inspect
+    constraint_field: str
+    """The field of the body that the constraint came from, for errors."""
+
+
+_Reads: TypeAlias = Callable[[Body], Look]
+
+
+class MaskRequest(ConstraintFields):
+    """The body of a call for a mask: a constraint as in chat completions, and tokens."""
+
+    tokens: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    """Those behind which the mask is asked for, by their numbers."""
+
+
+def read_mask(body: Body) -> Look:
+    """The mask behind some tokens; raises RequestError."""
+    asked = given(MaskRequest, body)
+    return _asked(asked, Inspect(uuid4().hex, "mask", b"", tokens=tuple(asked.tokens)))
+
+
+def read_drawing(body: Body) -> Look:
+    """The automaton of a constraint; raises RequestError."""
+    return _asked(given(ConstraintFields, body), Inspect(uuid4().hex, "draw", b""))
+
+
+def _asked(fields: ConstraintFields, work: Inspect) -> Look:
+    wanted = fields.wanted()
+    if wanted is None:
+        raise RequestError("the call names no constraint", field="response_format")
+    message = encode_constraint(wanted.structure).SerializeToString()
+    whole = msgspec.structs.replace(work, constraint=message)
+    return Look(fields.model, whole, wanted.field)
+
+
+def told(finding: Finding) -> JsonObject:
+    """What was found, as JSON."""
+    match finding:
+        case MaskReport():
+            return {
+                "allowed": finding.allowed,
+                "forbidden": finding.forbidden,
+                "may_end": finding.may_end,
+                "forced": _text(finding.forced),
+                "first": [{"id": each.token, "shown": _text(each.text)} for each in finding.first],
+            }
+        case Automaton():
+            built: JsonObject = msgspec.to_builtins(finding)
+            return built
+    raise AssertionError(f"{finding!r} was not asked for")
+
+
+def _text(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")
+
+
+class Findings:
+    """The application behind one path: it has a constraint worked on beside the answers."""
+
+    def __init__(self, face: Face, method: str, read: _Reads) -> None:
+        """``method`` is its name in logs."""
+        self._face = face
+        self._method = method
+        self._read = read
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call."""
+        face, headers = self._face, Headers(scope=scope)
+        async with recorded_call(face, self._method, scope, send) as (_, response):
+            caller = face.caller(scope, headers)
+            face.engine.check_ready()
+            body = await face.bodies.read(headers, receive)
+            look = await face.readers.do(partial(self._asked, body), len(body))
+            check_model(look.model, face.engine.model(), face.config)
+            try:
+                done = self._done(look.work, caller, response, len(body))
+                await while_connected(receive, done)
+            except Exception as error:
+                await fail(response, error, face, look.constraint_field)
+
+    def _asked(self, body: bytes) -> Look:
+        return self._read(read_json(body, self._face.config.max_message_fields))
+
+    async def _done(self, work: Inspect, caller: Caller, response: Response, size: int) -> None:
+        async with self._face.door.working(caller, size, time.monotonic()):
+            finding = await self._face.engine.inspect(work)
+        await response.whole(told(finding))

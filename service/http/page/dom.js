@@ -1,0 +1,41 @@
+// Elements with their attributes and contents; texts are always texts, never markup.
+
+/**
+ * @param {string} name
+ * @param {Record<string, unknown>} [attributes] Functions listen to the event of their name.
+ * @param {...(Node | string)} contents
+ * @returns {HTMLElement}
+ */
+export function element(name, attributes = {}, ...contents) {
+  return filled(document.createElement(name), attributes, contents);
+}
+
+/** The same in SVG. @returns {SVGElement} */
+export function drawn(name, attributes = {}, ...contents) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, contents);
+}
+
+/** @param {string} id @returns {any} */
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+/** A number with separators, as the reader's language has them. */
+export function count(number) {
+  return number.toLocaleString();
+}
+
+/** A probability in percent, with more digits where it is small. */
+export function percent(share) {
+  if (share > 0 && share < 0.0001) return "< 0.01 %";
+  return `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
+}
+
+function filled(made, attributes, contents) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(key, value);
+    else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...contents);
+  return made;
+}

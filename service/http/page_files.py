@@ -1,0 +1,71 @@
+"""The files of a page, with the headers that keep everything else out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Final
+from uuid import uuid4
+
+from starlette.types import Receive, Scope, Send
+
+from guided_service.http.call import Face, Response
+
+__all__ = ["PageFile", "Redirect", "page_files"]
+
+_KINDS: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_INDEX: Final = "index.html"
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Scripts and styles are those of this server alone, and none stand in the page itself."""
+_HEADERS: Final = (
+    ("content-security-policy", _POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    # A server that was renewed has other files under the same names.
+    ("cache-control", "no-cache"),
+)
+
+
+class PageFile:
+    """One file, which is told to everybody: it holds nothing of this server."""
+
+    def __init__(self, face: Face, name: str, content: bytes) -> None:
+        self._face = face
+        self._kind = _KINDS[name[name.rindex(".") :]]
+        self._content = content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        response = Response(scope, send, uuid4().hex, self._face.config.stall_seconds)
+        await response.content(self._content, self._kind, 200, _HEADERS)
+
+
+class Redirect:
+    """From a path to another one, which is told as it is seen from there."""
+
+    def __init__(self, face: Face, target: str) -> None:
+        self._face = face
+        self._target = target
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        response = Response(scope, send, uuid4().hex, self._face.config.stall_seconds)
+        await response.content(b"", "text/plain", 308, (("location", self._target),))
+
+
+def page_files() -> Iterator[tuple[str, bytes]]:
+    """The files of the playground by their names, its page under the empty one."""
+    # Not as a part of guided.inspection: that would load what only engines need.
+    colors = files("guided") / "inspection" / "colors.css"
+    yield colors.name, colors.read_bytes()
+    for file in (files("guided_service") / "http" / "page").iterdir():
+        yield "" if file.name == _INDEX else file.name, file.read_bytes()

@@ -1,0 +1,90 @@
+"""Answers that are watched: events tell how each of them comes to be, step by step.
+
+::
+
+    data: {"tokens": [...], "steps": [...]}      for each step, see guided_service.watching
+    data: {"end": {...}}                         why it ended and what it cost
+    data: {"error": {...}}                       in its place
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from guided.errors import RequestError
+from guided.spec import FinishReason, GenerationResult
+from guided_service.config import ServerConfig
+from guided_service.http.asked import Asked, Shown
+from guided_service.http.chat_request import read_chat
+from guided_service.http.errors import JsonObject
+from guided_service.http.events import event
+from guided_service.http.fields import Body
+
+__all__ = ["WatchForm", "read_watched"]
+
+_LIKELIEST: Final = 10
+"""Allowed tokens that are told of each choice, where the call does not say how many."""
+
+
+class WatchForm:
+    """One answer as it comes to be."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def whole(self, result: GenerationResult) -> JsonObject:
+        """What ends a stream; there is no other form."""
+        usage = result.usage
+        ends = result.finish_reason is FinishReason.STOP
+        told = {
+            "model": self._shown.model,
+            "finish_reason": result.finish_reason,
+            "text": result.text,
+            "seconds": result.seconds,
+            "first_token_seconds": result.timing.first_token_seconds,
+            "prompt_tokens": usage.prompt_tokens,
+            "reused_tokens": usage.reused_tokens,
+            "output_tokens": usage.output_tokens,
+            "model_calls": usage.model_calls,
+            # One for each token, and one for an end that the model chose.
+            "plain_model_calls": usage.output_tokens + ends,
+            "drafted_tokens": usage.drafted_tokens,
+            "accepted_tokens": usage.accepted_tokens,
+        }
+        return {"end": told}
+
+    def thought(self, text: str) -> bytes:
+        """Never: what is watched tells tokens instead of its text, those of thoughts among them."""
+        raise AssertionError(f"a thought in an answer that is watched: {text!r}")
+
+    def grown(self, text: str) -> bytes:
+        """The events of some lines, each of which is JSON already."""
+        # Not by ``splitlines``: there are more line breaks in texts than those between lines.
+        lines = text.removesuffix("\n").split("\n")
+        return b"".join(b"data: " + line.encode() + b"\n\n" for line in lines)
+
+    def ended(self, result: GenerationResult) -> bytes:
+        """The last event."""
+        return event(self.whole(result))
+
+    def failed(self, error: JsonObject) -> bytes:
+        """The same where the answer ended with an error."""
+        return event(error)
+
+
+def read_watched(body: Body, config: ServerConfig) -> Asked:
+    """What a call asks for: a chat completion of one answer; raises RequestError."""
+    asked = read_chat(body, config)
+    request = asked.request
+    if request.has_candidates:
+        raise RequestError("one answer is watched at a time", field="n", hint="leave it out")
+    if request.top_logprobs is None:
+        request = replace(request, top_logprobs=_LIKELIEST)
+    return Asked.of(
+        asked.model,
+        request,
+        WatchForm,
+        is_streamed=True,
+        constraint_field=asked.constraint_field,
+    )

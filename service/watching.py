@@ -1,0 +1,112 @@
+"""Requests that are watched in the engine process: how their answers come to be, as lines of JSON.
+
+Each step that adds to one gives a line, which goes the way that text of a stream goes::
+
+    {"tokens": [{"id": 5018, "text": "{\\"", "origin": "forced", ...}, ...],
+     "steps": [{"number": 1, "about": "...", "tree": {"fate": "certain", ...}}]}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from guided.decoding.trace import Trace
+    from guided.inspection import Branch, News, TracedToken, Watcher
+    from guided.masks.vocabulary import Vocabulary
+    from guided.spec import Alternative
+
+__all__ = ["HasVocabulary", "Watches"]
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class HasVocabulary(Protocol):
+    """An engine whose answers can be told token by token."""
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+
+
+class Watches:
+    """The requests of one engine process that are watched."""
+
+    def __init__(self, engine: HasVocabulary) -> None:
+        self._engine = engine
+        self._watchers: dict[str, Watcher] = {}
+
+    def begin(self, request_id: str) -> Trace:
+        """A trace to submit a request with."""
+        # Loaded here, as few requests are watched, and a process has to tie its life first.
+        from guided.decoding.trace import Trace
+        from guided.inspection import Watcher
+
+        trace = Trace()
+        self._watchers[request_id] = Watcher(trace, self._engine.vocabulary)
+        return trace
+
+    def end(self, request_id: str) -> None:
+        """Watch a request no more; unknown ids are fine."""
+        self._watchers.pop(request_id, None)
+
+    def told(self, ended: Collection[str] = ()) -> list[tuple[str, str]]:
+        """The lines that are new, each with its request; those of ``ended`` are their last."""
+        lines = []
+        for request_id, watcher in self._watchers.items():
+            news = watcher.news(is_ended=request_id in ended)
+            if news is not None:
+                lines.append((request_id, _line(news)))
+        for request_id in ended:
+            self.end(request_id)
+        return lines
+
+
+def _line(news: News) -> str:
+    tokens = [_token(token, text) for token, text in news.tokens]
+    steps = [
+        {"number": step.number, "about": step.about, "tree": _branch(step.tree)}
+        for step in news.steps
+    ]
+    return _encode({"tokens": tokens, "steps": steps}).decode() + "\n"
+
+
+def _token(token: TracedToken, text: str) -> dict[str, object]:
+    from guided.inspection import shown
+
+    return {
+        "id": token.token,
+        "text": text,
+        "shown": shown(token.text),
+        "origin": token.origin,
+        "source": token.source,
+        "kind": token.kind,
+        "step": token.step,
+        "probability": token.probability,
+        "allowed_share": token.allowed_share,
+        "likeliest": [_alternative(other) for other in token.likeliest],
+    }
+
+
+def _alternative(other: Alternative) -> dict[str, object]:
+    from guided.inspection import shown
+
+    return {
+        "id": other.token,
+        "shown": shown(other.text),
+        "probability": math.exp(other.masked),
+        "unmasked": math.exp(other.raw),
+    }
+
+
+def _branch(branch: Branch) -> dict[str, object]:
+    return {
+        "fate": branch.fate,
+        "text": branch.text,
+        "run": branch.run,
+        "note": branch.note,
+        "branches": [_branch(each) for each in branch.branches],
+    }
