@@ -58,6 +58,7 @@ from guided.spec import (
     Message,
     OnIncomplete,
     Rank,
+    Reasoning,
     Regex,
     RegexDialect,
     Sampling,
@@ -77,6 +78,7 @@ from guided.spec import (
 )
 from guided.spec.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from guided.spec.library import grammar_names
+from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.stats import EngineStats, ModelInfo
 
@@ -144,6 +146,7 @@ __all__ = [
     "OutOfMemoryError",
     "Rank",
     "RawPrompt",
+    "Reasoning",
     "Regex",
     "RegexDialect",
     "Repeat",
@@ -155,6 +158,7 @@ __all__ = [
     "Sequence",
     "ServiceError",
     "ServiceUnavailableError",
+    "SpecialToken",
     "Spelling",
     "Stored",
     "Stream",

@@ -32,6 +32,7 @@ from guided.spec import (
     Structure,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided.wire import encodable, number_of, read, refuse_unknown_fields, seconds_of, write
@@ -93,6 +94,8 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
             return pb.Constraint(until=pb.Until(ends=ends))
         case Tagged():
             return pb.Constraint(tagged=_encode_tagged(constraint))
+        case SpecialToken(name):
+            return pb.Constraint(special_token=name)
         case Stored(constraint_id):
             return pb.Constraint(constraint_id=constraint_id)
     raise AssertionError(f"{constraint!r} has no message")
@@ -237,6 +240,8 @@ def _made(message: pb.Constraint, inner: list[Structure]) -> Structure:
             return Template(message.template.text, _named(message.template.holes, inner))
         case "free_text":
             return FreeText(message.free_text.without)
+        case "special_token":
+            return SpecialToken(message.special_token)
         case "until":
             return Until(message.until.ends)
         case "tagged":

@@ -76,6 +76,8 @@ class CallReader:
         Without ``has_calls`` all of the text is content.
         """
         self._form = form
+        self._left_out = 0 if has_calls else len(form.before_content)
+        """Characters of what stands before an answer without calls that are still to come."""
         self._is_decided = not has_calls or (not beside_json and form.separator is not None)
         """Whether calls may stand in the text; else its first characters tell whether it is one."""
         self._text = ""
@@ -107,10 +109,15 @@ class CallReader:
                 return
             self._is_decided = True
             if not self._text.startswith(trigger):
-                self._within = _PLAIN
+                self._within, self._left_out = _PLAIN, len(self._form.before_content)
+        self._leave_out()
         while (piece := self._next()) is not None:
             if not isinstance(piece, Content) or piece.text:
                 yield piece
+
+    def _leave_out(self) -> None:
+        count = min(self._left_out, len(self._text))
+        self._text, self._left_out = self._text[count:], self._left_out - count
 
     def end(self) -> Iterator[Piece]:
         """What was held back, now that nothing follows; of an unfinished call what there is."""
@@ -118,7 +125,8 @@ class CallReader:
         if self._within == _ARGUMENTS:
             before_end = rest.removesuffix(self._form.end)
             # A text that breaks off may end like a call, too.
-            if self._form.separator is None and _is_object("".join([*self._arguments, before_end])):
+            is_open = self._form.separator is None or not self._form.end
+            if is_open and _is_object("".join([*self._arguments, before_end])):
                 rest, self._within = before_end, _PLAIN
             if rest:
                 yield Argument(rest)
@@ -157,7 +165,8 @@ class CallReader:
         end = self._text.find(form.before_arguments, begin)
         if end < 0:
             return None
-        name = json.loads(self._text[begin:end])
+        told = self._text[begin:end]
+        name = json.loads(told) if form.is_quoted else told
         self._within, self._text = _ARGUMENTS, self._text[end + len(form.before_arguments) :]
         self.num_calls += 1
         return CallBegun(name)
@@ -165,6 +174,8 @@ class CallReader:
     def _next_of_arguments(self) -> Piece | None:
         if self._form.separator is None:
             return self._next_but_the_end()
+        if not self._form.end:
+            return self._next_up_to_another()
         told, found, after = self._text.partition(self._form.end)
         if found:
             self._within, self._text = _CONTENT, after
@@ -176,8 +187,20 @@ class CallReader:
 
     def _next_but_the_end(self) -> Piece | None:
         """All but as many characters as the end has, which are the end if nothing follows."""
-        held = len(self._form.end)
-        told, self._text = self._text[:-held], self._text[-held:]
+        certain = max(0, len(self._text) - len(self._form.end))
+        told, self._text = self._text[:certain], self._text[certain:]
+        self._arguments.append(told)
+        return Argument(told) if told else None
+
+    def _next_up_to_another(self) -> Piece | None:
+        """All up to the trigger of the next call, which no arguments have in them."""
+        told, found, after = self._text.partition(self._form.trigger)
+        if found:
+            self._within, self._text = _HEADER, found + after
+            self._arguments.clear()
+            return Argument(told) if told else Content("")
+        certain = len(self._text) - _overlap(self._text, self._form.trigger)
+        told, self._text = self._text[:certain], self._text[certain:]
         self._arguments.append(told)
         return Argument(told) if told else None
 

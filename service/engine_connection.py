@@ -50,6 +50,7 @@ from guided_service.messages import (
 from guided_service.outbox import Outbox
 from guided_service.request_ids import engine_id_of
 from guided_service.request_record import current_request_id
+from guided_service.stream_events import StreamEvent
 
 __all__ = ["CutOffError", "EngineConnection", "Patience"]
 
@@ -158,10 +159,10 @@ class EngineConnection:
         while (message := await self._next_message()) is not None:
             match message:
                 case Grown(deltas):
-                    for request_id, text in deltas:
+                    for request_id, text, is_thought in deltas:
                         # Text and a cancellation may cross on their way.
                         if request_id in self._outboxes:
-                            self._outboxes[request_id].put(text)
+                            self._outboxes[request_id].put(text, is_thought=is_thought)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
                 case Checked() | TextRead() | MaskRead() | Drawn():
@@ -223,7 +224,7 @@ class EngineConnection:
 
     async def stream(
         self, request: GenerationRequest, received: float, *, is_watched: bool = False
-    ) -> AsyncGenerator[str | GenerationResult, None]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made: its text as it grows, then the answer; closing cancels it.
 
         One that is watched tells how it comes to be instead of its text: lines of ``watching``.

@@ -90,6 +90,8 @@ class TextDelta(Protocol):
     def request_id(self) -> str: ...
     @property
     def text(self) -> str: ...
+    @property
+    def is_thought(self) -> bool: ...
 
 
 class RunningEngine(HasWorkbench, HasVocabulary, Protocol):
@@ -244,8 +246,11 @@ def _serve(
         # with it, and the server starts another.
         if engine.has_work:
             ended = engine.step()
-            deltas = [(delta.request_id, delta.text) for delta in engine.take_deltas()]
-            deltas += watches.told([finished.request_id for finished in ended])
+            deltas = [
+                (each.request_id, each.text, each.is_thought) for each in engine.take_deltas()
+            ]
+            told = watches.told([finished.request_id for finished in ended])
+            deltas += [(request_id, text, False) for request_id, text in told]
             if deltas:
                 _send(socket, Grown(tuple(deltas)))
             for finished in ended:

@@ -19,6 +19,7 @@ from guided_service.descriptors import DescriptorReserve
 from guided_service.engine_connection import CutOffError, EngineConnection, Patience
 from guided_service.launcher import ForkingLauncher, Launcher, SpawningLauncher
 from guided_service.messages import Inspect, LogChoice, ModelChoice
+from guided_service.stream_events import StreamEvent
 
 __all__ = ["EngineSupervisor", "HealthListener", "choice_of", "log_choice_of"]
 
@@ -133,7 +134,7 @@ class EngineSupervisor:
 
     def stream(
         self, request: GenerationRequest, received: float, *, is_watched: bool = False
-    ) -> AsyncGenerator[str | GenerationResult, None]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made and handed out as it grows; closing cancels it in the engine."""
         return self._ready_connection().stream(request, received, is_watched=is_watched)
 

@@ -223,8 +223,8 @@ class NotStarted(msgspec.Struct, frozen=True, tag=True):
 class Grown(msgspec.Struct, frozen=True, tag=True):
     """What one step added to the texts that are streamed."""
 
-    deltas: tuple[tuple[str, str], ...]
-    """Request ids, each with text."""
+    deltas: tuple[tuple[str, str, bool], ...]
+    """Request ids, each with text, and whether that is of the thoughts before the answer."""
 
 
 class Answered(msgspec.Struct, frozen=True, tag=True):

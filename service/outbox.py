@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from guided_service.stream_events import Thought
+
 __all__ = ["Outbox"]
 
 
@@ -15,12 +17,13 @@ class Outbox:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
+        self._thoughts: list[str] = []
         self._is_closed = False
         self._has_news = asyncio.Event()
 
-    def put(self, text: str) -> None:
-        """Add text."""
-        self._pieces.append(text)
+    def put(self, text: str, *, is_thought: bool = False) -> None:
+        """Add text of the answer, or of the thoughts before it."""
+        (self._thoughts if is_thought else self._pieces).append(text)
         self._has_news.set()
 
     def close(self) -> None:
@@ -28,11 +31,18 @@ class Outbox:
         self._is_closed = True
         self._has_news.set()
 
-    async def take(self) -> str:
-        """All that is there, waiting for some; empty once it is closed and nothing is left."""
+    async def take(self) -> str | Thought:
+        """All that is there of one sort, waiting for some, thoughts first; empty once it is closed
+        and nothing is left.
+        """
         await self._has_news.wait()
-        text = "".join(self._pieces)
-        self._pieces.clear()
-        if not self._is_closed:
+        taken: str | Thought
+        if self._thoughts:
+            taken = Thought("".join(self._thoughts))
+            self._thoughts.clear()
+        else:
+            taken = "".join(self._pieces)
+            self._pieces.clear()
+        if not self._is_closed and not self._pieces:
             self._has_news.clear()
-        return text
+        return taken

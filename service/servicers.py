@@ -40,6 +40,7 @@ from guided_service.request_ids import check_request_id
 from guided_service.request_record import note_admitted, note_answered, note_client
 from guided_service.request_watch import watched_item
 from guided_service.status import Context, abort, shown, status_of
+from guided_service.stream_events import StreamEvent
 
 __all__ = [
     "AnswerMaker",
@@ -71,7 +72,7 @@ class AnswerMaker(Inspector, Protocol):
 
     def stream(
         self, request: GenerationRequest, received: float, *, is_watched: bool = False
-    ) -> AsyncGenerator[str | GenerationResult, None]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Make one answer: its text as it grows, then the answer; closing frees what it holds.
 
         One that is watched tells how it comes to be, in lines of JSON, instead of its text.

@@ -43,6 +43,8 @@ class Candidate(Generic[T]):
     """As of an ``Answer``."""
     content: str = ""
     """As of an ``Answer``."""
+    reasoning: str = ""
+    """As of an ``Answer``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ class Answer(Generic[T]):
     alone."""
     content: str = ""
     """Its text beside calls; only where the request gave tools."""
+    reasoning: str = ""
+    """What the model thought before; only where ``reasoning`` was asked for. Its tokens are in
+    ``usage.reasoning_tokens``, and come first in ``logprobs``."""
     report: SchemaReport | None = None
     """How far it was held to its schema; only where asked for."""
 

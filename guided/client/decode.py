@@ -40,6 +40,7 @@ def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer
         request_id=request_id,
         tool_calls=_decode_calls(response),
         content=response.content,
+        reasoning=response.reasoning,
         report=decode_report(response.report) if response.HasField("report") else None,
     )
 
@@ -79,6 +80,7 @@ def _decode_candidate(one: pb.Candidate) -> Candidate[str]:
         logprobs=tuple(map(_decode_logprobs, one.logprobs)),
         tool_calls=_decode_calls(one),
         content=one.content,
+        reasoning=one.reasoning,
     )
 
 

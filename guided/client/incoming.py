@@ -37,6 +37,12 @@ class _AsyncCall(Protocol):
     def cancel(self) -> bool: ...
 
 
+class _Thought(str):
+    """Text of the thoughts before an answer."""
+
+    __slots__ = ()
+
+
 class Incoming(Generic[T]):
     """The messages of one stream, and the answer once the last of them is there."""
 
@@ -46,15 +52,20 @@ class Incoming(Generic[T]):
         self._plain: Answer[str] | None = None
         self._has_begun = False
         self.is_closed = False
+        self.held: str | None = None
+        """Text of the answer that came while its thoughts were read."""
 
     def read(self, message: pb.GenerateStreamResponse) -> str | None:
-        """The text of a message, or ``None`` for the last one."""
+        """The text of a message, which may be a thought, or ``None`` for the last one."""
         self._attempts.succeed()
         self._has_begun = True
         if self._plain is not None:
             raise InternalServiceError("the server went on behind the answer")
-        if message.WhichOneof("event") == "delta":
-            return message.delta
+        match message.WhichOneof("event"):
+            case "delta":
+                return message.delta
+            case "reasoning_delta":
+                return _Thought(message.reasoning_delta)
         self._plain = decode_answer(message.answer, self._attempts.request_id)
         return None
 
@@ -90,6 +101,11 @@ class Incoming(Generic[T]):
                 "some of the stream was read already", hint="begin with its values or partials"
             )
         return self._request.partials()
+
+    def take_held(self) -> str | None:
+        """The text that is held, and is no longer."""
+        text, self.held = self.held, None
+        return text
 
     def answer(self) -> Answer[T]:
         """The answer, its value read from its text."""
@@ -150,6 +166,27 @@ class Stream(Generic[T]):
             yield from partials.feed(text)
         yield from partials.end()
 
+    def thoughts(self) -> Generator[str, None, None]:
+        """Pieces of what the model thinks before its answer, up to where that begins.
+
+        They are in ``answer.reasoning`` in any case; who reads the stream alone passes them over.
+
+        >>> with client.stream("A recipe.", Recipe, reasoning=200) as recipe:
+        ...     for thought in recipe.thoughts():
+        ...         print(thought, end="", flush=True)
+        ...     for text in recipe:
+        ...         show(text)
+        """
+        while self._incoming.held is None:
+            try:
+                piece = self._piece()
+            except StopIteration:
+                return
+            if isinstance(piece, _Thought):
+                yield str(piece)
+            else:
+                self._incoming.held = piece
+
     def close(self) -> None:
         """Cancel the request, unless its answer is complete."""
         self._incoming.is_closed = True
@@ -159,6 +196,12 @@ class Stream(Generic[T]):
         return self
 
     def __next__(self) -> str:
+        piece = self._incoming.take_held()
+        while piece is None or isinstance(piece, _Thought):
+            piece = self._piece()
+        return piece
+
+    def _piece(self) -> str:
         while True:
             try:
                 for message in self._call:
@@ -220,6 +263,18 @@ class AsyncStream(Generic[T]):
         for partial in partials.end():
             yield partial
 
+    async def thoughts(self) -> AsyncGenerator[str, None]:
+        """Pieces of what the model thinks before its answer, as in ``Stream``."""
+        while self._incoming.held is None:
+            try:
+                piece = await self._piece()
+            except StopAsyncIteration:
+                return
+            if isinstance(piece, _Thought):
+                yield str(piece)
+            else:
+                self._incoming.held = piece
+
     async def close(self) -> None:
         """Cancel the request, unless its answer is complete."""
         self._incoming.is_closed = True
@@ -229,6 +284,12 @@ class AsyncStream(Generic[T]):
         return self
 
     async def __anext__(self) -> str:
+        piece = self._incoming.take_held()
+        while piece is None or isinstance(piece, _Thought):
+            piece = await self._piece()
+        return piece
+
+    async def _piece(self) -> str:
         while True:
             try:
                 async for message in self._call:

@@ -17,6 +17,7 @@ from guided.spec import (
     Beams,
     GenerationRequest,
     JsonOptions,
+    Reasoning,
     Sampling,
     Structure,
     TokenId,
@@ -26,7 +27,15 @@ from guided.spec import (
 from guided.spec.option import options_of
 from guided.spec.request import RequestOptions
 
-__all__ = ["OPTIONS", "CallOptions", "Options", "Schema", "engine_options", "with_options"]
+__all__ = [
+    "OPTIONS",
+    "CallOptions",
+    "Options",
+    "Schema",
+    "engine_options",
+    "reasoning_of",
+    "with_options",
+]
 
 AnyClass = TypeVar("AnyClass", bound=type)
 
@@ -55,6 +64,9 @@ class Options(RequestOptions, total=False):
     """``"auto"``, ``"required"``, ``"none"``, or the name of the tool to be called."""
     parallel_tool_calls: bool
     """Whether there may be more than one call."""
+    reasoning: Reasoning | int | None
+    """Let the model think before it answers: a budget in tokens, or a ``guided.Reasoning`` that
+    says more. ``max_tokens`` is that of thoughts and answer together; see docs/reasoning.md."""
     max_retries: int
     """How often the model is asked again where the type refuses its answer; 0. It is told the
     answer and the reason as further messages, and ``answer.usage`` is the cost of all tries."""
@@ -82,6 +94,7 @@ _DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
     str: (str, "a string"),
     Beams: (Beams, "a guided.Beams"),
     JsonOptions: (JsonOptions, "a guided.JsonOptions"),
+    Reasoning | int: (Reasoning | Integral, "a number of tokens, or a guided.Reasoning"),
     str | Iterable[str]: (Iterable, "a string, or several"),
     Iterable[int]: (Iterable, "a collection of token ids"),
     Iterable[Tool | type | Mapping[str, object]]: (Iterable, "a collection of tools"),
@@ -107,6 +120,7 @@ def with_options(kind: AnyClass) -> AnyClass:
         "json_options": JsonOptions(),
         "request_id": None,
         "max_retries": 0,
+        "reasoning": None,
         "tools": (),
         "tool_choice": "auto",
         "parallel_tool_calls": True,
@@ -149,6 +163,11 @@ def _checked(name: str, hint: Any, value: Any) -> Any:
             hint=f"pass {described}" + (" or None" if is_optional else ""),
         )
     return _CONVERTED[name](value) if name in _CONVERTED else value
+
+
+def reasoning_of(given: Reasoning | int | None) -> Reasoning | None:
+    """The thoughts that are asked for; a number is their budget."""
+    return given if given is None or isinstance(given, Reasoning) else Reasoning(int(given))
 
 
 def _path(name: str) -> str:

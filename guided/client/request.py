@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Candidate
-from guided.client.options import Options, Schema, engine_options, with_options
+from guided.client.options import Options, Schema, engine_options, reasoning_of, with_options
 from guided.client.partial import Partials
 from guided.client.prompt import Prompt, RawPrompt, spoken_prompt
 from guided.client.tools import tool_use
@@ -115,7 +115,11 @@ class Request(Generic[T]):
             self.tools, self.tool_choice, parallel=self.parallel_tool_calls, beside=constraint
         )
         specification = GenerationRequest(
-            prompt=spoken_prompt(self.prompt), constraint=constraint, tools=tools, **options
+            prompt=spoken_prompt(self.prompt),
+            constraint=constraint,
+            tools=tools,
+            reasoning=reasoning_of(self.reasoning),
+            **options,
         )
         # A frozen dataclass can be set by no other way.
         object.__setattr__(self, "_adapter", adapter)
@@ -181,6 +185,7 @@ class Request(Generic[T]):
                     logprobs=candidate.logprobs,
                     tool_calls=candidate.tool_calls,
                     content=candidate.content,
+                    reasoning=candidate.reasoning,
                     timing=plain.timing,
                     candidates=candidates,
                     verification=plain.verification,
@@ -257,6 +262,7 @@ def _only_candidate(plain: Answer[str]) -> Candidate[str]:
         logprobs=plain.logprobs,
         tool_calls=plain.tool_calls,
         content=plain.content,
+        reasoning=plain.reasoning,
     )
 
 

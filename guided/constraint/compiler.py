@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
 from guided.constraint.compiled_cache import CompiledCache
-from guided.constraint.machine import machine_of
+from guided.constraint.machine import build
+from guided.constraint.special_tokens import check_special
 from guided.errors import (
     ConstraintError,
     LimitExceededError,
@@ -21,9 +23,11 @@ from guided.masks.compiled import CompiledConstraint
 from guided.masks.limits import ConstraintLimits
 from guided.masks.mask_store import MaskStore
 from guided.masks.matcher import FreeText, Matcher
+from guided.masks.thinking import Thinking
 from guided.masks.vocabulary import Vocabulary
 from guided.runtime.fuel import limited_work
 from guided.spec import Constraint, Forcing, JsonOptions, JsonSchema, Lark, Structure
+from guided.spec.thoughts import AfterThoughts
 
 __all__ = ["ConstraintCompiler"]
 
@@ -84,6 +88,9 @@ class ConstraintCompiler:
     def __init__(self, vocabulary: Vocabulary, limits: ConstraintLimits | None = None) -> None:
         self.limits = limits or ConstraintLimits()
         self.binding = TokenBinding.of(vocabulary, self.limits.max_inner_mask_bytes)
+        self._names_apart: TokenBinding | None = None
+        """The same for constraints that ask by name for tokens which otherwise are text."""
+        self._lock = threading.Lock()
         self._free_text = FreeText.of(vocabulary)
         # Shared by all that is compiled here: equal masks of different constraints are one.
         self._masks = MaskStore(self.limits.max_mask_bytes)
@@ -97,7 +104,17 @@ class ConstraintCompiler:
         """
         if constraint is None:
             return self._free_text
+        if isinstance(constraint, AfterThoughts):
+            return self._start_thinking(constraint)
         return self._made_once(constraint, self._compile_with_end).start()
+
+    def _start_thinking(self, asked: AfterThoughts) -> Thinking:
+        """The position before thoughts; raises as ``start`` does."""
+        compiled = self._made_once(asked.thoughts, self._compile_with_end)
+        thoughts, answer = compiled.start(), self.start(asked.answer)
+        read_as = compiled.binding.vocabulary.read_as
+        end_bytes = sum(len(read_as[token] or b"") for token in thoughts.shortest_end())
+        return Thinking.before(thoughts, answer, asked.max_tokens, end_bytes, len(read_as))
 
     def rehearse(self, options: JsonOptions | None = None) -> None:
         """Make what a process needs once, and its first requests would wait for otherwise.
@@ -181,9 +198,26 @@ class ConstraintCompiler:
     def _compile(self, constraint: Structure) -> CompiledConstraint:
         with limited_work(self.limits.compile_work):
             missing = self.binding.vocabulary.missing_bytes
-            machine = machine_of(constraint, missing, self.limits.recognizer)
-            machine.parts.check_room()
-        return CompiledConstraint(machine, self.binding, self._masks, self.limits)
+            built = build(constraint, missing, self.limits.recognizer)
+            built.machine.parts.check_room()
+        binding = self._binding_of(built.special)
+        return CompiledConstraint(built.machine, binding, self._masks, self.limits)
+
+    def _binding_of(self, special: frozenset[str]) -> TokenBinding:
+        """What binds a constraint in which these special tokens stand; raises RequestError where
+        the vocabulary has not all of them.
+        """
+        vocabulary = self.binding.vocabulary
+        check_special(special, vocabulary)
+        texts = vocabulary.token_bytes
+        if all(texts[vocabulary.named[name]] is None for name in special):
+            return self.binding
+        with self._lock:
+            if self._names_apart is None:
+                self._names_apart = TokenBinding.of(
+                    vocabulary.with_names_apart(), self.limits.max_inner_mask_bytes
+                )
+        return self._names_apart
 
 
 def _is_full(compiled: CompiledConstraint) -> bool:

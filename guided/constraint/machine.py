@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guided.errors import UnsatisfiableError, naming
-from guided.grammar.composition import lower_composition, without_holes
+from guided.grammar.composition import Composition, lower_composition, without_holes
+from guided.grammar.context_free import special_names
 from guided.grammar.machine.composite_machine import CompositeMachine
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import HoleText, network_from_grammar
@@ -27,6 +28,8 @@ class Built:
     machine: Recognizer
     schemas: tuple[tuple[tuple[str, ...], LoweredSchema], ...]
     """Each with the parts of the constraint around it, from the outside in."""
+    special: frozenset[str] = frozenset()
+    """The names of the special tokens that stand in its texts."""
 
 
 def machine_of(
@@ -56,7 +59,9 @@ def build(
         machine = builder.json_machine(constraint)
         look_ahead(machine)
         return Built(machine, tuple(builder.schemas))
-    return Built(builder.grammar_machine(constraint), tuple(builder.schemas))
+    composition = lower_composition(constraint)
+    whole = builder.grammar_machine(composition)
+    return Built(whole, tuple(builder.schemas), special_names(composition.grammar))
 
 
 class _Builder:
@@ -70,13 +75,12 @@ class _Builder:
         self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
         """Each with its path, see ``Built``; also those that no document satisfies."""
 
-    def grammar_machine(self, constraint: Structure) -> GrammarMachine:
+    def grammar_machine(self, composition: Composition) -> GrammarMachine:
         """The recogniser of any constraint but a schema alone.
 
         Schemas that no document satisfies leave the texts out that need them; only if no text is
         left their error is raised, that of the first.
         """
-        composition = lower_composition(constraint)
         # Machines and what their texts are like, both by the number of the hole that is left:
         # ``without_holes`` numbers the others anew in the same order.
         fillings: list[JsonMachine] = []

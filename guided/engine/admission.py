@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from guided.decoding.beam_search import BeamSearch
@@ -16,9 +17,14 @@ from guided.engine.group import Group, SampledGroup
 from guided.engine.scoring import Judge, scorer_for
 from guided.engine.submission import Submission
 from guided.engine.text_stream import TextStream
+from guided.engine.thoughts import Thoughts
 from guided.errors import LimitExceededError, RequestError
+from guided.masks.thinking import Thinking
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import NO_DRAFTER, GenerationRequest
+from guided.spec import NO_DRAFTER, Constraint, GenerationRequest
+from guided.spec.composition import Text
+from guided.spec.thoughts import AfterThoughts
+from guided.spec.tool_format import HERMES, ToolFormat, sign
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
@@ -38,6 +44,7 @@ class Admission:
         limits: StepLimits,
         drafter: DrafterUnion | None = None,
         judge: Judge | None = None,
+        tool_format: ToolFormat = HERMES,
     ) -> None:
         """``largest_request`` is how many tokens one request may hold of the cache."""
         self._vocabulary = vocabulary
@@ -47,12 +54,19 @@ class Admission:
         self._block_size = limits.block_size
         self._drafter = drafter
         self._judge = judge
+        self._texts = vocabulary.token_bytes
+        """What is read of each token in the text of an answer."""
+        self._marked = _with_signs(vocabulary, tool_format)
+        """The same where the text has calls of tools in it, and their special tokens."""
 
     def admit(self, submission: Submission, matcher: Matcher) -> Group:
         """The answers to be made; raises where budget, batch or cache cannot hold them."""
         request, vocabulary = submission.request, self._vocabulary
         self._check(submission, matcher)
-        is_constrained = request.constraint is not None
+        held = request.constraint
+        # Thoughts are held to their budget and their end; an answer behind them may yet be free.
+        answer = held.answer if isinstance(held, AfterThoughts) else held
+        is_constrained = answer is not None
         # Beams choose by score alone: they have no sampling, and nothing is streamed of them.
         if request.beams is not None:
             search = BeamSearch(
@@ -64,6 +78,7 @@ class Admission:
                 is_constrained=is_constrained,
             )
             return BeamGroup(submission, search)
+        texts = self._texts if request.tools is None else self._marked
         stream = submission.is_streamed
         start = len(submission.prompt)
         answers = [
@@ -73,8 +88,14 @@ class Admission:
                 _chooser(request, seed, vocabulary),
                 request.forcing,
                 is_constrained=is_constrained,
-                stops=_stops(request, vocabulary),
-                text_stream=_text_stream(request, vocabulary, start) if stream else None,
+                texts=texts,
+                stops=_stops(request, texts),
+                text_stream=(
+                    _text_stream(request, texts, start, is_constrained=is_constrained)
+                    if stream
+                    else None
+                ),
+                thoughts=_thoughts(held, matcher, vocabulary, start, is_streamed=stream),
             )
             for seed in _seeds(request)
         ]
@@ -221,23 +242,60 @@ def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
             )
 
 
-def _stops(request: GenerationRequest, vocabulary: Vocabulary) -> StopSearch | None:
+def _with_signs(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[bytes | None]:
+    """The texts of tokens, with the signs of a format for its special ones."""
+    if not form.signs:
+        return vocabulary.token_bytes
+    texts = list(vocabulary.token_bytes)
+    for name in form.signs:
+        texts[vocabulary.named[name]] = sign(name).encode()
+    return tuple(texts)
+
+
+def _stops(request: GenerationRequest, texts: Sequence[bytes | None]) -> StopSearch | None:
     if not request.stop and not request.stop_tokens:
         return None
     return StopSearch(
-        vocabulary.token_bytes,
+        texts,
         strings=request.stop,
         tokens=request.stop_tokens,
         include=request.include_stop,
     )
 
 
-def _text_stream(request: GenerationRequest, vocabulary: Vocabulary, start: int) -> TextStream:
+def _thoughts(
+    constraint: Constraint,
+    matcher: Matcher,
+    vocabulary: Vocabulary,
+    start: int,
+    *,
+    is_streamed: bool,
+) -> Thoughts | None:
+    """What reads the thoughts before an answer, where there are any."""
+    if not isinstance(constraint, AfterThoughts):
+        return None
+    assert isinstance(matcher, Thinking), matcher
+    end = b"".join(
+        piece.text.encode()
+        if isinstance(piece, Text)
+        else vocabulary.token_bytes[vocabulary.named[piece.name]] or b""
+        for piece in constraint.end
+    )
+    return Thoughts(matcher.thoughts, vocabulary, start, end, is_streamed=is_streamed)
+
+
+def _text_stream(
+    request: GenerationRequest,
+    texts: Sequence[bytes | None],
+    start: int,
+    *,
+    is_constrained: bool,
+) -> TextStream:
     held = () if request.include_stop else request.stop
     # As for a whole answer: a free or a stopped text may be cut inside a character.
-    may_be_cut = request.constraint is None or request.stop or request.stop_tokens
+    may_be_cut = not is_constrained or request.stop or request.stop_tokens
     return TextStream(
-        vocabulary.token_bytes,
+        texts,
         start=start,
         held=[string.encode() for string in held],
         errors="replace" if may_be_cut else "strict",

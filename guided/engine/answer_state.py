@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from guided.decoding.choice import Choice, Chooser, Closing, advance
@@ -12,6 +13,7 @@ from guided.decoding.penalties import NO_HISTORY, History, TokenLog
 from guided.decoding.stop_strings import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.engine.text_stream import TextStream
+from guided.engine.thoughts import Thoughts
 from guided.errors import LimitExceededError
 from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
@@ -56,9 +58,12 @@ class AnswerState:
         forcing: Forcing,
         *,
         is_constrained: bool,
+        texts: Sequence[bytes | None] | None = None,
         stops: StopSearch | None = None,
         text_stream: TextStream | None = None,
+        thoughts: Thoughts | None = None,
     ) -> None:
+        """``texts`` is what is read of each token; ``None``: what the vocabulary says."""
         self.prompt_length = len(prompt)
         self.tokens: list[TokenId] = list(prompt)
         """Prompt and answer so far."""
@@ -69,7 +74,10 @@ class AnswerState:
         self._is_constrained = is_constrained
         self._is_closed_early = False
         self._stops = stops
+        self._texts = texts
         self._text_stream = text_stream
+        self._thoughts = thoughts
+        """Reads what comes before the answer itself, where something does."""
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
         """By token of the answer, ``None`` where forced; empty unless the request asks for them."""
@@ -183,16 +191,31 @@ class AnswerState:
 
     def new_text(self) -> str:
         """The text that has become certain since the last call; empty unless it is streamed."""
-        if self._text_stream is None:
+        if self._text_stream is None or (self._thoughts is not None and not self._thoughts.is_over):
             return ""
         if self.finish_reason is None:
             return self._text_stream.grow(self.tokens)
         return self._text_stream.end(self.tokens, self._stops.length if self._stops else None)
 
+    def new_thoughts(self) -> str:
+        """The same of the thoughts before the answer."""
+        return "" if self._thoughts is None else self._thoughts.new_text(self.tokens)
+
+    @property
+    def num_thoughts(self) -> int:
+        """Tokens of the thoughts, which are the first of the answer, with what ends them."""
+        return 0 if self._thoughts is None else self._thoughts.length
+
+    def reasoning(self) -> str:
+        """The thoughts as text."""
+        return "" if self._thoughts is None else self._thoughts.text(self.answer)
+
     def text(self, vocabulary: Vocabulary) -> str:
         """The answer as text, once there is a finish reason."""
         is_stopped = self.finish_reason is FinishReason.STOP_SEQUENCE
-        text = vocabulary.decode(self.answer)[: self._stops.length if self._stops else None]
+        texts = vocabulary.token_bytes if self._texts is None else self._texts
+        answer = b"".join([texts[token] or b"" for token in self.answer[self.num_thoughts :]])
+        text = answer[: self._stops.length if self._stops else None]
         # A free or a stopped text may be cut inside a character; others never are.
         errors = "strict" if self._is_constrained and not is_stopped else "replace"
         return text.decode("utf-8", errors)
@@ -202,6 +225,7 @@ class AnswerState:
         return Usage(
             sampled_tokens=self._sampled,
             forced_tokens=self._forced,
+            reasoning_tokens=self.num_thoughts,
             drafted_tokens=self.drafts.tokens,
             accepted_tokens=self.drafts.accepted,
             drafted_calls=self.drafts.calls,
@@ -286,8 +310,16 @@ class AnswerState:
             self._sampled += 1
         if self.chooser.top_logprobs is not None:
             self._logprobs.append(logprobs)
-        if self._stops is not None and self._stops.reads(token):
+        if self._thoughts is not None and not self._thoughts.is_over:
+            self._read_thought(self._thoughts, token)
+        elif self._stops is not None and self._stops.reads(token):
             self._finish(FinishReason.STOP_SEQUENCE)
+
+    def _read_thought(self, thoughts: Thoughts, token: TokenId) -> None:
+        # What stops an answer is looked for in the answer alone.
+        thoughts.read(token)
+        if thoughts.is_over and self._text_stream is not None:
+            self._text_stream.begin_at(self.prompt_length + thoughts.length)
 
     def _finish(self, reason: FinishReason) -> None:
         # An answer that the budget narrowed is reported as closed, even if it ended by itself.

@@ -37,7 +37,7 @@ from guided.engine.machine import Machine
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
 from guided.engine.open_requests import OpenRequests
-from guided.engine.prompts import PreparedPrompt, Prompts, Render
+from guided.engine.prompts import PreparedPrompt, Prompts, Render, ThinkingPrompts
 from guided.engine.results import Delta, Finished, Results
 from guided.engine.runnable import Step
 from guided.engine.scheduler import Scheduler
@@ -84,11 +84,12 @@ class Engine:
         machine: Machine | None = None,
         prompt_bound: PromptBound | None = None,
         tool_format: ToolFormat = HERMES,
+        thinking: ThinkingPrompts | None = None,
         adapters: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``prompt_bound`` tells without ``render`` which prompts are too long. ``tool_format`` is
-        how the model writes calls of tools.
+        how the model writes calls of tools, and ``thinking`` makes it think before its answers.
 
         ``drafters`` propose tokens in their order, for one sequence in one step at most
         ``widest_draft``.
@@ -110,7 +111,7 @@ class Engine:
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
         self._vocabulary = vocabulary
-        self._prompts = Prompts(render, prompt_bound, tool_format, clock)
+        self._prompts = Prompts(render, prompt_bound, tool_format, clock, thinking)
         self._now = clock
         self._model = ModelCall(runner)
         self._meter = Meter()
@@ -141,6 +142,7 @@ class Engine:
             limits=limits,
             drafter=union,
             judge=judge,
+            tool_format=tool_format,
         )
         self._arrivals = Arrivals(
             *(self._requests, self._prompts, self._compiling, admission, self._haste),

@@ -91,6 +91,10 @@ class Group:
         """The part of a streamed text that became certain since the last call."""
         return ""
 
+    def new_thoughts(self) -> str:
+        """The same of the thoughts before the answer."""
+        return ""
+
     def begin_call(self) -> None:
         """Take note that it takes part in a model call."""
         self.model_calls += 1
@@ -120,6 +124,8 @@ class Group:
             logprobs=given[0].logprobs,
             candidates=tuple(given) if request.has_candidates else (),
             verification=request.verification,
+            reasoning=given[0].reasoning,
+            reasoning_tokens=given[0].reasoning_tokens,
         )
         _check_complete(result, request)
         return result
@@ -165,6 +171,10 @@ class SampledGroup(Group):
         """The part of the one answer that became certain, where it is streamed."""
         return self._answers[0].new_text()
 
+    def new_thoughts(self) -> str:
+        """The part of the thoughts before it that became certain."""
+        return self._answers[0].new_thoughts()
+
     def close_for_deadline(self) -> None:
         """End what has not ended along its shortest completion."""
         for answer in self._answers:
@@ -188,6 +198,8 @@ class SampledGroup(Group):
                     finish_reason=answer.finish_reason,
                     score=score,
                     logprobs=answer.token_logprobs(vocabulary) if tells else (),
+                    reasoning=answer.reasoning(),
+                    reasoning_tokens=answer.num_thoughts,
                 )
             )
         # A stable sort: of equal scores the earlier answer comes first.

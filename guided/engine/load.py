@@ -36,6 +36,7 @@ from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.adapter import Adapter
+from guided.model.chat_thoughts import ChatThoughts
 from guided.model.device import AUTO, choose_device, device_text
 from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles
@@ -235,6 +236,7 @@ def _build_engine(
         context_window=texts.context_window,
         render=partial(render_prompt, texts),
         tool_format=tool_format(texts),
+        thinking=ChatThoughts(texts),
         adapters=parts.adapters,
         prompt_bound=prompt_bound(texts, parts.runner.context_window(texts.context_window)),
         start=parts.compiler.start,

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from guided.engine.request_clock import RequestClock
 from guided.engine.submission import ServiceOrder
-from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId, Tool
+from guided.errors import RequestError
+from guided.spec import (
+    Constraint,
+    GenerationRequest,
+    JsonSchema,
+    Message,
+    Reasoning,
+    TokenId,
+    Tool,
+)
+from guided.spec.composition import Text
 from guided.spec.prompt_bound import PromptBound
+from guided.spec.special_token import SpecialToken
+from guided.spec.thoughts import AfterThoughts
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import ToolFormat
 
-__all__ = ["PreparedPrompt", "Prompts", "Render"]
+__all__ = ["PreparedPrompt", "Prompts", "Render", "ThinkingPrompts"]
 
 Render: TypeAlias = Callable[
     [str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...]], tuple[TokenId, ...]
@@ -22,13 +34,40 @@ Render: TypeAlias = Callable[
 into tokens."""
 
 
+class ThinkingPrompts(Protocol):
+    """Prompts after which a model thinks first."""
+
+    def render(
+        self,
+        prompt: str | tuple[Message, ...],
+        schema: str | None,
+        allow_special_tokens: bool | None,
+        tools: tuple[Tool, ...],
+    ) -> tuple[TokenId, ...]:
+        """As ``Render``."""
+        ...
+
+    def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+        """A prompt with what the answer begins with behind it, where the format has something."""
+        ...
+
+    def opened(
+        self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool
+    ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
+        """The prompt with thoughts begun behind it, and what ends them; raises RequestError where
+        neither the request nor the template tells. ``tells_itself`` says that the constraint has in
+        it what an answer begins with.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPrompt:
     """A prompt as the model reads it, and what the answer to it must look like."""
 
     tokens: tuple[TokenId, ...]
     constraint: Constraint
-    """That of the request, with calls of its tools in it."""
+    """That of the request, with calls of its tools in it, behind thoughts where it has some."""
     clock: RequestClock
     """That of its request, which runs since its preparation began."""
 
@@ -42,9 +81,13 @@ class Prompts:
         bound: PromptBound | None,
         tool_format: ToolFormat,
         clock: Callable[[], float],
+        thinking: ThinkingPrompts | None = None,
     ) -> None:
-        """``clock`` tells seconds and never goes back."""
+        """``clock`` tells seconds and never goes back; without ``thinking`` there are no thoughts
+        before answers.
+        """
         self._render = render
+        self._thinking = thinking
         self._tool_format = tool_format
         self.bound = bound
         self._now = clock
@@ -60,10 +103,25 @@ class Prompts:
         if self.bound is not None:
             self.bound.check(request.prompt)
         tools = () if request.tools is None else request.tools.callable
-        tokens = self._render(
-            request.prompt, _shown_schema(request), request.allow_special_tokens, tools
+        asked = request.prompt, _shown_schema(request), request.allow_special_tokens, tools
+        constraint = self._constraint(request)
+        # A format of calls with words before an answer has them in its grammar.
+        tells_itself = request.tools is not None and bool(self._tool_format.before_content)
+        if request.reasoning is None:
+            tokens = self._render(*asked)
+            if self._thinking is not None and not (tells_itself or isinstance(request.prompt, str)):
+                tokens = self._thinking.answering(tokens)
+            return PreparedPrompt(tokens, constraint, clock)
+        if self._thinking is None:
+            raise RequestError(
+                "this server lets no model think before it answers", field="reasoning"
+            )
+        tokens, end = self._thinking.opened(
+            self._thinking.render(*asked), request.reasoning, tells_itself=tells_itself
         )
-        return PreparedPrompt(tokens, self._constraint(request), clock)
+        most = request.reasoning.max_tokens
+        budget = request.max_tokens // 2 if most is None else most
+        return PreparedPrompt(tokens, AfterThoughts(end, constraint, budget), clock)
 
     def _constraint(self, request: GenerationRequest) -> Constraint:
         if request.tools is None:

@@ -19,6 +19,8 @@ class Delta:
     request_id: str
     text: str
     """Whole characters, at least one."""
+    is_thought: bool = False
+    """Whether it is of the thoughts before the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Results:
 
     def stream(self, group: Group) -> None:
         """Hand out the part of a streamed text that became certain."""
+        if thought := group.new_thoughts():
+            self._deltas.append(Delta(group.request_id, thought, is_thought=True))
         if text := group.new_text():
             self._deltas.append(Delta(group.request_id, text))
 

@@ -45,6 +45,10 @@ class TextStream:
         self._kept = bytearray()
         """Bytes after them, which are kept back."""
 
+    def begin_at(self, place: int) -> None:
+        """Begin at another token, before anything was read."""
+        self._read = place
+
     def grow(self, tokens: Sequence[TokenId]) -> str:
         """The text that is certain now that prompt and answer have these tokens."""
         # A stop string that has begun may yet be completed, and must not have been sent then.

@@ -17,6 +17,7 @@ from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, 
 from guided.runtime.fuel import spend
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tagged, Until
 
 __all__ = ["Composition", "FilledHole", "lower_composition", "without_holes"]
@@ -130,6 +131,8 @@ class _Composer:
                 return _terminal(_until(_any(ends), _any(ends)))
             case Tagged():
                 return self._tagged(constraint, path)
+            case SpecialToken(name):
+                return cf.Special(name)
             case JsonSchema():
                 number = self._numbers.setdefault(constraint.digest(), len(self.holes))
                 if number == len(self.holes):
@@ -301,8 +304,8 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
     """A body with the prefix before its own rules, and ``blank`` before each of its terminals.
 
     ``own`` are the names of the grammar's rules; calls of others are of what fills its holes.
-    ``blank`` is ``None`` where nothing is ignored. Holes and those others count as terminals: blank
-    stands before them.
+    ``blank`` is ``None`` where nothing is ignored. Holes, special tokens and those others count as
+    terminals: blank stands before them.
     """
 
     def inner(part: cf.Body) -> cf.Body:
@@ -311,7 +314,7 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
     match body:
         case cf.Call(rule) if rule in own:
             return cf.Call(prefix + rule)
-        case cf.Terminal() | cf.Hole() | cf.Call():
+        case cf.Terminal() | cf.Hole() | cf.Special() | cf.Call():
             return body if blank is None else cf.Concatenation((blank, body))
         case cf.Alternation(options):
             terminals = tuple(each for each in options if isinstance(each, cf.Terminal))

@@ -21,8 +21,10 @@ __all__ = [
     "ContextFreeGrammar",
     "Hole",
     "Repetition",
+    "Special",
     "Terminal",
     "inner_bodies",
+    "special_names",
     "with_inner",
 ]
 
@@ -56,6 +58,17 @@ class Hole(Value):
     def __init__(self, number: int) -> None:
         super().__init__((number,))
         self.number: Final = number
+
+
+class Special(Value):
+    """The special token of a name; ignored text may stand before it."""
+
+    __slots__ = ("name",)
+    __match_args__: Final = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__((name,))
+        self.name: Final = name
 
 
 class Call(Value):
@@ -115,7 +128,9 @@ class Alone(Value):
         self.item: Final = item
 
 
-Body: TypeAlias = Terminal | Hole | Call | Concatenation | Alternation | Repetition | Alone
+Body: TypeAlias = (
+    Terminal | Hole | Special | Call | Concatenation | Alternation | Repetition | Alone
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +154,18 @@ def inner_bodies(body: Body) -> tuple[Body, ...]:
         case Repetition(item) | Alone(item):
             return (item,)
     return ()
+
+
+def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
+    """The names of the special tokens in a grammar."""
+    found: set[str] = set()
+    waiting: list[Body] = [*grammar.rules.values()]
+    while waiting:
+        body = waiting.pop()
+        if isinstance(body, Special):
+            found.add(body.name)
+        waiting += inner_bodies(body)
+    return frozenset(found)
 
 
 def with_inner(body: Body, change: Callable[[Body], Body]) -> Body:

@@ -21,6 +21,7 @@ from guided.grammar.context_free import (
     ContextFreeGrammar,
     Hole,
     Repetition,
+    Special,
     Terminal,
 )
 from guided.grammar.network.network import Network
@@ -128,6 +129,8 @@ def _body(body: Body, *, is_part: bool = False) -> str:
             return "".join([*map(_look, before), _pattern(regular), *map(_look, after)])
         case Hole(number):
             return f"hole {number}"
+        case Special(name):
+            return f"special {name}"
         case Call(rule):
             return rule
         case Alone(item):

@@ -18,8 +18,9 @@ __all__ = ["TokenBinding"]
 class TokenBinding:
     """What binding a machine to a vocabulary needs.
 
-    All parts are made from the tokens of ``vocabulary``. Nodes that masks and scratch memory name
-    by number are those of ``trie``, so the parts of two bindings must not be mixed.
+    All parts are made from what is read of the tokens of ``vocabulary``. Nodes that masks and
+    scratch memory name by number are those of ``trie``, so the parts of two bindings must not be
+    mixed.
     """
 
     vocabulary: Vocabulary
@@ -36,7 +37,7 @@ class TokenBinding:
 
         ``max_independent_bytes`` bounds the masks that ``independent`` keeps.
         """
-        tokens = vocabulary.token_bytes
+        tokens = vocabulary.read_as
         trie = trie_from_tokens(tokens)
         return cls(
             vocabulary,

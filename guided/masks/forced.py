@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from guided.machine.recognizer import Recognizer, State
+from guided.machine.special_bytes import SPECIAL_MARK
 from guided.masks.left_context import UNKNOWN_CONTEXT, LeftContexts
 from guided.masks.piece_speller import PieceSpeller, byte_places
 from guided.masks.spelling_rules import UNCERTAIN, SpellingRules, Tokens, plain_rules, whole_size
@@ -51,6 +52,12 @@ class RunSpeller:
         self._trie = trie
         self._speller = PieceSpeller(vocabulary, self._rules)
         self._left_contexts = LeftContexts(vocabulary.token_bytes, self._rules)
+        self._special = {
+            read: TokenId(token)
+            for token, read in enumerate(vocabulary.read_as)
+            if read is not None and read[0] == SPECIAL_MARK
+        }
+        """Special tokens by what is read of them."""
         self._found_tokens = frozenset(self._rules.found_tokens)
         # Nodes that spell the beginning of a text that is found, and not all of it.
         self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
@@ -64,41 +71,69 @@ class RunSpeller:
 
         May raise LimitExceededError when the machine is full.
         """
-        text, end = self._followed(bound, state, left)
+        head, text, end, left = self._followed(bound, state, left)
         splitting = self._rules.splitting
         if end is None or splitting is None:
-            return ()
+            return head
         try:
             if bound.machine.parts.table.is_end(end.row):
-                return _sure(self._speller.closed(text, len(left)))
-            return self._certain(_Tail(self._speller, splitting, bound, end, text, len(left)))
+                return head + _sure(self._speller.closed(text, len(left)))
+            tail = _Tail(self._speller, splitting, bound, end, text, len(left))
+            return head + self._certain(tail)
         except SplitUncertainError:
-            return ()
+            return head
 
     def spelling(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
         """``run`` with the end that it gives back: likely, but not certain."""
-        text, end = self._followed(bound, state, left)
+        head, text, end, left = self._followed(bound, state, left)
         if end is None:
-            return ()
+            return head
         try:
-            return _sure(self._speller.closed(text, len(left)))
+            return head + _sure(self._speller.closed(text, len(left)))
         except SplitUncertainError:
-            return ()
+            return head
 
     def _followed(
         self, bound: BoundMachine, state: State, left: bytes
-    ) -> tuple[bytes, State | None]:
-        """The left context with the whole characters that must follow, and the state after them.
+    ) -> tuple[Tokens, bytes, State | None, bytes]:
+        """What must follow: the tokens up to the last special one, the whole characters after it
+        behind their left context, the state after them, and that context.
 
-        The state is ``None`` where nothing can be forced: no whole character has to follow, or
-        it is not known how texts are split.
+        The state is ``None`` where no more is certain: no whole character has to follow, or it is
+        not known how texts are split.
         """
         if left == UNKNOWN_CONTEXT or self._rules.splitting is None:
-            return b"", None
+            return (), b"", None, left
         forced, states = _forced_bytes(bound, state)
-        text = left + forced
+        head, begin = self._up_to_special(forced, left)
+        if begin is None:
+            return head, b"", None, left
+        # Texts are cut at special tokens before all else, so what stands before them is forgotten.
+        left = b"" if begin else left
+        text = left + forced[begin:]
         size = whole_size(text)
-        return text[:size], states[size - len(left)] if size > len(left) else None
+        end = states[begin + size - len(left)] if size > len(left) else None
+        return head, text[:size], end, left
+
+    def _up_to_special(self, forced: bytes, left: bytes) -> tuple[Tokens, int | None]:
+        """The tokens up to the last special one in certain bytes, and where the rest begins.
+
+        ``None`` where no more of it is certain: the bytes leave a choice of special tokens.
+        """
+        tokens: Tokens = ()
+        begin = 0
+        while (at := forced.find(SPECIAL_MARK, begin)) >= 0:
+            try:
+                before = self._speller.closed(left + forced[begin:at], len(left))
+            except SplitUncertainError:
+                return tokens, None
+            tokens += _sure(before)
+            end = forced.find(SPECIAL_MARK, at + 1) + 1
+            if not end or UNCERTAIN in before:
+                return tokens, None
+            tokens += (self._special[forced[at:end]],)
+            begin, left = end, b""
+        return tokens, begin
 
     def _certain(self, tail: _Tail) -> Tokens:
         """What the spellings of all texts have in common that begin with a tail.
@@ -226,12 +261,14 @@ class _Tail:
         return certain
 
     def _may_be_closed(self) -> bool:
-        """Whether all may be at an end here, or a text that is found may begin."""
+        """Whether all may end here, or a special token or a text that is found may begin."""
         machine, end = self._bound.machine, self._end
         if machine.is_accepting(end):
             return True
+        # A special token may follow, too, which ends what stands before it as an end would.
         return any(
-            machine.advance(end, bytes((byte,))) is not None for byte in self._speller.first_found
+            machine.advance(end, bytes((byte,))) is not None
+            for byte in (*self._speller.first_found, SPECIAL_MARK)
         )
 
     def before(self, piece: _OpenPiece, end: int) -> Tokens:

@@ -26,6 +26,7 @@ Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_SIGN = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 _SPARE = 1 << 16
 """How far beyond the tokens of a tokenizer an end may be: models have some more logits."""
 _WAY_OUT = "choose a model whose tokenizer is byte-level BPE or falls back to bytes"
@@ -93,13 +94,24 @@ def vocabulary_from_description(
             token_bytes[token] = text.encode() or None
         else:
             token_bytes[token] = bytes_of_letters(text) or None
+    named = {
+        text: TokenId(token)
+        for token, text in tokens.items()
+        if token < size and text and (token in special or (token in added and _is_sign(text)))
+    }
     spell, rules = make_speller(description, token_bytes, space, is_byte_level=is_byte_level)
     return Vocabulary(
         token_bytes=tuple(token_bytes),
         end_ids=frozenset(map(TokenId, ends)),
         spell=spell,
         rules=rules,
+        named=named,
     )
+
+
+def _is_sign(text: str) -> bool:
+    """Whether an added token that is text is none that texts have, as ``<think>``."""
+    return _SIGN.fullmatch(text) is not None
 
 
 def _is_byte_level(description: Description) -> bool:

@@ -57,19 +57,21 @@ class LeftContexts:
         splitting, letter = self._rules.splitting, self._rules.letter
         if splitting is None or before == UNKNOWN_CONTEXT:
             return UNKNOWN_CONTEXT
-        # What is found in a text, a token or the letter, ends the pieces before it.
-        if token in self._found_tokens:
+        # What is found in a text, a token or the letter, ends the pieces before it. So does a
+        # special token: texts are cut at them first of all.
+        text = self._token_bytes[token]
+        if token in self._found_tokens or text is None:
             return b""
-        data = before + (self._token_bytes[token] or b"")
+        data = before + text
         if letter and letter in data:
             data = data[data.rfind(letter) + len(letter) :]
         size = whole_size(data)
         try:
-            text = data[:size].decode()
-            known, begin = splitting.left_context(text)
+            whole = data[:size].decode()
+            known, begin = splitting.left_context(whole)
         except SplitUncertainError:
             # Kept as it is: more text may tell.
             return data if len(data) <= _MOST_UNCERTAIN else UNKNOWN_CONTEXT
         except UnicodeDecodeError:
             return UNKNOWN_CONTEXT
-        return self._alike.setdefault(known, text[begin:].encode()) + data[size:]
+        return self._alike.setdefault(known, whole[begin:].encode()) + data[size:]

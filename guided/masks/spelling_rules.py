@@ -85,6 +85,36 @@ class SpellingRules:
             tokens[0] for texts in found for tokens in texts.values() if len(tokens) == 1
         ]
 
+    def without(self, apart: frozenset[TokenId]) -> SpellingRules:
+        """The rules of the same tokenizer, in which these tokens stand for no text.
+
+        What it would have spelled with one of them is uncertain from there on.
+        """
+        joined, whole = self.joined, self.whole
+
+        def joined_without(text: bytes) -> Sequence[int] | None:
+            tokens = joined(text)
+            if tokens is None or not any(token in apart for token in tokens):
+                return tokens
+            at = next(place for place, token in enumerate(tokens) if token in apart)
+            return [*tokens[:at], UNCERTAIN]
+
+        def whole_without(piece: bytes) -> int | None:
+            token = None if whole is None else whole(piece)
+            return None if token in apart else token
+
+        kept = [
+            {text: found for text, found in texts.tokens.items() if not apart & {*found}}
+            for texts in self.found
+        ]
+        return SpellingRules(
+            self.splitting,
+            joined_without,
+            found=kept,
+            whole=None if whole is None else whole_without,
+            letter=self.letter,
+        )
+
 
 def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
     """The rules of a vocabulary that says no more than how it spells."""

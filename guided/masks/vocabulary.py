@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import ModelError
+from guided.machine.special_bytes import is_readable, special_bytes
 from guided.spec import TokenId
 
 if TYPE_CHECKING:
@@ -45,8 +46,14 @@ class Vocabulary:
     spell: Speller
     rules: SpellingRules | None = None
     """How ``spell`` comes to its spelling; without, a text is one piece to it."""
+    named: Mapping[str, TokenId] = field(default_factory=dict)
+    """Tokens that constraints may ask for by name: those that are special, and those that the
+    tokenizer has beside the ones of text, though it reads and writes them as their names."""
     digest: str = field(init=False)
-    """SHA-256 of the bytes and the end ids; the key of what is compiled for this vocabulary."""
+    """SHA-256 of bytes, end ids and names; the key of what is compiled for this vocabulary."""
+    read_as: tuple[bytes | None, ...] = field(init=False)
+    """By token what recognisers read where it stands: its text, or its name by ``special_bytes``;
+    ``None`` for what is never part of an answer that fits a constraint."""
     byte_ids: Mapping[int, TokenId] = field(init=False)
     """For each byte that is a token by itself, that token: the one the tokenizer would take."""
     missing_bytes: frozenset[int] = field(init=False)
@@ -60,7 +67,9 @@ class Vocabulary:
         byte_ids = _single_bytes(self.token_bytes, self.spell)
         object.__setattr__(self, "byte_ids", MappingProxyType(byte_ids))
         object.__setattr__(self, "missing_bytes", frozenset(range(256)).difference(byte_ids))
-        object.__setattr__(self, "digest", _digest(self.token_bytes, self.end_ids))
+        object.__setattr__(self, "named", MappingProxyType(dict(self.named)))
+        object.__setattr__(self, "digest", _digest(self.token_bytes, self.end_ids, self.named))
+        object.__setattr__(self, "read_as", self._readings())
         missing = sorted(self.missing_bytes.intersection(_PRINTABLE_ASCII))
         if missing:
             characters = ", ".join(repr(chr(byte)) for byte in missing[:8])
@@ -76,6 +85,30 @@ class Vocabulary:
     def decode(self, tokens: Iterable[TokenId]) -> bytes:
         """The bytes that the tokens stand for; special tokens stand for none."""
         return b"".join([self.token_bytes[token] or b"" for token in tokens])
+
+    @property
+    def has_named_text(self) -> bool:
+        """Whether a token that has a name is text as well."""
+        return any(self.token_bytes[token] is not None for token in self.named.values())
+
+    def with_names_apart(self) -> Vocabulary:
+        """The same tokens, none of which is text that has a name: what constraints are bound to
+        that ask for one, so that no token is read in two ways.
+        """
+        apart = frozenset(self.named.values())
+        token_bytes = [None if t in apart else text for t, text in enumerate(self.token_bytes)]
+        rules = None if self.rules is None else self.rules.without(apart)
+        return replace(self, token_bytes=tuple(token_bytes), rules=rules)
+
+    def _readings(self) -> tuple[bytes | None, ...]:
+        """``read_as``, worked out."""
+        readings = [
+            text if text is not None and is_readable(text) else None for text in self.token_bytes
+        ]
+        for name, token in self.named.items():
+            if self.token_bytes[token] is None and token not in self.end_ids:
+                readings[token] = special_bytes(name)
+        return tuple(readings)
 
     def _check_tokens(self) -> None:
         """Raise ModelError for tokens by which a text would not grow, or end and grow at once."""
@@ -119,21 +152,25 @@ def _single_bytes(token_bytes: Sequence[bytes | None], spell: Speller) -> dict[i
     return dict(sorted(found.items()))
 
 
-def _digest(token_bytes: Sequence[bytes | None], end_ids: Iterable[TokenId]) -> str:
-    """``Vocabulary.digest``: different for vocabularies that differ in bytes or end ids."""
+def _digest(
+    token_bytes: Sequence[bytes | None], end_ids: Iterable[TokenId], named: Mapping[str, TokenId]
+) -> str:
+    """``Vocabulary.digest``: different for vocabularies that differ in bytes, ends or names."""
     # The lengths keep apart vocabularies whose bytes are the same in a row.
     lengths = [-1 if text is None else len(text) for text in token_bytes]
     digest = hashlib.sha256(np.array(lengths, dtype="<i8").tobytes())
     digest.update(b"".join(text for text in token_bytes if text is not None))
     digest.update(np.array(sorted(end_ids), dtype="<i8").tobytes())
+    for name, token in sorted(named.items()):
+        digest.update(f"{token} {name}\0".encode())
     return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTexts:
-    """The bytes of all tokens in a row, for compiled code.
+    """What is read of all tokens, in a row, for compiled code.
 
-    Token ``t`` stands for ``joined[bounds[t]:bounds[t + 1]]``, nothing where it is special.
+    Of token ``t`` that is ``joined[bounds[t]:bounds[t + 1]]``, nothing where it is never read.
     """
 
     token_bytes: Sequence[bytes | None]

@@ -22,6 +22,8 @@ from guided.model.template_tools import rendered_with_tools, template_format
 from guided.model.text_encoder import TextEncoder
 from guided.model.told_tools import described
 from guided.spec import Message, Tool
+from guided.spec.thoughts import FORMATS as REASONING_FORMATS
+from guided.spec.thoughts import ReasoningFormat
 from guided.spec.tool_format import ToolFormat
 
 if TYPE_CHECKING:
@@ -41,14 +43,20 @@ _PROBES: Final = (
     (Message("user", "b"),),
 )
 """Conversations that say nothing; a template may refuse the first of them."""
+_THINKING: Final = ("enable_thinking", "thinking")
+"""What templates call it: those of Qwen, SmolLM and most others, and of DeepSeek and Granite."""
 _SIGN: Final = re.compile(r"[^\w\s]")
 
 
 class ChatEncoder:
     """Texts and conversations as one model reads them; may be used from several threads."""
 
-    def __init__(self, name: str, tokenizer: PreTrainedTokenizerBase) -> None:
-        """``name`` is that of the model, for errors."""
+    def __init__(
+        self, name: str, tokenizer: PreTrainedTokenizerBase, *, thinks: bool = False
+    ) -> None:
+        """``name`` is that of the model, for errors; ``thinks`` lets the template have the model
+        think before it answers, where it knows both ways.
+        """
         if not tokenizer.is_fast:
             raise ModelError(
                 f"tokenizer {type(tokenizer).__name__} of {name} is slow: what it makes of a text "
@@ -56,6 +64,7 @@ class ChatEncoder:
                 hint="choose a model with a fast tokenizer (a tokenizer.json in its folder)",
             )
         self._name = name
+        self._thinks: dict[str, Any] = dict.fromkeys(_THINKING, True) if thinks else {}
         self._tokenizer = tokenizer
         self._control = ControlTokens(self._control_names())
         self._encoder = TextEncoder(tokenizer, self._control)
@@ -98,12 +107,27 @@ class ChatEncoder:
             return self._encoder.encode(rendered, longest=longest)
         return self._encoder.encode_named(named, longest=longest)
 
+    def encode_written(self, text: str) -> list[int]:
+        """The tokens of what a template could have written, its special tokens as such."""
+        return self._encoder.encode(text)
+
+    @cached_property
+    def reasoning_format(self) -> ReasoningFormat | None:
+        """How thoughts before an answer are written, which the template knows by its own text."""
+        template = self._tokenizer.chat_template
+        texts = template.values() if isinstance(template, dict) else (template or "",)
+        for form in REASONING_FORMATS:
+            if any(form.sign in text for text in texts):
+                return form
+        return None
+
     @cached_property
     def tool_format(self) -> ToolFormat | None:
         """How the template writes calls of tools; ``None`` where it is told of none."""
         if self._tokenizer.chat_template is None:
             return None
-        return template_format(self.rendered)
+        added = self._tokenizer.backend_tokenizer.get_added_tokens_decoder().values()
+        return template_format(self.rendered, {token.content for token in added})
 
     def rendered(
         self, messages: Messages, tools: Tools = (), *, add_generation_prompt: bool = True
@@ -125,6 +149,7 @@ class ChatEncoder:
                 tools=tools or None,  # type: ignore[arg-type] # schemas are dicts, too
                 add_generation_prompt=add_generation_prompt,
                 tokenize=False,
+                **self._thinks,
             )
         except TemplateError as error:
             raise RequestError(

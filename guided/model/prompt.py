@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from guided.model.load import ModelTexts
 
-__all__ = ["render_prompt", "tool_format"]
+__all__ = ["encoder_of", "render_prompt", "tool_format"]
 
 
 def render_prompt(
@@ -27,15 +27,18 @@ def render_prompt(
     schema: str | None = None,
     allow_special_tokens: bool | None = None,
     tools: tuple[Tool, ...] = (),
+    *,
+    thinks: bool = False,
 ) -> tuple[TokenId, ...]:
     """The tokens of a plain text, or of messages in the model's chat template.
 
     Plain text gets what the tokenizer puts before any text, such as a beginning-of-sequence token.
     A schema is shown in the system message, or in the first of the user's where the template knows
     no system. ``allow_special_tokens`` is the option of that name of a request. Of ``tools`` the
-    template tells where it knows any, else words of ours. May be called from any thread.
+    template tells where it knows any, else words of ours. ``thinks`` tells a template that knows
+    both ways that the model thinks before its answer. May be called from any thread.
     """
-    encoder, longest = _encoder(model.name, model.tokenizer), model.context_window
+    encoder, longest = encoder_of(model, thinks=thinks), model.context_window
     if isinstance(prompt, str):
         if schema is not None:
             raise RequestError("a schema can only be shown with messages", field="show_schema")
@@ -61,12 +64,17 @@ def render_prompt(
 
 def tool_format(model: ModelTexts) -> ToolFormat:
     """How a model writes calls of tools: as its chat template does, else as it is told to."""
-    return _encoder(model.name, model.tokenizer).tool_format or HERMES
+    return encoder_of(model).tool_format or HERMES
+
+
+def encoder_of(model: ModelTexts, *, thinks: bool = False) -> ChatEncoder:
+    """What encodes texts for a model, made once."""
+    return _encoder(model.name, model.tokenizer, thinks)
 
 
 @lru_cache(maxsize=8)
-def _encoder(name: str, tokenizer: PreTrainedTokenizerBase) -> ChatEncoder:
-    return ChatEncoder(name, tokenizer)
+def _encoder(name: str, tokenizer: PreTrainedTokenizerBase, thinks: bool) -> ChatEncoder:
+    return ChatEncoder(name, tokenizer, thinks=thinks)
 
 
 def _ids(tokens: list[int]) -> tuple[TokenId, ...]:

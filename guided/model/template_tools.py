@@ -8,12 +8,12 @@ told of them in words (``told_tools``), which any template can carry.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from guided.errors import RequestError
 from guided.spec import Message, Tool, ToolCall
-from guided.spec.tool_format import FORMATS, ToolFormat
+from guided.spec.tool_format import FORMATS, ToolFormat, unmarked
 
 __all__ = ["rendered_with_tools", "template_format"]
 
@@ -40,8 +40,10 @@ def rendered_with_tools(rendered: Rendered) -> str:
     return rendered(_PROBE, (_TOOL,))
 
 
-def template_format(rendered: Rendered) -> ToolFormat | None:
-    """The format in which a template writes calls; ``None`` where it has none that we know."""
+def template_format(rendered: Rendered, names: Collection[str]) -> ToolFormat | None:
+    """The format in which a template writes calls; ``None`` where it has none that we know, or the
+    tokenizer has not all of its special tokens among its ``names``.
+    """
     try:
         told = rendered(_PROBE[:1], (_TOOL,))
         text = rendered_with_tools(rendered)
@@ -51,6 +53,6 @@ def template_format(rendered: Rendered) -> ToolFormat | None:
         return None
     # The longest first: what stands in one of them may stand in another.
     for form in sorted(FORMATS.values(), key=lambda form: -len(form.header(""))):
-        if form.call(_TOOL.name, _ARGUMENTS) in text:
+        if unmarked(form.call(_TOOL.name, _ARGUMENTS)) in text and {*form.signs} <= {*names}:
             return form
     return None

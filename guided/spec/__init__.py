@@ -3,6 +3,7 @@
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Regex, RegexDialect
 from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
 from guided.spec.option import named_pairs, word_of
+from guided.spec.reasoning import Reasoning
 from guided.spec.report import (
     CheckedConstraint,
     CompileCost,
@@ -86,6 +87,7 @@ __all__ = [
     "Message",
     "OnIncomplete",
     "Rank",
+    "Reasoning",
     "Regex",
     "RegexDialect",
     "Sampling",

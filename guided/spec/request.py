@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from guided.errors import LimitExceededError, RequestError
 from guided.spec.constraints import JsonSchema
 from guided.spec.option import Option, above, at_least, between, check_rules
+from guided.spec.reasoning import Reasoning
 from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
 from guided.spec.stored import Stored, check_salt
@@ -264,6 +265,9 @@ class GenerationRequest:
     tools: ToolUse | None = None
     """Functions that the answer may call, besides or instead of what the constraint says."""
 
+    reasoning: Reasoning | None = None
+    """The model thinks first; ``max_tokens`` is the budget of thoughts and answer together."""
+
     @property
     def drawn(self) -> int:
         """Answers that are made by drawing tokens."""
@@ -304,6 +308,8 @@ class GenerationRequest:
             )
         if self.report and self.constraint is None:
             raise RequestError("report needs a constraint to report on", field="report")
+        if self.reasoning is not None:
+            self._check_reasoning(self.reasoning)
         self._check_stops()
         self._check_drafters()
         self._check_verification()
@@ -313,6 +319,21 @@ class GenerationRequest:
             self._check_beams()
         elif self.drawn > 1:
             self._check_drawing()
+
+    def _check_reasoning(self, reasoning: Reasoning) -> None:
+        if self.beams is not None:
+            raise RequestError(
+                "beams search among answers, and thoughts are none",
+                field="reasoning",
+                hint="leave beams or reasoning out",
+            )
+        if reasoning.max_tokens is not None and reasoning.max_tokens >= self.max_tokens:
+            raise RequestError(
+                f"the thoughts may have {reasoning.max_tokens} tokens, and max_tokens is "
+                f"{self.max_tokens} for them and the answer",
+                field="reasoning.max_tokens",
+                hint="raise max_tokens, or lower it",
+            )
 
     def _check_shown(self) -> None:
         if isinstance(self.prompt, str):

@@ -155,6 +155,8 @@ class Usage(_Drafted):
     """What each drafter did, in the order in which they were first asked."""
     target_nanoseconds: int = 0
     """Its share of the time of its model calls, by the tokens that each call computed."""
+    reasoning_tokens: int = 0
+    """Of the answer's tokens those of its thoughts, with what ends them."""
     mask_nanoseconds: int = 0
     """What its masks, its choices and the runs that follow from them took after model calls."""
 
@@ -279,6 +281,10 @@ class CandidateResult:
     """By which the best are found, higher is better; see docs/candidates.md."""
     logprobs: tuple[TokenLogprobs, ...] = ()
     """For each of ``tokens``, where the request asked for it."""
+    reasoning: str = ""
+    """What the model thought before; only where the request let it think."""
+    reasoning_tokens: int = 0
+    """The first of ``tokens`` that are those thoughts, with what ends them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,3 +306,7 @@ class GenerationResult:
     they were ranked. Fewer than ``n`` where beams found no more."""
     verification: Verification = Verification.COUPLED
     """What decided which guessed tokens stayed."""
+    reasoning: str = ""
+    """What the model thought before; only where the request let it think."""
+    reasoning_tokens: int = 0
+    """The first of ``tokens`` that are those thoughts, with what ends them."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final
 
 from guided.errors import RequestError, naming
 from guided.spec import Constraint, JsonSchema, Structure
 from guided.spec.closed_objects import closed
-from guided.spec.composition import AnyOf, Repeat, Sequence
+from guided.spec.composition import AnyOf, Part, Repeat, Sequence
+from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged
-from guided.spec.tool_format import ToolFormat
+from guided.spec.tool_format import MARK, ToolFormat
 from guided.spec.tools import Tool, ToolUse
 
 __all__ = ["arguments_of", "with_calls"]
@@ -36,7 +36,7 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
     """
     tools = use.callable
     if not tools:
-        return FreeText(form.trigger) if beside is None else beside
+        return _content(beside, form)
     if beside is not None and not isinstance(beside, JsonSchema):
         raise RequestError(
             "the answer beside tools is no JSON, and so not told from calls of them",
@@ -49,21 +49,42 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
             field="json_options.whitespace",
             hint="set it to 0",
         )
-    tags = [Tag(form.header(tool.name), arguments_of(tool), form.end) for tool in tools]
-    if use.choice == "auto" and beside is None and form.separator is not None:
+    arguments = [(form.header(tool.name), arguments_of(tool)) for tool in tools]
+    is_free = use.choice == "auto" and beside is None and form.separator is not None
+    if is_free and not form.signs:
+        tags = [Tag(header, body, form.end) for header, body in arguments]
         return Tagged(tags, form.trigger, Calls.AUTO, use.parallel)
-    calls = _calls(tags, form.separator if use.parallel and not use.is_named else None)
+    call = AnyOf(
+        [Sequence([*_parts(header), body, *_parts(form.end)]) for header, body in arguments]
+    )
+    calls = _calls(call, form.separator if use.parallel and not use.is_named else None)
     if use.choice != "auto":
         return calls
-    return AnyOf([FreeText(form.trigger) if beside is None else beside, calls])
+    if is_free:
+        # Behind its calls such an answer is over.
+        return Sequence([_content(None, form), Repeat(calls, 0, 1)])
+    return AnyOf([_content(beside, form), calls])
 
 
-def _calls(tags: Iterable[Tag], separator: str | None) -> Structure:
+def _calls(call: Structure, separator: str | None) -> Structure:
     """One call, or several where something separates them."""
-    call = AnyOf([Sequence([tag.begin, tag.body, tag.end]) for tag in tags])
     if separator is None:
         return call
-    return Sequence([call, Repeat(Sequence([separator, call]))])
+    return Sequence([call, Repeat(Sequence([*_parts(separator), call]))])
+
+
+def _content(beside: Constraint, form: ToolFormat) -> Structure:
+    """An answer that calls nothing."""
+    if beside is None:
+        beside = FreeText(MARK if form.signs else form.trigger)
+    before = _parts(form.before_content)
+    return Sequence([*before, beside]) if before else beside
+
+
+def _parts(text: str) -> list[Part]:
+    """A text of a format; the names in it that are marked are special tokens."""
+    pieces = enumerate(text.split(MARK))
+    return [SpecialToken(piece) if at % 2 else piece for at, piece in pieces if piece]
 
 
 def arguments_of(tool: Tool) -> JsonSchema:

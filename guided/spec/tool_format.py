@@ -4,6 +4,11 @@
 
     HERMES   <tool_call>⏎{"name": "weather", "arguments": {"city":"Oslo"}}⏎</tool_call>
     LLAMA    {"name": "weather", "parameters": {"city":"Oslo"}}
+    MISTRAL  [TOOL_CALLS]weather[ARGS]{"city":"Oslo"}
+    HARMONY   to=functions.weather<|channel|>commentary json<|message|>{"city":"Oslo"}
+
+Where one has special tokens in it, its texts have their names between two marks (``sign``), and so
+has the text of an answer until its calls are read: a text that spells such a name is none.
 """
 
 from __future__ import annotations
@@ -13,7 +18,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FORMATS", "HERMES", "LLAMA", "ToolFormat"]
+__all__ = [
+    "FORMATS",
+    "HARMONY",
+    "HERMES",
+    "LLAMA",
+    "MARK",
+    "MISTRAL",
+    "ToolFormat",
+    "sign",
+    "unmarked",
+]
+
+MARK: Final = "\x01"
+"""Stands before and after the name of a special token. JSON has no such character, and texts beside
+calls of a format with special tokens are kept from it."""
+
+
+def sign(name: str) -> str:
+    """A special token in the texts of a format."""
+    return f"{MARK}{name}{MARK}"
+
+
+def unmarked(text: str) -> str:
+    """A text with the names of its special tokens in it, as people write it."""
+    return text.replace(MARK, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +58,21 @@ class ToolFormat:
     separator: str | None
     """What stands between two calls; ``None`` where a call is a whole answer: nothing stands
     before or behind it."""
+    is_quoted: bool = True
+    """Whether the name is a string of JSON."""
+    before_content: str = ""
+    """What an answer begins with that calls nothing."""
+
+    @property
+    def signs(self) -> tuple[str, ...]:
+        """The names of the special tokens in it, each once."""
+        texts = (self.before_name, self.before_arguments, self.end, self.before_content)
+        return tuple(dict.fromkeys(name for text in texts for name in text.split(MARK)[1::2]))
 
     def header(self, name: str) -> str:
         """What stands before the arguments of a call."""
-        return f"{self.before_name}{json.dumps(name)}{self.before_arguments}"
+        told = json.dumps(name) if self.is_quoted else name
+        return f"{self.before_name}{told}{self.before_arguments}"
 
     def call(self, name: str, arguments: str) -> str:
         """A whole call."""
@@ -60,5 +100,30 @@ LLAMA: Final = ToolFormat(
 )
 """Of Llama 3.1, 3.2 and 3.3, where the message is a call."""
 
-FORMATS: Final[Mapping[str, ToolFormat]] = {each.name: each for each in (HERMES, LLAMA)}
+MISTRAL: Final = ToolFormat(
+    name="mistral",
+    trigger=sign("[TOOL_CALLS]"),
+    before_name=sign("[TOOL_CALLS]"),
+    before_arguments=sign("[ARGS]"),
+    end="",
+    separator="",
+    is_quoted=False,
+)
+"""Of Mistral's models since version 11 of their tokenizer; a call ends where another begins."""
+
+HARMONY: Final = ToolFormat(
+    name="harmony",
+    trigger=" to=functions.",
+    before_name=" to=functions.",
+    before_arguments=f"{sign('<|channel|>')}commentary json{sign('<|message|>')}",
+    end="",
+    separator=None,
+    is_quoted=False,
+    before_content=f"{sign('<|channel|>')}final{sign('<|message|>')}",
+)
+"""Of gpt-oss, where the message is a call."""
+
+FORMATS: Final[Mapping[str, ToolFormat]] = {
+    each.name: each for each in (HERMES, LLAMA, MISTRAL, HARMONY)
+}
 """By their names."""

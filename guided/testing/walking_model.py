@@ -33,6 +33,7 @@ from guided.spec.tool_format import HERMES
 from guided.stats import CacheStats, EngineStats, Histogram, ModelInfo, Phase
 from guided_service.inspection import task_of
 from guided_service.messages import Inspect
+from guided_service.stream_events import StreamEvent
 
 __all__ = ["FREE_TEXT", "Reply", "WalkingModel"]
 
@@ -106,7 +107,7 @@ class WalkingModel:
 
     async def stream(
         self, request: GenerationRequest, received: float, *, is_watched: bool = False
-    ) -> AsyncGenerator[str | GenerationResult, None]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         """The pieces of one answer, then the answer; several come whole."""
         if is_watched:
             raise RequestError(
@@ -179,6 +180,7 @@ def _check(request: GenerationRequest) -> None:
         ("beams", request.beams is not None),
         ("top_logprobs", request.top_logprobs is not None),
         ("stop_tokens", bool(request.stop_tokens)),
+        ("reasoning", request.reasoning is not None),
     ):
         if is_asked:
             raise RequestError(

@@ -366,6 +366,7 @@ class GenerateRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
     ADAPTER_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
@@ -476,6 +477,12 @@ class GenerateRequest(_message.Message):
         JSON Schema, the answer is either calls or a document of it. Absent: none.
         """
 
+    @_builtins.property
+    def reasoning(self) -> Global___Reasoning:
+        """Let the model think before it answers; not together with beams. max_tokens is the budget of
+        thoughts and answer together. Absent: it answers at once.
+        """
+
     def __init__(
         self,
         *,
@@ -504,11 +511,12 @@ class GenerateRequest(_message.Message):
         request_id: _builtins.str = ...,
         report: _builtins.bool = ...,
         tools: Global___ToolUse | None = ...,
+        reasoning: Global___Reasoning | None = ...,
         adapter: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "reasoning", b"reasoning", "sampling", b"sampling", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens", "_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "adapter", b"adapter", "allow_special_tokens", b"allow_special_tokens", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "reasoning", b"reasoning", "report", b"report", "request_id", b"request_id", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "tools", b"tools", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_special_tokens: _TypeAlias = _typing.Literal["allow_special_tokens"]  # noqa: Y015
     _WhichOneofArgType__allow_special_tokens: _TypeAlias = _typing.Literal["_allow_special_tokens", b"_allow_special_tokens"]  # noqa: Y015
@@ -536,6 +544,44 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_prompt) -> _WhichOneofReturnType_prompt | None: ...
 
 Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
+
+@_typing.final
+class Reasoning(_message.Message):
+    """How much a model thinks before it answers. Stop strings are looked for in the answer alone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    BEGIN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    max_tokens: _builtins.int
+    """Budget of the thoughts in tokens, without those of begin and end; not negative, below that of the
+    request. Absent: half of that.
+    """
+    begin: _builtins.str
+    """What the thoughts begin with, as a part of the prompt; only with end. Names of special tokens in
+    both are those tokens. Empty: as the model's chat template has it.
+    """
+    end: _builtins.str
+    """What the thoughts end with, written by the model or, at the end of their budget, for it. Empty: as
+    the model's chat template has it.
+    """
+    def __init__(
+        self,
+        *,
+        max_tokens: _builtins.int | None = ...,
+        begin: _builtins.str = ...,
+        end: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "max_tokens", b"max_tokens"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "begin", b"begin", "end", b"end", "max_tokens", b"max_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
+    _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
+
+Global___Reasoning: _TypeAlias = Reasoning  # noqa: Y015
 
 @_typing.final
 class GenerateStreamRequest(_message.Message):
@@ -717,6 +763,7 @@ class GenerateResponse(_message.Message):
     REPORT_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The answer; complete and valid under the constraint whatever the finish reason, but for
     FINISH_REASON_STOP_SEQUENCE.
@@ -727,6 +774,8 @@ class GenerateResponse(_message.Message):
     """What decided which guessed tokens stayed. Unspecified: coupled."""
     content: _builtins.str
     """What the text says beside its calls; only where tools were given."""
+    reasoning: _builtins.str
+    """What the model thought before; only where reasoning was asked for. It is no part of the text."""
     @_builtins.property
     def usage(self) -> Global___Usage:
         """What the answer cost."""
@@ -773,10 +822,11 @@ class GenerateResponse(_message.Message):
         report: Global___EnforcementReport | None = ...,
         tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
         content: _builtins.str = ...,
+        reasoning: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "report", b"report", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "content", b"content", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "report", b"report", "text", b"text", "timing", b"timing", "tool_calls", b"tool_calls", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "content", b"content", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "reasoning", b"reasoning", "report", b"report", "text", b"text", "timing", b"timing", "tool_calls", b"tool_calls", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -900,6 +950,8 @@ class Candidate(_message.Message):
     LOGPROBS_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    REASONING_FIELD_NUMBER: _builtins.int
+    REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Which of the drawn answers it is, or which of the beams by their score; from 0."""
     text: _builtins.str
@@ -914,6 +966,10 @@ class Candidate(_message.Message):
     """
     content: _builtins.str
     """As in GenerateResponse."""
+    reasoning: _builtins.str
+    """As in GenerateResponse."""
+    reasoning_tokens: _builtins.int
+    """Tokens of the thoughts, with what ends them; they count as tokens of the answer."""
     @_builtins.property
     def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprobs]:
         """For each token of the answer in order; only where asked for."""
@@ -933,10 +989,12 @@ class Candidate(_message.Message):
         logprobs: _abc.Iterable[Global___TokenLogprobs] | None = ...,
         tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
         content: _builtins.str = ...,
+        reasoning: _builtins.str = ...,
+        reasoning_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "score", b"score", "text", b"text", "tool_calls", b"tool_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "reasoning", b"reasoning", "reasoning_tokens", b"reasoning_tokens", "score", b"score", "text", b"text", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1002,9 +1060,14 @@ class GenerateStreamResponse(_message.Message):
 
     DELTA_FIELD_NUMBER: _builtins.int
     ANSWER_FIELD_NUMBER: _builtins.int
+    REASONING_DELTA_FIELD_NUMBER: _builtins.int
     delta: _builtins.str
     """Text that follows what was sent before: whole characters, at least one. It is never taken
     back. How much comes at once is up to the server, and to how fast the caller reads.
+    """
+    reasoning_delta: _builtins.str
+    """Text of the thoughts before the answer, that follows what was sent of them; sent before all
+    deltas.
     """
     @_builtins.property
     def answer(self) -> Global___GenerateResponse:
@@ -1015,12 +1078,13 @@ class GenerateStreamResponse(_message.Message):
         *,
         delta: _builtins.str = ...,
         answer: Global___GenerateResponse | None = ...,
+        reasoning_delta: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "event", b"event"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "event", b"event", "reasoning_delta", b"reasoning_delta"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "event", b"event"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "event", b"event", "reasoning_delta", b"reasoning_delta"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["delta", "answer"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["delta", "answer", "reasoning_delta"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1251,6 +1315,7 @@ class Constraint(_message.Message):
     UNTIL_FIELD_NUMBER: _builtins.int
     TAGGED_FIELD_NUMBER: _builtins.int
     CONSTRAINT_ID_FIELD_NUMBER: _builtins.int
+    SPECIAL_TOKEN_FIELD_NUMBER: _builtins.int
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
@@ -1262,6 +1327,11 @@ class Constraint(_message.Message):
     constraint_id: _builtins.str
     """The constraint that GrammarService keeps under this id for the cache_salt of the request. It
     stands for a whole constraint, not for a part of one. NOT_FOUND where there is none.
+    """
+    special_token: _builtins.str
+    """One token that the model's tokenizer has under this name beside those of text, such as
+    <|python_tag|>. It is known by its id, stands for no text, and is refused where the
+    tokenizer has none of the name.
     """
     @_builtins.property
     def lark(self) -> Global___LarkGrammar:
@@ -1334,14 +1404,15 @@ class Constraint(_message.Message):
         until: Global___Until | None = ...,
         tagged: Global___Tagged | None = ...,
         constraint_id: _builtins.str = ...,
+        special_token: _builtins.str = ...,
         json_options: Global___JsonOptions | None = ...,
         documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "special_token", b"special_token", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "documents", b"documents", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "constraint_id", b"constraint_id", "documents", b"documents", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "special_token", b"special_token", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template", "free_text", "until", "tagged", "constraint_id"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template", "free_text", "until", "tagged", "constraint_id", "special_token"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -2016,6 +2087,7 @@ class Usage(_message.Message):
     BY_DRAFTER_FIELD_NUMBER: _builtins.int
     TARGET_NANOSECONDS_FIELD_NUMBER: _builtins.int
     MASK_NANOSECONDS_FIELD_NUMBER: _builtins.int
+    REASONING_TOKENS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt as the model saw it."""
     sampled_tokens: _builtins.int
@@ -2042,6 +2114,8 @@ class Usage(_message.Message):
     """This answer's share of the time of its model calls, by the tokens that each call computed."""
     mask_nanoseconds: _builtins.int
     """What masks, choices and the runs that follow from them took."""
+    reasoning_tokens: _builtins.int
+    """Of the answer's tokens those of its thoughts, with what ends them."""
     @_builtins.property
     def by_drafter(self) -> _containers.RepeatedCompositeFieldContainer[Global___DrafterUsage]:
         """What each drafter did for this answer, in the order in which they were first asked."""
@@ -2063,10 +2137,11 @@ class Usage(_message.Message):
         by_drafter: _abc.Iterable[Global___DrafterUsage] | None = ...,
         target_nanoseconds: _builtins.int = ...,
         mask_nanoseconds: _builtins.int = ...,
+        reasoning_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "by_drafter", b"by_drafter", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "mask_nanoseconds", b"mask_nanoseconds", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens", "target_nanoseconds", b"target_nanoseconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "by_drafter", b"by_drafter", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "mask_nanoseconds", b"mask_nanoseconds", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reasoning_tokens", b"reasoning_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens", "target_nanoseconds", b"target_nanoseconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

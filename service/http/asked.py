@@ -34,6 +34,9 @@ class Form(Protocol):
     def grown(self, text: str) -> bytes:
         """The events of more text; none where they have to wait for what follows."""
 
+    def thought(self, text: str) -> bytes:
+        """The events of more of the thoughts before the text."""
+
     def ended(self, result: GenerationResult) -> bytes:
         """The last events of a stream, whose text ``grown`` was told, or of none."""
 

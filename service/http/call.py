@@ -40,6 +40,7 @@ from guided_service.request_record import (
 )
 from guided_service.request_watch import UNREAD, WatchesRequests
 from guided_service.servicers import AnswerMaker, ModelSource
+from guided_service.stream_events import Thought
 from guided_service.token_book import TokenBook
 
 __all__ = [
@@ -251,7 +252,11 @@ class Answers:
             async for event in events:
                 if isinstance(event, GenerationResult):
                     return event
-                if grown := form.grown(event):
+                if isinstance(event, Thought):
+                    grown = form.thought(event.text)
+                else:
+                    grown = form.grown(event)
+                if grown:
                     await response.piece(grown)
         raise AssertionError("a stream ended without its answer")
 

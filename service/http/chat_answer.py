@@ -41,6 +41,7 @@ class ChatStyle:
     """Whether an answer without calls has a constraint."""
     tells_usage: bool
     tells_logprobs: bool
+    tells_thoughts: bool = False
 
     def reader_of(self, form: ToolFormat) -> CallReader | None:
         """What takes one answer apart, where it may call functions."""
@@ -80,6 +81,10 @@ class ChatForm:
     def grown(self, text: str) -> bytes:
         """The chunks of more text."""
         return self._chunks(self._growing.grown(text))
+
+    def thought(self, text: str) -> bytes:
+        """The chunk of more of the thoughts."""
+        return self._chunks([self._growing.thought(text)])
 
     def ended(self, result: GenerationResult) -> bytes:
         """The last chunks: all of several answers, else what is left of the only one."""
@@ -137,12 +142,17 @@ class _Choice:
             "content": content if content or not calls else None,
             "refusal": None,
         }
+        if self._style.tells_thoughts:
+            message["reasoning_content"] = one.reasoning
         if calls:
             message["tool_calls"] = [_call(call.name, call.arguments) for call in calls]
         return {"index": self._index, "message": message, **self._end(one)}
 
     def grown(self, text: str) -> list[JsonObject]:
         return [self._delta(piece) for piece in self._read(text)]
+
+    def thought(self, text: str) -> JsonObject:
+        return self._chunk({"reasoning_content": text})
 
     def ended(self, one: One) -> list[JsonObject]:
         left = [self._delta(piece) for piece in self._rest()]
@@ -166,6 +176,9 @@ class _Choice:
             case Argument(text):
                 told = {"index": self._last_call, "function": {"arguments": text}}
                 delta = {"tool_calls": [told]}
+        return self._chunk(delta)
+
+    def _chunk(self, delta: JsonObject) -> JsonObject:
         return {
             "index": self._index,
             "delta": self._begun(delta),
@@ -187,8 +200,9 @@ class _Choice:
 
     def _end(self, one: One) -> JsonObject:
         reason, style = one.finish_reason, self._style
+        of_answer = one.logprobs[one.reasoning_tokens :]
         return {
-            "logprobs": chat_logprobs(one.logprobs) if style.tells_logprobs else None,
+            "logprobs": chat_logprobs(of_answer) if style.tells_logprobs else None,
             "finish_reason": style.finish(reason, self._reader),
             "guided": {"finish_reason": reason.value},
         }
@@ -214,7 +228,7 @@ def usage_of(usage: Usage) -> JsonObject:
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.prompt_tokens + usage.output_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.reused_tokens},
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "guided": {
             "forced_tokens": usage.forced_tokens,
             "sampled_tokens": usage.sampled_tokens,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest, JsonSchema
+from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest, JsonSchema, Reasoning
 from guided.spec.tools import MOST_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
@@ -26,6 +26,18 @@ DEFAULT_BUDGET: Final = 1024
 """Tokens of an answer whose request names no bound."""
 
 
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
+
+_SHARES: Final[Mapping[Effort, float]] = {
+    "none": 0.0,
+    "minimal": 0.1,
+    "low": 0.2,
+    "medium": 0.5,
+    "high": 0.8,
+}
+"""By effort the part of the budget that thoughts may take."""
+
+
 class StreamOptions(Given):
     """What a stream tells besides."""
 
@@ -40,7 +52,6 @@ class ChatRequest(ConstraintFields):
     hints: ClassVar[Mapping[str, str]] = {
         "functions": "use tools",
         "function_call": "use tool_choice",
-        "reasoning_effort": "leave it out; nothing reasons apart from its answer here",
         "logprobs": "set it to true or false, and the number as top_logprobs",
     }
 
@@ -56,7 +67,11 @@ class ChatRequest(ConstraintFields):
     modalities: list[Literal["text"]] | None = None
     """Answers are text."""
 
+    reasoning_effort: Effort | None = None
+
     # Ours
+    max_reasoning_tokens: Annotated[int, Field(ge=0)] | None = None
+    """Tokens of thoughts before the answer, of all that it may have."""
     show_schema: bool = False
     """Tell the model the schema of the answer in a system message."""
 
@@ -72,9 +87,29 @@ class ChatRequest(ConstraintFields):
                 "max_tokens and max_completion_tokens are the same bound, and differ",
                 field="max_completion_tokens",
             )
+        if self.reasoning_effort is not None and self.max_reasoning_tokens is not None:
+            raise RequestError(
+                "reasoning_effort and max_reasoning_tokens both say how long the model thinks",
+                field="reasoning_effort",
+                hint="leave one out",
+            )
         if self.tool_choice not in (None, "none") and not self.tools:
             raise RequestError("tool_choice needs tools", field="tool_choice")
         return self
+
+    @property
+    def budget(self) -> int:
+        """Tokens of thoughts and answer together."""
+        return self.max_completion_tokens or self.max_tokens or DEFAULT_BUDGET
+
+    @property
+    def reasoning(self) -> Reasoning | None:
+        """How long the model thinks first."""
+        if self.reasoning_effort is not None:
+            share = _SHARES[self.reasoning_effort]
+            return Reasoning(int(share * self.budget)) if share else None
+        most = self.max_reasoning_tokens
+        return None if most is None else Reasoning(most)
 
 
 def read_chat(body: Body, _: ServerConfig) -> Asked:
@@ -93,7 +128,8 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         prompt=conversation(chat.messages),
         constraint=structure,
         tools=tools,
-        max_tokens=chat.max_completion_tokens or chat.max_tokens or DEFAULT_BUDGET,
+        max_tokens=chat.budget,
+        reasoning=chat.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
         **chat.common(),
@@ -104,6 +140,7 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         is_structured=wanted is not None,
         tells_usage=chat.stream_options is not None and chat.stream_options.include_usage,
         tells_logprobs=chat.logprobs,
+        tells_thoughts=chat.reasoning is not None,
     )
     return Asked.of(
         chat.model,

@@ -97,6 +97,10 @@ class CompletionForm:
         ]
         return {**self._head(), "choices": choices, "usage": usage_of(result.usage)}
 
+    def thought(self, text: str) -> bytes:
+        """None: nothing asks for thoughts here."""
+        raise AssertionError(f"a thought in an answer without any: {text!r}")
+
     def grown(self, text: str) -> bytes:
         """The chunk of more text."""
         return self._chunk(self._choice(0, text, None))

@@ -80,6 +80,10 @@ class ResponseForm:
         self.ended(result)
         return self._response(result)
 
+    def thought(self, text: str) -> bytes:
+        """None: nothing asks for thoughts here."""
+        raise AssertionError(f"a thought in an answer without any: {text!r}")
+
     def grown(self, text: str) -> bytes:
         """The events of more text."""
         return b"".join([*self._begin(), *self._told(self._read(text))])

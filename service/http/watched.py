@@ -54,6 +54,10 @@ class WatchForm:
         }
         return {"end": told}
 
+    def thought(self, text: str) -> bytes:
+        """Never: what is watched tells tokens instead of its text, those of thoughts among them."""
+        raise AssertionError(f"a thought in an answer that is watched: {text!r}")
+
     def grown(self, text: str) -> bytes:
         """The events of some lines, each of which is JSON already."""
         # Not by ``splitlines``: there are more line breaks in texts than those between lines.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from tokenizers import AddedToken
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.kit.built_tokenizers import BUILT, loaded
@@ -14,12 +15,27 @@ __all__ = ["save_tiny_model"]
 _TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}\n{% endfor %}"
 )
+_THINKING = (
+    "{# <think> </think> #}{% for message in messages %}{{ message['role'] + ': ' }}"
+    "{{ message['content'] }}{% for call in message.tool_calls or () %}[TOOL_CALLS]"
+    "{{ call.function.name }}[ARGS]{{ call.function.arguments | tojson }}{% endfor %}\n"
+    "{% endfor %}{{ tools | tojson if tools else '' }}"
+)
+"""With thoughts, and with calls of tools as Mistral writes them."""
 
 
-def save_tiny_model(folder: Path, architecture: str = "llama") -> Path:
-    """Two layers of random weights, 900 tokens and a context of 4,096."""
-    tokenizer = loaded(BUILT["built like GPT-2"]())
-    tokenizer.chat_template = _TEMPLATE
+def save_tiny_model(folder: Path, architecture: str = "llama", *, thinks: bool = False) -> Path:
+    """Two layers of random weights, 900 tokens and a context of 4,096.
+
+    With ``thinks`` it has tokens around thoughts and calls, and a template that knows both.
+    """
+    built = BUILT["built like GPT-2"]()
+    if thinks:
+        built.add_special_tokens(["[TOOL_CALLS]", "[ARGS]"])
+        signs = [AddedToken(name, normalized=False) for name in ("<think>", "</think>")]
+        built.add_tokens(signs)
+    tokenizer = loaded(built)
+    tokenizer.chat_template = _THINKING if thinks else _TEMPLATE
     torch.manual_seed(0)
     config = AutoConfig.for_model(
         architecture,

@@ -48,9 +48,19 @@ JSON_PIECES = (
 )
 
 
-def tiny_vocabulary(pieces: Iterable[bytes] = JSON_PIECES) -> Vocabulary:
-    """Token 0 ends a text, then come the 256 bytes, then the pieces; spelled longest first."""
+def tiny_vocabulary(
+    pieces: Iterable[bytes] = JSON_PIECES, special: Iterable[str] = (), named: Iterable[str] = ()
+) -> Vocabulary:
+    """Token 0 ends a text, then come the 256 bytes, then the pieces; spelled longest first.
+
+    After them come ``special`` tokens, and those that have a name though they are text.
+    """
+    special, named = [*special], [*named]
+    names = [*special, *named]
     tokens: list[bytes | None] = [None, *(bytes((byte,)) for byte in range(256)), *pieces]
+    first = len(tokens)
+    tokens += [None for _ in special]
+    tokens += [name.encode() for name in named]
     numbers = {text: number for number, text in enumerate(tokens) if text is not None}
     longest = max(map(len, numbers))
 
@@ -66,4 +76,6 @@ def tiny_vocabulary(pieces: Iterable[bytes] = JSON_PIECES) -> Vocabulary:
             position = end
         return spelled
 
-    return Vocabulary(tuple(tokens), frozenset({TokenId(0)}), spell)
+    ids = {name: TokenId(first + place) for place, name in enumerate(names)}
+    ids["<end>"] = TokenId(0)
+    return Vocabulary(tuple(tokens), frozenset({TokenId(0)}), spell, named=ids)

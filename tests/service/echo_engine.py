@@ -52,6 +52,7 @@ class EchoFinished:
 class EchoDelta:
     request_id: str
     text: str
+    is_thought: bool = False
 
 
 @dataclass

@@ -109,6 +109,10 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
     ("chat", {"max_tokens": 5, "max_completion_tokens": 6}, "max_completion_tokens"),
     ("chat", {"max_tokens": 0}, "max_tokens"),
+    ("chat", {"reasoning_effort": "utmost"}, "reasoning_effort"),
+    ("chat", {"reasoning_effort": "low", "max_reasoning_tokens": 9}, "reasoning_effort"),
+    ("chat", {"max_tokens": 9, "max_reasoning_tokens": 9}, "reasoning.max_tokens"),
+    ("chat", {"max_reasoning_tokens": -1}, "max_reasoning_tokens"),
     ("chat", {"max_tokens": "5"}, "max_tokens"),
     ("chat", {"max_tokens": True}, "max_tokens"),
     ("chat", {"temperature": 2.5}, "temperature"),
@@ -267,6 +271,8 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "parallel_tool_calls": {"tools": [TOOL], "parallel_tool_calls": False},
         "modalities": {"modalities": ["text"]},
         "show_schema": {"guided_json": SCHEMA, "show_schema": True},
+        "reasoning_effort": {"reasoning_effort": "low"},
+        "max_reasoning_tokens": {"max_reasoning_tokens": 20},
     },
     "completions": COMMON
     | CONSTRAINTS

@@ -24,6 +24,7 @@ from guided.spec import (
     JsonSchema,
     Lark,
     Message,
+    Reasoning,
     Regex,
     Structure,
     TokenId,
@@ -506,3 +507,62 @@ def test_what_fits_a_closed_schema_fits_the_schema(
     held, said = (Draft202012Validator(each) for each in (closed(whole), whole))
     for value in VALUES:
         assert said.is_valid(value) or not held.is_valid(value)
+
+
+# Thoughts
+
+
+@pytest.mark.parametrize(
+    ("fields", "reasoning"),
+    [
+        ({}, None),
+        ({"reasoning_effort": "none"}, None),
+        ({"reasoning_effort": "minimal", "max_tokens": 100}, Reasoning(10)),
+        ({"reasoning_effort": "low", "max_tokens": 100}, Reasoning(20)),
+        ({"reasoning_effort": "medium"}, Reasoning(512)),
+        ({"reasoning_effort": "high", "max_completion_tokens": 100}, Reasoning(80)),
+        ({"max_reasoning_tokens": 0}, Reasoning(0)),
+        ({"max_reasoning_tokens": 33}, Reasoning(33)),
+    ],
+)
+def test_an_effort_is_a_part_of_the_budget(
+    fields: dict[str, Any], reasoning: Reasoning | None
+) -> None:
+    assert asked("chat", **fields).request.reasoning == reasoning
+
+
+def test_thoughts_are_told_apart_from_content() -> None:
+    shown = ChatForm(style(tells_thoughts=True, tells_logprobs=True), SHOWN)
+    tokens = [TokenId(1), TokenId(2), TokenId(3)]
+    result = GenerationResult(
+        text="ab",
+        tokens=tuple(tokens),
+        finish_reason=FinishReason.COMPLETE,
+        usage=Usage(prompt_tokens=4, sampled_tokens=3, reasoning_tokens=2),
+        seconds=0.0,
+        logprobs=tuple(TokenLogprobs(token, b"x", -1.0, -1.0) for token in tokens),
+        reasoning="hm",
+        reasoning_tokens=2,
+    )
+    whole: Any = shown.whole(result)
+    (choice,) = whole["choices"]
+    assert choice["message"]["reasoning_content"] == "hm"
+    assert choice["message"]["content"] == "ab"
+    assert len(choice["logprobs"]["content"]) == 1
+    assert whole["usage"]["completion_tokens"] == 3
+    assert whole["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}
+    growing = ChatForm(style(tells_thoughts=True), SHOWN)
+    events = b"".join(
+        (growing.thought("h"), growing.thought("m"), growing.grown("ab"), growing.ended(result))
+    )
+    deltas = [
+        json.loads(line.removeprefix("data: "))["choices"][0]["delta"]
+        for line in events.decode().split("\n\n")
+        if line and "[DONE]" not in line
+    ]
+    assert deltas == [
+        {"role": "assistant", "content": "", "reasoning_content": "h"},
+        {"reasoning_content": "m"},
+        {"content": "ab"},
+        {},
+    ]

@@ -17,13 +17,29 @@ from pydantic import BaseModel, ConfigDict
 
 from guided import testing
 from guided.client import AsyncClient, Client, RawPrompt, Request
-from guided.constraint import ConstraintCompiler
-from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
-from guided.spec import Constraint, JsonOptions, JsonSchema, Message, Regex, Tool, ToolCall, ToolUse
+from guided.constraint import ConstraintCompiler, Matcher
+from guided.decoding.choice import advance
+from guided.errors import (
+    InvalidConstraintError,
+    LimitExceededError,
+    RequestError,
+    TokenRejectedError,
+)
+from guided.spec import (
+    Constraint,
+    JsonOptions,
+    JsonSchema,
+    Message,
+    Regex,
+    TokenId,
+    Tool,
+    ToolCall,
+    ToolUse,
+)
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import FORMATS, HERMES, LLAMA, ToolFormat
+from guided.spec.tool_format import FORMATS, HERMES, LLAMA, MARK, ToolFormat, unmarked
 from guided_service.call_reader import Argument, CallReader, calls_in
-from tests.kit.walks import BYTES, accepts
+from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 
 class Weather(BaseModel):
@@ -282,7 +298,25 @@ DOCUMENT = JsonSchema('{"type":"object"}')
 
 
 def text_of(form: ToolFormat, *calls: tuple[str, str]) -> str:
-    return (form.separator or "?").join(form.call(*call) for call in calls)
+    between = "?" if form.separator is None else form.separator
+    return between.join(form.call(*call) for call in calls)
+
+
+_SPECIAL = sorted({name for form in FORMATS.values() for name in form.signs})
+_TOKENS = tiny_vocabulary(special=_SPECIAL)
+_COMPILER = ConstraintCompiler(_TOKENS)
+
+
+def takes(start: Matcher, text: str) -> bool:
+    """Whether a text may be an answer, special tokens where their names are marked."""
+    tokens: list[TokenId] = []
+    for at, piece in enumerate(text.split(MARK)):
+        spelled = [_TOKENS.byte_ids[byte] for byte in piece.encode()]
+        tokens += [_TOKENS.named[piece]] if at % 2 else spelled
+    try:
+        return advance(start, tokens).is_accepting
+    except TokenRejectedError:
+        return False
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -309,13 +343,16 @@ def test_the_grammar_takes_calls_that_are_allowed(
     is_taken: bool | str,
 ) -> None:
     form = FORMATS[name]
-    start = ConstraintCompiler(BYTES).start(with_calls(use, beside, form))
+    start = _COMPILER.start(with_calls(use, beside, form))
     expected = form.separator is not None if is_taken == "parallel" else is_taken
-    assert accepts(start, text_of(form, *calls).encode()) == expected
     is_text_taken = use.choice in ("auto", "none") and beside is None
-    assert accepts(start, b"Let me see.") == is_text_taken
-    assert accepts(start, b'{"name":"f"}') == (beside is not None and use.choice == "auto") or (
-        is_text_taken
+    assert takes(start, text_of(form, *calls)) == expected
+    assert takes(start, unmarked(text_of(form, *calls))) == (
+        expected if not form.signs else name == "mistral" and is_text_taken
+    )
+    assert takes(start, form.before_content + "Let me see.") == is_text_taken
+    assert takes(start, form.before_content + '{"name":"f"}') == (
+        (beside is not None and use.choice == "auto") or is_text_taken
     )
 
 
@@ -343,7 +380,8 @@ def test_calls_are_read_as_they_were_written_however_they_are_cut(
     written = [(each, json.dumps(said, separators=(",", ":"))) for each, said in calls]
     if form.separator is None:
         written = written[:1]
-    text = text_of(form, *written) or ('{"name":"f"}' if is_beside else 'No call here: {"name')
+    said = '{"name":"f"}' if is_beside else 'No call here: {"name'
+    text = text_of(form, *written) or form.before_content + said
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=6)))
     reader = CallReader(form, beside_json=is_beside)
     pieces = [text[a:b] for a, b in pairwise([0, *cuts, len(text)])]
@@ -352,10 +390,10 @@ def test_calls_are_read_as_they_were_written_however_they_are_cut(
     whole = CallReader(form, beside_json=is_beside)
     content, found = calls_in(text, whole)
     assert [(call.name, call.arguments) for call in found] == written
-    assert content == ("" if written else text)
+    assert content == ("" if written else said)
     assert reader.num_calls == len(written)
-    said = "".join(getattr(piece, "text", "") for piece in told)
-    assert said == "".join(arguments for _, arguments in written) or said == content
+    whole_told = "".join(getattr(piece, "text", "") for piece in told)
+    assert whole_told == "".join(arguments for _, arguments in written) + content
     assert not reader.is_in_call
 
 

@@ -31,6 +31,7 @@ from guided.spec import (
     Message,
     OnIncomplete,
     Rank,
+    Reasoning,
     Regex,
     Sampling,
     Spelling,
@@ -43,6 +44,7 @@ from guided.spec import (
     Verification,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided.v1 import generation_pb2 as pb
@@ -357,6 +359,7 @@ def _nested(depth: int) -> Structure:
         FreeText(),
         FreeText(["a", "b"]),
         Until("</think>"),
+        Sequence([SpecialToken("<|python_tag|>"), JsonSchema("{}")]),
         Tagged([Tag("<a>", JsonSchema("{}"), "</a>"), Tag("<b>", "x")], "<", "required"),
         Tagged(
             [Tag("<a>", Sequence(["x", Tagged([Tag("b", "c")])]))], calls="none", parallel=False
@@ -371,6 +374,15 @@ def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -
     arrived = read_to_engine(write(Submit.of("1", request, received=0.5, stream=False)))
     assert isinstance(arrived, Submit)
     assert arrived.request() == request
+
+
+@pytest.mark.parametrize(
+    "reasoning",
+    [None, Reasoning(), Reasoning(0), Reasoning(9, end="So"), Reasoning(None, "<t>", "</t>\n")],
+)
+def test_thoughts_are_asked_for_as_they_were(reasoning: Reasoning | None) -> None:
+    request = GenerationRequest("x", JsonSchema("{}"), reasoning=reasoning)
+    assert decode_request(encode_request(request)) == request
 
 
 @pytest.mark.parametrize(
@@ -447,7 +459,7 @@ def newer_request() -> pb.GenerateRequest:
             InvalidConstraintError,
             "the constraint says nothing; set one of json_schema, lark, regex, ebnf, choice, "
             "text, sequence, any_of, repeat, template, free_text, until, tagged, "
-            "constraint_id, "
+            "constraint_id, special_token, "
             "or leave the constraint out",
         ),
         (

@@ -25,6 +25,7 @@ from guided.grammar.lark.syntax import (
     Name,
     Repeated,
     Series,
+    SpecialName,
     Statement,
     Tree,
     Use,
@@ -307,7 +308,7 @@ class _Extents:
         """The extent of a part of a terminal; ``source`` is the grammar whose names it uses.
 
         Raises as ``of_definition`` and ``terminal_of`` do, and UnsupportedFeatureError for a
-        template.
+        template and for a special token.
         """
         match tree:
             case Name():
@@ -323,6 +324,13 @@ class _Extents:
                     template.position,
                     f"the template {template.text!r} stands in a terminal",
                     UnsupportedFeatureError,
+                )
+            case SpecialName(text, position):
+                raise source.error(
+                    position,
+                    f"the special token {text} stands in a terminal, which is text",
+                    UnsupportedFeatureError,
+                    "use it in rules",
                 )
         return _Extent(1, 1)
 

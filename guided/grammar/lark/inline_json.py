@@ -13,9 +13,9 @@ from guided.spec.source_position import SourcePosition
 
 __all__ = ["inline_names", "without_inline_json"]
 
-# What may hold a %json that is none: texts, patterns and comments. One that is not closed goes up
-# to the end of its line: it is refused when the grammar is read.
-_LITERALS: Final = r'"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
+# What may hold a %json that is none: names of special tokens, texts, patterns and comments. One
+# that is not closed goes up to the end of its line: it is refused when the grammar is read.
+_LITERALS: Final = r'<[^<>\s]+>|"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
 _INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
 
 # Only where it ends is asked here, and Python reads no number of very many digits.

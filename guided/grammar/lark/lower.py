@@ -19,6 +19,7 @@ from guided.grammar.context_free import (
     Concatenation,
     ContextFreeGrammar,
     Repetition,
+    Special,
     Terminal,
 )
 from guided.grammar.lark.definitions import Definitions, definitions_of
@@ -32,6 +33,7 @@ from guided.grammar.lark.syntax import (
     Range,
     Repeated,
     Series,
+    SpecialName,
     Tree,
     Use,
 )
@@ -211,6 +213,8 @@ class _Rules:
                 return Repetition(self._body(item, source, given), low, high)
             case Literal() | Range():
                 return _choice(self._terminals.of_literal(tree, source))
+            case SpecialName(text):
+                return Special(text)
             case Name():
                 return self._named_body(tree, source, given)
             case Use(template, arguments):

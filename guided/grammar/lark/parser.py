@@ -7,7 +7,7 @@
     choice:       alternative ("|" alternative)*
     alternative:  (item ("?" | "*" | "+" | "~" NUMBER (".." NUMBER)?)?)* ("->" RULE)?
     item:         "(" choice ")" | "[" choice "]" | value
-    value:        TERMINAL | LITERAL (".." LITERAL)? | RULE ("{" value ("," value)* "}")?
+    value:        TERMINAL | SPECIAL | LITERAL (".." LITERAL)? | RULE ("{" value ("," value)* "}")?
 
 A statement ends with its line; a line that begins with ``|`` continues the one before.
 """
@@ -30,6 +30,7 @@ from guided.grammar.lark.syntax import (
     Range,
     Repeated,
     Series,
+    SpecialName,
     Statement,
     Tree,
     Use,
@@ -51,6 +52,7 @@ _TOKEN: Final = re.compile(
     | (?P<comment>\s*+(?://|\#)[^\n]*)
     | (?P<line>(?:\r?\n)+\s*\|?)
     | (?P<pattern>/(?:\\.|[^/\\]++)+/[imslux]*)
+    | (?P<special><[^<>\s]++>)
     | (?P<blank>\\[ ]*\n)
     | (?P<number>[+-]?\d+)
     | (?P<statement>%(?:override|declare|extend|ignore|import))
@@ -293,6 +295,9 @@ class _Parser:
                 return literal
             last = self._take(("literal",), "expected the last character of a range")
             return Range(literal, Literal(last.text, last.position))
+        if token.kind == "special":
+            self._at += 1
+            return SpecialName(token.text, token.position)
         if token.kind not in _NAMES:
             return None
         self._at += 1

@@ -16,6 +16,7 @@ __all__ = [
     "Range",
     "Repeated",
     "Series",
+    "SpecialName",
     "Statement",
     "Tree",
     "Use",
@@ -40,6 +41,17 @@ class Name:
 
 class Literal:
     """A text in quotes or a pattern in slashes, with its flags after it."""
+
+    __slots__ = ("position", "text")
+    __match_args__: Final = ("text", "position")
+
+    def __init__(self, text: str, position: int) -> None:
+        self.text: Final = text
+        self.position: Final = position
+
+
+class SpecialName:
+    """The name of a special token, as ``<name>``."""
 
     __slots__ = ("position", "text")
     __match_args__: Final = ("text", "position")
@@ -113,7 +125,7 @@ class Repeated:
         self.high: Final = high
 
 
-Tree: TypeAlias = Name | Literal | Range | Use | Series | Alternatives | Repeated
+Tree: TypeAlias = Name | Literal | SpecialName | Range | Use | Series | Alternatives | Repeated
 
 
 class Define(NamedTuple):

@@ -86,7 +86,7 @@ class Terminals:
         """The expression of a part of a terminal.
 
         Recursive: ``definitions`` has checked that no terminal is made of itself, and how deep and
-        how large they become. It has refused templates in them, too.
+        how large they become. It has refused templates and special tokens in them, too.
         """
         spend(20)
         match tree:
@@ -102,7 +102,7 @@ class Terminals:
                 return Alternate(tuple([self._of(option, source) for option in options]))
             case Repeated(item, low, high):
                 return Repeat(self._of(item, source), low, high)
-        raise AssertionError("a template was refused before")
+        raise AssertionError("templates and special tokens were refused before")
 
 
 def _series(parts: Iterable[Regular]) -> Regular:

@@ -12,6 +12,7 @@ from guided.grammar.machine.isomorphic_rows import IsomorphicRows, Isomorphism
 from guided.grammar.network.network import Network
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State
+from guided.machine.special_bytes import SPECIAL_MARK
 from guided.machine.stack_transitions import EXACT, FIRST_UNSURE
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
@@ -20,8 +21,8 @@ from guided.runtime.fuel import spend
 __all__ = ["HoleState", "Holes"]
 
 _ROW_WORK: Final = 20
-_BYTES_OF_TEXTS: Final = range(0xFF)
-"""Those that UTF-8 can hold; a row leads on by at most 255 of its own."""
+_BYTES_OF_TEXTS: Final = (*range(0xC0), *range(0xC2, 0xF5), SPECIAL_MARK)
+"""Those that UTF-8 can hold, and that of special tokens; a row leads on by 255 at most."""
 
 
 class HoleState(NamedTuple):

@@ -1,7 +1,8 @@
 """The body of a rule as an expression over symbols, of which its automaton is made.
 
-A terminal becomes its bytes, with an assertion where it looks around at its edges; a call and a
-hole become one symbol each. What is ignored is written out before each of them::
+A terminal becomes its bytes, with an assertion where it looks around at its edges, and a special
+token those that it is read as; a call and a hole become one symbol each. What is ignored is written
+out before each of them::
 
     pair: NAME "=" value      ->      blank* NAME blank* "=" call(value)
 
@@ -24,10 +25,12 @@ from guided.grammar.context_free import (
     Concatenation,
     Hole,
     Repetition,
+    Special,
     Terminal,
 )
 from guided.grammar.network.lookarounds import Assertion, Border
 from guided.grammar.network.symbols import MAX_RULES, Kind, symbol_set
+from guided.machine.special_bytes import special_bytes
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
@@ -80,8 +83,11 @@ class RuleExpressions:
             case Terminal():
                 return self._terminals((body,))
             case Hole(number):
-                hole = _symbol(Kind.HOLE, number)
-                return hole if self.blank is _NOTHING else Concat((self.blank, hole))
+                return self._after_blank(_symbol(Kind.HOLE, number))
+            case Special(name):
+                # No missing byte is left out: the token stands for itself, and spells none.
+                read = [_symbol(Kind.BYTE, byte) for byte in special_bytes(name)]
+                return self._after_blank(Concat(tuple(read)))
             case Call(rule) if rule in written_out:
                 return self.of(written_out[rule], written_out)
             case Call(rule):
@@ -114,8 +120,10 @@ class RuleExpressions:
         return others[0] if len(others) == 1 else Alternate(tuple(others))
 
     def _terminals(self, terminals: tuple[Terminal, ...]) -> Regular:
-        texts = self._texts(terminals)
-        return texts if self.blank is _NOTHING else Concat((self.blank, texts))
+        return self._after_blank(self._texts(terminals))
+
+    def _after_blank(self, part: Regular) -> Regular:
+        return part if self.blank is _NOTHING else Concat((self.blank, part))
 
     def _texts(self, terminals: tuple[Terminal, ...]) -> Regular:
         """The texts of any of the terminals, with assertions about what is around them."""

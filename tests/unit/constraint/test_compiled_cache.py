@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from guided.constraint import ConstraintCompiler, ConstraintLimits
-from guided.constraint.machine import machine_of as build
+from guided.constraint.machine import build
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.spec import Choice, JsonSchema, Regex, Structure
 from tests.kit.walks import BYTES
 
-_BUILT_BY = "guided.constraint.compiler.machine_of"
+_BUILT_BY = "guided.constraint.compiler.build"
 REFUSED: dict[str, tuple[Structure, type[GuidedError]]] = {
     "too large": (Regex("(a|b)*a(a|b){20}"), LimitExceededError),
     "not right": (JsonSchema('{"type": "strong"}'), InvalidConstraintError),
@@ -29,11 +29,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Structure]:
     """The constraints that machines are built for."""
     found: list[Structure] = []
 
-    def machine_of(constraint: Structure, *rest: Any) -> Any:
+    def noted(constraint: Structure, *rest: Any) -> Any:
         found.append(constraint)
         return build(constraint, *rest)
 
-    monkeypatch.setattr(_BUILT_BY, machine_of)
+    monkeypatch.setattr(_BUILT_BY, noted)
     return found
 
 

@@ -25,6 +25,7 @@ from guided.grammar.lark.syntax import (
     Range,
     Repeated,
     Series,
+    SpecialName,
     Tree,
     Use,
 )
@@ -177,7 +178,7 @@ def _ours(tree: Tree, source: Source, *, in_terminal: bool) -> object:
             if in_terminal:
                 return _ours_of(terminal_of(tree, source))
             return source.full_name(name)
-        case Literal(text):
+        case Literal(text) | SpecialName(text):
             return text
         case Range(first, last):
             return "..", first.text, last.text

@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 from transformers import PreTrainedTokenizerBase
 
+from guided.constraint import ConstraintCompiler
 from guided.errors import RequestError
+from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.vocabulary import Vocabulary
 from guided.model.chat_encoder import ChatEncoder
 from guided.model.load import ModelTexts
 from guided.model.prompt import render_prompt, tool_format
-from guided.spec import Message, Tool, ToolCall
-from guided.spec.tool_format import HERMES, LLAMA, ToolFormat
+from guided.spec import Message, TokenId, Tool, ToolCall, ToolUse
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import HARMONY, HERMES, LLAMA, MISTRAL, ToolFormat, unmarked
+from tests.kit.built_tokenizers import BUILT, loaded
 from tests.kit.tokenizers import real_tokenizer
 
 TEMPLATES = {
@@ -28,7 +32,8 @@ TEMPLATES = {
     "llama3_2": ("llama3", LLAMA),
     # What these write is none of our formats, or they know no tools.
     "qwen3_6": ("qwen3", None),
-    "gptoss": ("qwen3", None),
+    "glm4moe": ("qwen3", None),
+    "gptoss": ("gptoss", HARMONY),
     "llama3": ("llama3", None),
     "gemma3": ("gemma3", None),
     "gemma4": ("gemma3", None),
@@ -79,8 +84,9 @@ def test_calls_and_what_they_gave_back_are_told_in_the_format(template: str) -> 
     form: ToolFormat = TEMPLATES[template][1] or HERMES
     told = read_back(template, ASKED, (WEATHER,))
     assert "How it is outside." in told
-    assert form.call("weather", CALL.arguments) in told
-    before, found, _ = told.partition(form.call("weather", CALL.arguments))
+    call = unmarked(form.call("weather", CALL.arguments))
+    assert call in told
+    before, found, _ = told.partition(call)
     assert "Rain?" in before
     assert "Be brief." in before
     assert "wet" in told[len(before) + len(found) :]
@@ -92,6 +98,54 @@ def test_a_template_that_knows_tools_is_given_them_and_no_other_is(template: str
     ours = "These functions can be called"
     assert (ours in told) == (TEMPLATES[template][1] is None)
     assert ours not in read_back(template, ASKED[:2])
+
+
+@pytest.mark.parametrize("template", [name for name, (_, form) in TEMPLATES.items() if form])
+def test_a_call_as_the_template_writes_it_is_one_of_the_grammar(template: str) -> None:
+    """Token by token, special ones as such; what is in the prompt of an answer is left out."""
+    tokenizer = tokenizer_of(template)
+    vocabulary = vocabulary_from_tokenizer(tokenizer)
+    form = tool_format(texts_of(template))
+    prompt = read_back(template, ASKED[:2], (WEATHER,))
+    whole = read_back(template, ASKED[:3], (WEATHER,))
+    called = whole[whole.rindex(unmarked(form.call("weather", CALL.arguments))) :]
+    between = whole.removeprefix(prompt).removesuffix(called)
+    assert whole == prompt + between + called
+    assert between in ("", "<think>\n\n</think>\n\n")  # where it was answered without thoughts
+    compact = called.replace(CALL.arguments, '{"city":"Oslo"}')
+    constraint = with_calls(ToolUse((WEATHER,), "required"), None, form)
+    matcher = ConstraintCompiler(vocabulary).start(constraint)
+    for token in tokenizer.encode(compact, add_special_tokens=False):
+        if matcher.is_accepting:
+            break
+        matcher = matcher.advance(TokenId(token))
+    assert matcher.is_accepting
+
+
+MISTRALS = """
+{%- for m in messages -%}
+{%- if m.role == "tool" %}[TOOL_RESULTS]{{ m.content }}[/TOOL_RESULTS]
+{%- elif m.role == "assistant" and m.tool_calls -%}
+{{ m.content }}
+{%- for call in m.tool_calls -%}
+[TOOL_CALLS]{{ call.function.name }}[ARGS]{{ call.function.arguments | tojson }}
+{%- endfor -%}</s>
+{%- else -%}[INST]{{ m.content }}[/INST]{%- endif -%}
+{%- endfor -%}
+{%- if tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif -%}
+"""
+"""As templates of Mistral's models are made, in their format of calls."""
+
+
+@pytest.mark.parametrize("has_signs", [True, False])
+def test_a_format_needs_its_special_tokens(has_signs: bool) -> None:
+    built = BUILT["built like GPT-2"]()
+    if has_signs:
+        built.add_special_tokens(["[TOOL_CALLS]", "[ARGS]", "</s>"])
+    tokenizer = loaded(built)
+    tokenizer.chat_template = MISTRALS
+    found = ChatEncoder("mistral", tokenizer).tool_format
+    assert found == (MISTRAL if has_signs else None)
 
 
 def test_the_prompt_is_that_of_transformers_for_the_same_conversation() -> None:

@@ -1,0 +1,43 @@
+"""Whether a vocabulary has the special tokens that a constraint names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+from guided.errors import InvalidConstraintError, UnsatisfiableError
+from guided.masks.vocabulary import Vocabulary
+
+__all__ = ["check_special"]
+
+_FEW = 3
+
+
+def check_special(names: Collection[str], vocabulary: Vocabulary) -> None:
+    """Raise InvalidConstraintError for a name that is none of the vocabulary's special tokens, and
+    UnsatisfiableError for one that ends an answer, so that nothing stands behind it.
+    """
+    for name in sorted(names):
+        token = vocabulary.named.get(name)
+        if token is None:
+            raise InvalidConstraintError(
+                f"the model's tokenizer has no special token {name!r}",
+                hint=_way_out(name, vocabulary),
+            )
+        if token in vocabulary.end_ids:
+            raise UnsatisfiableError(
+                f"the special token {name!r} ends an answer of this model, so it stands in none",
+                hint="leave it out: an answer ends where its constraint does",
+            )
+
+
+def _way_out(name: str, vocabulary: Vocabulary) -> str:
+    known = sorted(set(vocabulary.named).difference(_ends(vocabulary)))
+    if not known:
+        return "it has none at all; write a text"
+    close = get_close_matches(name, known, n=3) or known[:_FEW]
+    return f"name one that it has, such as {', '.join(map(repr, close))}, or write a text"
+
+
+def _ends(vocabulary: Vocabulary) -> list[str]:
+    return [name for name, token in vocabulary.named.items() if token in vocabulary.end_ids]

@@ -1,0 +1,75 @@
+"""The thoughts before one answer: which of its tokens they are, and their text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guided.engine.text_stream import TextStream
+from guided.masks.matcher import Matcher
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import TokenId
+
+__all__ = ["Thoughts"]
+
+
+class Thoughts:
+    """Reads the tokens of an answer until its thoughts have ended.
+
+    ::
+
+        prompt | a thought ... end | answer
+               └──── length ───────┘
+    """
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        vocabulary: Vocabulary,
+        start: int,
+        end: bytes,
+        *,
+        is_streamed: bool,
+    ) -> None:
+        """``matcher`` is before thoughts which begin at the token ``start``.
+
+        ``end`` is what is read in the text of what ends them: nothing of special tokens.
+        """
+        self._matcher = matcher
+        self._vocabulary = vocabulary
+        self._start = start
+        self._end = end
+        self.length = 0
+        """Tokens read so far: of all thoughts with their end, once that has come."""
+        self.is_over = False
+        self._stream = (
+            TextStream(
+                vocabulary.token_bytes, start=start, held=[end] if end else [], errors="strict"
+            )
+            if is_streamed
+            else None
+        )
+
+    def read(self, token: TokenId) -> None:
+        """Read the next token of the answer, which is still one of the thoughts."""
+        self._matcher = self._matcher.advance(token)
+        self.length += 1
+        self.is_over = self._matcher.is_complete
+
+    def text(self, answer: Sequence[TokenId]) -> str:
+        """The thoughts in the tokens of an answer, without what ends them."""
+        whole = self._vocabulary.decode(answer[: self.length])
+        return whole.removesuffix(self._end if self.is_over else b"").decode(errors="replace")
+
+    def new_text(self, tokens: Sequence[TokenId]) -> str:
+        """What became certain of them since the last call, where they are streamed; ``tokens`` are
+        those of prompt and answer.
+        """
+        stream = self._stream
+        if stream is None:
+            return ""
+        if not self.is_over:
+            return stream.grow(tokens)
+        self._stream = None
+        thoughts = tokens[: self._start + self.length]
+        whole = self._vocabulary.decode(thoughts[self._start :])
+        return stream.end(thoughts, len(whole) - len(self._end))

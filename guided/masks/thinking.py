@@ -1,0 +1,149 @@
+"""A position in thoughts, which an answer follows: they have a budget of their own.
+
+::
+
+    thoughts, at most so many tokens        end             answer
+    └── a matcher, and tokens that are left ─┘└── forced ──┘└── the matcher that follows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from guided.errors import TokenRejectedError
+from guided.masks.mask import Mask, mask_of
+from guided.masks.matcher import Matcher
+from guided.spec import Forcing, TokenId
+
+__all__ = ["Thinking"]
+
+_CHARACTER: Final = 4
+"""Bytes of a character: a text may have to end one before its end begins."""
+_LITTLE: Final = 64
+"""Tokens beside which the end of the thoughts counts for nothing, before it is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A matcher; ``thoughts`` ends by itself, and where it is complete ``answer`` goes on.
+
+    Positions with other budgets are others, so drafts are judged by the budget where they stand.
+    """
+
+    thoughts: Matcher
+    answer: Matcher
+    left: int
+    """Tokens up to the end of the thoughts, what ends them included."""
+    closing: int
+    """Tokens of what ends them, where nothing else is to be ended first."""
+    caution: int
+    """From so many tokens left on, some tokens might leave no room for the end."""
+    vocabulary_size: int
+
+    @classmethod
+    def before(
+        cls, thoughts: Matcher, answer: Matcher, budget: int, end_bytes: int, vocabulary_size: int
+    ) -> Thinking:
+        """The position before thoughts of at most ``budget`` tokens.
+
+        ``thoughts`` is any text up to an end, which a recogniser reads as so many bytes.
+        """
+        closing = len(thoughts.shortest_end())
+        caution = 1 + end_bytes + _CHARACTER
+        left = budget + closing
+        return cls(thoughts, answer, left, closing, caution, vocabulary_size)
+
+    @property
+    def is_complete(self) -> bool:
+        """False: the answer follows."""
+        return False
+
+    @property
+    def is_accepting(self) -> bool:
+        """False: thoughts are no answer."""
+        return False
+
+    def mask(self) -> Mask:
+        """See ``Matcher``; the budget of the thoughts takes tokens away, and that is no narrowing
+        of the answer.
+        """
+        if self.left > self.caution:
+            return self.thoughts.mask()
+        if self.left <= self.closing:
+            return mask_of(self.vocabulary_size, np.array(self._first_of_end(), dtype=np.int64))
+        return self.thoughts.mask_within(self.left)
+
+    def fill(self, out: Mask) -> None:
+        """See ``Matcher``."""
+        if self.left > self.caution:
+            self.thoughts.fill(out)
+        else:
+            np.copyto(out, self.mask())
+
+    def allows(self, token: TokenId) -> bool:
+        """See ``Matcher``."""
+        if self.left > self.caution:
+            return self.thoughts.allows(token)
+        return bool(int(self.mask()[token >> 5]) >> (token & 31) & 1)
+
+    def advance(self, token: TokenId) -> Matcher:
+        """See ``Matcher``."""
+        if self.left <= self.caution and not self.allows(token):
+            raise TokenRejectedError(
+                f"token {token} is not allowed here: the thoughts have to end", token=token
+            )
+        return self._moved(self.thoughts.advance(token))
+
+    def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
+        """See ``Matcher``: what ends the thoughts where they must, and what the answer begins with.
+
+        Close to the end of the budget a run might take more tokens than the mask leaves; one along
+        the shortest end does not.
+        """
+        if forcing is Forcing.OFF:
+            return ()
+        if self.left <= self.closing:
+            run = self.thoughts.shortest_end()
+        else:
+            run = self.thoughts.forced_run(forcing)
+            if self.left <= self.caution and run != self.thoughts.shortest_end()[: len(run)]:
+                return ()
+        after: Matcher = self
+        for token in run:
+            after = after.advance(token)
+        return run + after.forced_run(forcing) if run and after is self.answer else run
+
+    def likely_run(self) -> tuple[TokenId, ...]:
+        """See ``Matcher``."""
+        return self.thoughts.likely_run() if self.left > self.caution else ()
+
+    def shortest_end(self) -> tuple[TokenId, ...]:
+        """See ``Matcher``."""
+        return self.thoughts.shortest_end() + self.answer.shortest_end()
+
+    def fits(self, budget: int) -> bool:
+        """See ``Matcher``."""
+        # Most budgets are so large that no end is worked out.
+        if self.thoughts.fits(_LITTLE) and self.answer.fits(budget - _LITTLE):
+            return True
+        return self.answer.fits(budget - len(self.thoughts.shortest_end()))
+
+    def mask_within(self, budget: int) -> Mask:
+        """See ``Matcher``."""
+        room = min(self.left, budget - len(self.answer.shortest_end()))
+        if room <= self.closing:
+            return mask_of(self.vocabulary_size, np.array(self._first_of_end(), dtype=np.int64))
+        return self.thoughts.mask_within(room)
+
+    def _first_of_end(self) -> tuple[TokenId, ...]:
+        return self.thoughts.shortest_end()[:1]
+
+    def _moved(self, thoughts: Matcher) -> Matcher:
+        if thoughts.is_complete:
+            return self.answer
+        return Thinking(
+            thoughts, self.answer, self.left - 1, self.closing, self.caution, self.vocabulary_size
+        )

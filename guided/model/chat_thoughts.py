@@ -1,0 +1,77 @@
+"""Thoughts before answers, as the chat template of a model has them, or a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from guided.errors import RequestError
+from guided.model.prompt import encoder_of, render_prompt
+from guided.spec import Message, Reasoning, TokenId, Tool
+from guided.spec.composition import Text
+from guided.spec.special_token import SpecialToken
+from guided.spec.thoughts import FORMATS, pieces_of
+
+if TYPE_CHECKING:
+    from guided.model.load import ModelTexts
+
+__all__ = ["ChatThoughts"]
+
+
+class ChatThoughts:
+    """Prompts after which a model thinks first; may be used from several threads."""
+
+    def __init__(self, model: ModelTexts) -> None:
+        self._model = model
+
+    def render(
+        self,
+        prompt: str | tuple[Message, ...],
+        schema: str | None,
+        allow_special_tokens: bool | None,
+        tools: tuple[Tool, ...],
+    ) -> tuple[TokenId, ...]:
+        """The tokens of a prompt; a template that knows both ways lets the model think."""
+        return render_prompt(self._model, prompt, schema, allow_special_tokens, tools, thinks=True)
+
+    def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+        """A prompt with what the answer begins with behind it, where the format has something."""
+        form = encoder_of(self._model, thinks=False).reasoning_format
+        if form is None or not form.answer or self._ends(tokens, form.answer):
+            return tokens
+        return tokens + self._written(form.answer)
+
+    def opened(
+        self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool = False
+    ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
+        """The prompt with thoughts begun behind it, and what ends them.
+
+        ``tells_itself`` says that the constraint has in it what an answer begins with.
+
+        Templates mostly begin them themselves where they may; what is there is not written again.
+        Raises RequestError where neither the request nor the template tells what stands around
+        thoughts.
+        """
+        begin, end = asked.begin, asked.end
+        if not end:
+            form = encoder_of(self._model, thinks=True).reasoning_format
+            if form is None:
+                known = ", ".join(each.sign for each in FORMATS)
+                raise RequestError(
+                    f"the chat template of {self._model.name} has none of the signs by which "
+                    f"thoughts are known ({known})",
+                    field="reasoning",
+                    hint="leave reasoning out, or say with begin and end what stands around them",
+                )
+            begin, end = form.begin, form.end + ("" if tells_itself else form.answer)
+        pieces = pieces_of(end, self._model.vocabulary.named)
+        if not begin or any(self._ends(tokens, written) for written in (begin, begin.rstrip())):
+            return tokens, pieces
+        return tokens + self._written(begin), pieces
+
+    def _ends(self, tokens: tuple[TokenId, ...], text: str) -> bool:
+        written = self._written(text)
+        return bool(written) and tokens[-len(written) :] == written
+
+    def _written(self, text: str) -> tuple[TokenId, ...]:
+        encoder = encoder_of(self._model, thinks=True)
+        return tuple(map(TokenId, encoder.encode_written(text)))

@@ -1,0 +1,153 @@
+"""Calls of tools in formats with special tokens: what the grammar lets stand, the reader reads."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from guided.constraint import ConstraintCompiler
+from guided.masks.mask import tokens_of
+from guided.spec import (
+    FinishReason,
+    GenerationRequest,
+    GenerationResult,
+    JsonSchema,
+    Message,
+    TokenId,
+    Tool,
+    ToolUse,
+    Usage,
+)
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import HARMONY, MISTRAL, ToolFormat, sign, unmarked
+from guided_service.call_reader import Argument, CallBegun, CallReader, Content, reader_of
+from guided_service.encode import encode_event, encode_result
+from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
+
+FORMS = {"mistral": MISTRAL, "harmony": HARMONY}
+SIGNS = sorted({name for form in FORMS.values() for name in form.signs})
+_PIECES = (*JSON_PIECES, b"[TOOL_CALLS]", b"[ARGS]", b"<|channel|>", b" to=functions.", b"\x01")
+VOCABULARY = tiny_vocabulary(_PIECES, special=SIGNS)
+COMPILER = ConstraintCompiler(VOCABULARY)
+TOOLS = (
+    Tool("f", parameters='{"type": "object", "properties": {"a": {"type": "string"}}}'),
+    Tool("f.g", parameters='{"type": "object", "properties": {}}'),
+)
+BESIDE = JsonSchema('{"type": "object", "properties": {"b": {"type": "string", "maxLength": 9}}}')
+MARKED = {VOCABULARY.named[name]: sign(name) for name in SIGNS}
+
+
+def walked(constraint: Any, rng: random.Random, length: int) -> list[TokenId]:
+    """Tokens of some answer, special ones wherever they may be; cut to no part of one."""
+    matcher, tokens = COMPILER.start(constraint), list[TokenId]()
+    while not matcher.is_complete and len(tokens) < length:
+        allowed = [TokenId(int(token)) for token in tokens_of(matcher.mask()) if token]
+        if not allowed:
+            break
+        special = [token for token in allowed if token in MARKED]
+        token = rng.choice(special if special and rng.random() < 0.3 else allowed)
+        tokens.append(token)
+        matcher = matcher.advance(token)
+    return [*tokens, *matcher.shortest_end()]
+
+
+def marked(tokens: list[TokenId]) -> str:
+    """The text of an answer as the engine sends it."""
+    pieces = [MARKED.get(t, "").encode() or VOCABULARY.token_bytes[t] or b"" for t in tokens]
+    return b"".join(pieces).decode()
+
+
+def by_tokens(tokens: list[TokenId], form: ToolFormat) -> tuple[str, list[tuple[str, str]]]:
+    """What is said and called, cut at the special tokens by their ids."""
+    parts: list[tuple[str, str]] = [("", "")]
+    for token in tokens:
+        if token in MARKED:
+            parts.append((unmarked(MARKED[token]), ""))
+        else:
+            parts[-1] = (parts[-1][0], parts[-1][1] + chr(token))
+    texts = [
+        (name, VOCABULARY.decode([TokenId(ord(c)) for c in text]).decode()) for name, text in parts
+    ]
+    if form is MISTRAL:
+        (_, said), *calls = texts
+        return said, [(name, args) for (_, name), (_, args) in pairwise(calls) if _ == "[ARGS]"]
+    (_, first), (_, _), (_, last) = texts
+    if first:
+        return "", [(first.removeprefix(" to=functions."), last)]
+    return last, []
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize(
+    ("choice", "beside"),
+    [
+        ("auto", None),
+        ("auto", BESIDE),
+        ("required", None),
+        ("f.g", None),
+        ("none", BESIDE),
+        ("none", None),
+    ],
+)
+def test_what_the_grammar_lets_stand_is_read_by_its_tokens(
+    name: str, choice: str, beside: JsonSchema | None
+) -> None:
+    form, rng = FORMS[name], random.Random(5)
+    use = ToolUse(TOOLS, choice)
+    request = GenerationRequest((Message("user", "x"),), beside, tools=use)
+    constraint = with_calls(use, beside, form)
+    num_calls = 0
+    for _ in range(40):
+        tokens = walked(constraint, rng, rng.choice([3, 12, 40]))
+        text = marked(tokens)
+        make = reader_of(request, form)
+        assert make is not None
+        reader, said, calls = make(), "", list[tuple[str, str]]()
+        cuts = sorted({0, len(text), *(rng.randrange(len(text) + 1) for _ in range(5))})
+        pieces = [piece for a, b in pairwise(cuts) for piece in reader.read(text[a:b])]
+        for piece in (*pieces, *reader.end()):
+            match piece:
+                case Content(more):
+                    said += more
+                case CallBegun(called):
+                    calls.append((called, ""))
+                case Argument(more):
+                    calls[-1] = (calls[-1][0], calls[-1][1] + more)
+        expected, called_by = by_tokens(tokens, form)
+        assert calls == called_by
+        assert said.strip() == expected.strip()
+        assert reader.num_calls == reader.num_ended == len(calls)
+        for _, arguments in calls:
+            assert isinstance(json.loads(arguments), dict)
+        num_calls += len(calls)
+    assert (num_calls > 0) == (choice != "none")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_text_that_spells_a_sign_calls_nothing(name: str) -> None:
+    form = FORMS[name]
+    spelled = unmarked(form.call("f", "{}"))
+    said = spelled if form is MISTRAL else f"{form.before_content}{spelled}"
+    reader = CallReader(form)
+    pieces = [*reader.read(said), *reader.end()]
+    assert pieces == [Content(spelled)]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_callers_see_names_without_marks(name: str) -> None:
+    form = FORMS[name]
+    text = form.call("f", '{"a":"\\u0001"}')
+    result = GenerationResult(text, (), FinishReason.COMPLETE, Usage(), 0.0)
+
+    def make() -> CallReader:
+        return CallReader(form)
+
+    told = encode_result(result, None, make)
+    assert told.text == unmarked(text)
+    assert [(call.name, call.arguments) for call in told.tool_calls] == [("f", '{"a":"\\u0001"}')]
+    assert encode_event(text, None, make).delta == unmarked(text)
+    assert encode_event("\x01", None, None).delta == "\x01"

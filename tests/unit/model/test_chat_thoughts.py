@@ -1,0 +1,82 @@
+"""Thoughts as the chat templates of models have them, on their real tokenizers."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from importlib.resources import files
+
+import pytest
+
+from guided.constraint import ConstraintCompiler
+from guided.decoding.choice import advance
+from guided.masks.thinking import Thinking
+from guided.model.chat_thoughts import ChatThoughts
+from guided.model.load import ModelTexts
+from guided.spec import Forcing, JsonSchema, Message, Reasoning, TokenId
+from guided.spec.thoughts import AfterThoughts
+from tests.kit.tokenizers import real_tokenizer, real_vocabulary
+
+SCHEMA = JsonSchema('{"const": {"a": 1}}')
+ASKED = (Message("user", "Why?"),)
+
+
+@cache
+def texts_of(template: str, tokenizer: str) -> ModelTexts:
+    loaded = copy.copy(real_tokenizer(tokenizer))
+    file = files("trl").joinpath("chat_templates", f"{template}.jinja")
+    loaded.chat_template = file.read_text("utf-8")
+    return ModelTexts(template, loaded, real_vocabulary(tokenizer), context_window=4096)
+
+
+@pytest.mark.parametrize(
+    ("template", "tokenizer", "begin", "end"),
+    [
+        ("qwen3", "qwen3", "<|im_start|>assistant\n<think>\n", "</think>\n\n"),
+        ("qwen3_5_think", "qwen3", "<|im_start|>assistant\n<think>\n", "</think>\n\n"),
+        ("qwen3_5_nothink", "qwen3", "<|im_start|>assistant\n<think>\n", "</think>\n\n"),
+        (
+            "gptoss",
+            "gptoss",
+            "<|start|>assistant<|channel|>analysis<|message|>",
+            "<|end|><|start|>assistant<|channel|>final<|message|>",
+        ),
+    ],
+)
+def test_the_answer_follows_the_signs_as_the_tokenizer_writes_them(
+    template: str, tokenizer: str, begin: str, end: str
+) -> None:
+    model = texts_of(template, tokenizer)
+    thinks = ChatThoughts(model)
+    tokens, pieces = thinks.opened(thinks.render(ASKED, None, None, ()), Reasoning())
+    prompt = str(model.tokenizer.decode([int(token) for token in tokens]))
+    assert prompt.endswith(f"Why?{prompt.partition('Why?')[2]}")
+    assert prompt.endswith(begin)
+    assert prompt.count("<think>") <= 1
+    matcher = ConstraintCompiler(model.vocabulary).start(AfterThoughts(pieces, SCHEMA, 30))
+    thought = model.tokenizer.encode("Hm, so it is.\n", add_special_tokens=False)
+    matcher = advance(matcher, map(TokenId, thought))
+    assert isinstance(matcher, Thinking)
+    written = model.tokenizer.encode(end + '{"a":1}', add_special_tokens=False)
+    matcher = matcher.advance(TokenId(written[0]))
+    assert list(matcher.forced_run(Forcing.CANONICAL)) == written[1:]
+
+
+def test_an_answer_of_gpt_oss_begins_in_its_channel_without_thoughts_too() -> None:
+    model = texts_of("gptoss", "gptoss")
+    thinks = ChatThoughts(model)
+    tokens = thinks.render(ASKED, None, None, ())
+    prompt = str(model.tokenizer.decode([int(token) for token in thinks.answering(tokens)]))
+    assert prompt.endswith("<|start|>assistant<|channel|>final<|message|>")
+    assert thinks.answering(thinks.answering(tokens)) == thinks.answering(tokens)
+    plain = ChatThoughts(texts_of("qwen3", "qwen3"))
+    asked = plain.render(ASKED, None, None, ())
+    assert plain.answering(asked) == asked
+
+
+def test_calls_of_tools_tell_themselves_from_answers() -> None:
+    thinks = ChatThoughts(texts_of("gptoss", "gptoss"))
+    _, pieces = thinks.opened((TokenId(1),), Reasoning(), tells_itself=True)
+    assert [getattr(piece, "name", "") or getattr(piece, "text", "") for piece in pieces] == [
+        *("<|end|>", "<|start|>", "assistant"),
+    ]
