@@ -100,7 +100,7 @@ class _Closing:
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._open: dict[int, Any] = {}
-        """By identity the schemas that stay as they are; held, for an identity may be used again."""
+        """By identity the schemas that stay as they are; held, or another may get it."""
         self._keep_open(root)
 
     def of(self, schema: Any) -> Any:
