@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
+import torch
 import vllm
 from transformers import AutoTokenizer
 from vllm.config import StructuredOutputsConfig
@@ -62,7 +63,10 @@ class ThinkParser:
 
 
 class Host:
-    def __init__(self, folder: str, max_num_seqs: int = 4, drafts: int = 0) -> None:
+    def __init__(
+        self, folder: str, max_num_seqs: int = 4, drafts: int = 0, config: Any = None
+    ) -> None:
+        register()
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.size = len(self.tokenizer) + 64  # models have more logits than tokens
         self.model_config = SimpleNamespace(
@@ -74,7 +78,7 @@ class Host:
         )
         self.config = SimpleNamespace(
             model_config=self.model_config,
-            structured_outputs_config=StructuredOutputsConfig(backend="guided"),
+            structured_outputs_config=config or StructuredOutputsConfig(backend="guided"),
             scheduler_config=SimpleNamespace(max_num_seqs=max_num_seqs),
             parallel_config=SimpleNamespace(distributed_executor_backend="mp"),
             num_speculative_tokens=drafts,
@@ -84,6 +88,7 @@ class Host:
         assert module is not None
         module.cached_tokenizer_from_config = lambda **_: self.tokenizer  # type: ignore[attr-defined]
         self.manager = StructuredOutputManager(self.config)
+        self.bitmask = torch.zeros((1, (self.size + 31) // 32), dtype=torch.int32)
 
     def tokens(self, text: str, *, end: bool = True) -> list[int]:
         tokens = self.tokenizer.encode(text, add_special_tokens=False)
@@ -94,7 +99,7 @@ class Host:
         params = SamplingParams(structured_outputs=asked, max_tokens=max_tokens)
         config = self.config.structured_outputs_config
         params._validate_structured_outputs(self.model_config, config, self.tokenizer)
-        assert asked._backend == "guided"
+        assert asked._backend == config.backend
         made = StructuredOutputRequest(params=asked)
         request = SimpleNamespace(
             request_id=f"r{number}",
