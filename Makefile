@@ -9,12 +9,13 @@ SERVED := $(VENV)/.served
 STAMP := $(VENV)/.installed
 NATIVE := $(VENV)/.native
 CLIENTS := $(VENV)/clients
+SGLANG := $(VENV)/sglang
 VLLM := $(VENV)/vllm
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long test-formats test-clients test-vllm test-vllm-versions test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
+.PHONY: demo demo-grammars test test-long test-formats test-clients test-sglang test-vllm test-vllm-versions test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -50,6 +51,14 @@ $(CLIENTS)/.installed: tests/clients/requirements.txt
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --progress-bar on -r tests/clients/requirements.txt
 	touch $(CLIENTS)/.installed
+
+# The published classes of SGLang, whose package is fetched without what it needs to run (40 MB).
+test-sglang: $(NATIVE) $(SGLANG)/.installed
+	GUIDED_SGLANG=$(CURDIR)/$(SGLANG) $(BIN)/python -m pytest tests/hosts/test_sglang.py
+
+$(SGLANG)/.installed: $(STAMP)
+	$(BIN)/python -m pip install --no-deps --target $(SGLANG) sglang==0.5.23
+	touch $(SGLANG)/.installed
 
 # Inside vLLM on the CPU, in an environment of its own (2 GB): the backend in vLLM's own manager, and the
 # requests of the workload through vLLM's server, with drafts and two API processes; some minutes.

@@ -46,7 +46,7 @@ def _judge(host: Host, text: str, schema: str) -> bool | str:
     """Whether a document is let through, or why its schema is refused."""
     try:
         request = host.request(json=schema)
-    except VLLMValidationError as error:
+    except (VLLMValidationError, RuntimeError) as error:  # of the check, and of compiling
         return str(error)
     grammar, bitmask = request.structured_output_request.grammar, host.bitmask
     for token in host.tokens(text):

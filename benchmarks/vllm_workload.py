@@ -1,6 +1,6 @@
 """The workload's requests to a running server of OpenAI's API, and how many answers are valid.
 
-    python vllm_workload.py http://localhost:8000/v1 MODEL
+    python vllm_workload.py http://localhost:8000/v1 MODEL [WORKLOAD]
 
 Eight calls at a time, greedy. An answer is valid where it is JSON that fits its schema; a request
 without a schema is answered with any text.
@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx2
 import jsonschema_rs
@@ -53,8 +54,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("url")
     parser.add_argument("model")
+    parser.add_argument("workload", type=Path, nargs="?", help="JSON lines, as guided bench takes")
     asked = parser.parse_args()
-    requests = read_workload()
+    requests = read_workload(asked.workload)
     began = time.perf_counter()
     with ThreadPoolExecutor(8) as calls:
         told = [*calls.map(lambda one: _ask(asked.url, asked.model, one), requests.values())]

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.compiler import Matcher
+from guided.compiler import Matcher, fill_bitmasks
 from guided.errors import LimitExceededError
 
-__all__ = ["HostedMatcher"]
+__all__ = ["HostedMatcher", "fill_all"]
 
 _log: Final = logging.getLogger(__name__)
 _WINDOW: Final = 64
@@ -72,6 +72,16 @@ class HostedMatcher:
         if self._closing is None:
             return self._matcher.is_terminated
         return self._num_closed == len(self._closing)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether masks are those of ``plain``, which many can be filled of in one call."""
+        return self._closing is None and not self._stops and self._budget() is None
+
+    @property
+    def plain(self) -> Matcher:
+        """The matcher itself, to be looked at alone."""
+        return self._matcher
 
     def fill(self, memory: NDArray[np.int32], row: int) -> None:
         """Write which tokens may come next to a row of int32 ``[rows, words]``; never none."""
@@ -191,6 +201,20 @@ class HostedMatcher:
         words = row.view(np.uint32)
         for token in stops:
             words[token // 32] &= ~np.uint32(1 << token % 32)
+
+
+def fill_all(
+    matchers: Sequence[HostedMatcher], memory: NDArray[np.int32], rows: Sequence[int]
+) -> None:
+    """Write what may come next of each matcher to its row of int32 ``[rows, words]``."""
+    try:
+        if all(matcher.is_plain for matcher in matchers):
+            fill_bitmasks([matcher.plain for matcher in matchers], memory, rows)
+            return
+    except LimitExceededError:
+        pass  # of one of them, which is closed below
+    for matcher, row in zip(matchers, rows, strict=True):
+        matcher.fill(memory, row)
 
 
 def _set(row: NDArray[np.int32], tokens: Iterable[int]) -> None:

@@ -144,7 +144,7 @@ def test_every_answer_of_the_workload_is_valid(url: str) -> None:
         return jsonschema_rs.is_valid(schema, json.loads(answer(said)))
 
     with ThreadPoolExecutor(8) as calls:
-        assert [*calls.map(served, requests)] == [True] * 24
+        assert [*calls.map(served, requests)] == [True] * len(requests)
 
 
 @pytest.mark.parametrize(

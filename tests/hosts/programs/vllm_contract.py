@@ -112,7 +112,9 @@ class Host:
         self.manager.grammar_init(request)
         while not made.is_grammar_ready:
             pass
-        assert isinstance(made.grammar, StructuredOutputGrammar), made.grammar
+        if isinstance(made.grammar, Exception):
+            raise made.grammar
+        assert isinstance(made.grammar, StructuredOutputGrammar)
         return request
 
     def masks(self, requests: list[Any], drafts: dict[str, list[int]] | None = None) -> Any:
