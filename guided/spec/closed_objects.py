@@ -99,8 +99,8 @@ def closed(schema: Schema) -> Schema:
 class _Closing:
     def __init__(self, root: Schema) -> None:
         self._root = root
-        self._open: set[int] = set()
-        """Identities of the schemas that stay as they are."""
+        self._open: dict[int, Any] = {}
+        """By identity the schemas that stay as they are; held, or another may get it."""
         self._keep_open(root)
 
     def of(self, schema: Any) -> Any:
@@ -151,7 +151,7 @@ class _Closing:
             if isinstance(at, list):
                 waiting.extend(at)
             elif isinstance(at, dict) and id(at) not in self._open:
-                self._open.add(id(at))
+                self._open[id(at)] = at
                 waiting.extend(at.values())
                 waiting.extend(self._target(at[name]) for name in _REFERENCES if name in at)
 

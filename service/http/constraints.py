@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from guided.errors import RequestError
+from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import closed
 from guided.spec.composition import JsonObject
-from guided.spec.tagged import Tag, Tagged
+from guided.spec.structural_tags import read_structural_tag
 from guided_service.http.fields import GenerationFields, Given
 
 __all__ = ["ConstraintFields", "JsonSchemaFormat", "ResponseFormat", "Wanted", "schema_of"]
@@ -156,27 +156,16 @@ def _json(given: Schema | str, field: str) -> JsonSchema:
     return schema_of(given, strict=None)
 
 
-class _Structure(Given):
-    begin: str
-    schema_: Annotated[Schema, Field(alias="schema")]
-    end: str
-
-
-class _StructuralTag(Given):
-    type: Literal["structural_tag"]
-    structures: list[_Structure]
-    triggers: list[str]
-
-
-def _tagged(text: str, field: str) -> Tagged:
-    """Free text with tags, each with a schema inside: ``{structures, triggers}`` as JSON."""
+def _tagged(text: str, field: str) -> Structure:
     try:
-        read = _StructuralTag.model_validate(msgspec.json.decode(text, type=Schema))
-    except (msgspec.MsgspecError, RecursionError, ValidationError) as error:
-        raise RequestError(
-            f"{field} is not honoured: only an object of type structural_tag with structures "
-            "(begin, schema, end) and triggers is",
-            field=field,
-        ) from error
-    tags = [Tag(one.begin, schema_of(one.schema_, strict=None), one.end) for one in read.structures]
-    return Tagged(tags, read.triggers)
+        return read_structural_tag(text, _held)
+    except RequestError as error:
+        message = f"{field}: {error.message}"
+        raise RequestError(message, field=field, hint=error.hint) from error
+
+
+def _held(schema: object) -> JsonSchema:
+    """The constraint of a schema inside a structural tag."""
+    if not isinstance(schema, dict):
+        raise InvalidConstraintError("the schema is no object", pointer="")
+    return schema_of(schema, strict=None)

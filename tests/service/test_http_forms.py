@@ -482,6 +482,14 @@ def _larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+def test_two_keywords_that_leave_parts_open_do_not_hide_each_other() -> None:
+    part = {"type": "object", "properties": {}}
+    member = {"type": "object", "properties": {}, "anyOf": [{"type": "integer"}]}
+    schema = {"type": "object", "properties": {"a": member}, "oneOf": [True, part]}
+    for _ in range(20):  # identities are used again where memory is
+        assert closed(schema)["oneOf"] == [True, part]
+
+
 def _objects(*nested: Any) -> list[dict[str, Any]]:
     """Objects of up to three members."""
     absent = object()

@@ -1,0 +1,223 @@
+"""A matcher as another engine moves it: what that may ask of it, and nothing raised on the way.
+
+An engine asks for masks and moves between steps, for all its requests at once; an error there ends
+more than the answer that it is about. So an answer whose next position takes more work than its
+limits allow is closed instead, along its shortest completion.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.compiler import Matcher, fill_bitmasks
+from guided.errors import LimitExceededError
+
+__all__ = ["HostedMatcher", "fill_all"]
+
+_log: Final = logging.getLogger(__name__)
+_WINDOW: Final = 64
+"""Tokens before the last one from which on masks keep an end within reach; those take longer."""
+
+
+class HostedMatcher:
+    """One answer of a host, at the position behind the tokens that it accepted."""
+
+    __slots__ = (
+        "_closing",
+        "_end",
+        "_ends",
+        "_matcher",
+        "_max_tokens",
+        "_num_closed",
+        "_stops",
+        "_window",
+    )
+
+    def __init__(
+        self, matcher: Matcher, end_ids: Iterable[int], stop_ids: Iterable[int] = ()
+    ) -> None:
+        """``end_ids`` are those of the vocabulary. At ``stop_ids`` the host stops as well: they may
+        come where the answer may end, and nowhere else."""
+        self._matcher: Final = matcher
+        self._ends: Final = frozenset(end_ids)
+        self._end: Final = min(self._ends)
+        self._stops: Final = frozenset(stop_ids) - self._ends
+        self._closing: tuple[int, ...] | None = None
+        """What is still to be written, the end included, once the limits were met."""
+        self._num_closed = 0
+        """How many of these tokens were accepted."""
+        self._max_tokens: int | None = None
+        self._window = 0
+
+    def end_within(self, max_tokens: int) -> None:
+        """End the answer before it is cut off behind so many tokens, its end counted.
+
+        Where even the shortest answer is longer, it is cut off.
+        """
+        try:
+            shortest = self._matcher.shortest_completion(max_tokens - 1) or ()
+        except LimitExceededError:
+            return
+        self._max_tokens = max_tokens
+        self._window = max(_WINDOW, 2 * len(shortest))
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether the end was accepted."""
+        if self._closing is None:
+            return self._matcher.is_terminated
+        return self._num_closed == len(self._closing)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether masks are those of ``plain``, which many can be filled of in one call."""
+        return self._closing is None and not self._stops and self._budget() is None
+
+    @property
+    def plain(self) -> Matcher:
+        """The matcher itself, to be looked at alone."""
+        return self._matcher
+
+    def fill(self, memory: NDArray[np.int32], row: int) -> None:
+        """Write which tokens may come next to a row of int32 ``[rows, words]``; never none."""
+        if self._closing is None:
+            self._fill_open(memory, row)
+        if self._closing is not None:
+            memory[row] = 0
+            _set(memory[row], [self._next()])
+        if self._stops:
+            self._fill_stops(memory[row])
+
+    def accept(self, tokens: Sequence[int]) -> bool:
+        """Move over tokens, all of them or none; what stands behind an end is not looked at."""
+        asked = self._without_stops(tokens)
+        if self.is_terminated or (self._closing is None and self._moved(asked)):
+            return True
+        count = self._num_valid(asked)
+        has_ended = count > 0 and asked[count - 1] in self._ends
+        if count < len(asked) and not has_ended:
+            return False
+        if self._closing is None:
+            return self._moved(asked[:count])
+        self._num_closed += count
+        return True
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """How many of the tokens may follow; nothing is moved."""
+        return self._num_valid(self._without_stops(tokens))
+
+    def rollback(self, num_tokens: int) -> None:
+        """Take back the last tokens."""
+        closed = min(num_tokens, self._num_closed)
+        self._num_closed -= closed
+        if num_tokens > closed:
+            self._closing = None
+            self._matcher.rollback(num_tokens - closed)
+
+    def reset(self) -> None:
+        """Go back to before the first token."""
+        self._closing, self._num_closed = None, 0
+        self._matcher.reset()
+
+    def forced(self) -> tuple[int, ...]:
+        """Tokens that have to come next, an end not among them; often none."""
+        if self._closing is not None:
+            return self._closing[self._num_closed : -1]
+        try:
+            return self._matcher.forced()
+        except LimitExceededError as error:
+            self._close(error)
+            return self.forced()
+
+    def _fill_open(self, memory: NDArray[np.int32], row: int) -> None:
+        try:
+            self._matcher.fill_bitmask(memory, row, budget=self._budget())
+        except LimitExceededError as error:
+            if error.field == "budget":
+                self._max_tokens = None  # it will be cut off, whatever comes next
+                self._fill_open(memory, row)
+            else:
+                self._close(error)
+
+    def _budget(self) -> int | None:
+        """The tokens left before the end, ``None`` where there are plenty."""
+        if self._max_tokens is None:
+            return None
+        left = self._max_tokens - 1 - self._matcher.num_tokens
+        return left if 0 <= left < self._window else None
+
+    # --- the matcher, whose limits may be met -------------------------------------------------
+
+    def _moved(self, tokens: list[int]) -> bool:
+        try:
+            return self._matcher.accept(tokens)
+        except LimitExceededError as error:
+            _log.warning("an answer cannot go on: %s", error)
+            return False
+
+    def _num_valid(self, tokens: list[int]) -> int:
+        if self._closing is not None:
+            return self._num_of_closing(tokens)
+        try:
+            return self._matcher.validate(tokens)
+        except LimitExceededError:
+            return 0  # drafts are guesses; the mask of this position says how it goes on
+
+    # --- closing ------------------------------------------------------------------------------
+
+    def _close(self, error: LimitExceededError) -> None:
+        _log.warning("an answer is closed early: %s", error)
+        self._closing = (*(self._matcher.shortest_completion() or ()), self._end)
+        self._num_closed = 0
+
+    def _next(self) -> int:
+        assert self._closing is not None
+        return self._closing[min(self._num_closed, len(self._closing) - 1)]
+
+    def _num_of_closing(self, tokens: list[int]) -> int:
+        assert self._closing is not None
+        left = self._closing[self._num_closed :]
+        same = [token == due for token, due in zip(tokens, left, strict=False)]
+        return same.index(False) if False in same else len(same)
+
+    # --- tokens that the host stops at --------------------------------------------------------
+
+    def _without_stops(self, tokens: Sequence[int]) -> list[int]:
+        if not self._stops:
+            return [*tokens]
+        return [self._end if token in self._stops else token for token in tokens]
+
+    def _fill_stops(self, row: NDArray[np.int32]) -> None:
+        """Allow the host's tokens where the end is allowed, and forbid them elsewhere."""
+        stops = [token for token in self._stops if 0 <= token < 32 * len(row)]
+        if row[self._end // 32] >> (self._end % 32) & 1:
+            _set(row, stops)
+            return
+        words = row.view(np.uint32)
+        for token in stops:
+            words[token // 32] &= ~np.uint32(1 << token % 32)
+
+
+def fill_all(
+    matchers: Sequence[HostedMatcher], memory: NDArray[np.int32], rows: Sequence[int]
+) -> None:
+    """Write what may come next of each matcher to its row of int32 ``[rows, words]``."""
+    try:
+        if all(matcher.is_plain for matcher in matchers):
+            fill_bitmasks([matcher.plain for matcher in matchers], memory, rows)
+            return
+    except LimitExceededError:
+        pass  # of one of them, which is closed below
+    for matcher, row in zip(matchers, rows, strict=True):
+        matcher.fill(memory, row)
+
+
+def _set(row: NDArray[np.int32], tokens: Iterable[int]) -> None:
+    words = row.view(np.uint32)
+    for token in tokens:
+        words[token // 32] |= np.uint32(1 << token % 32)

@@ -1,0 +1,80 @@
+"""How JSON is written inside another engine, whose requests cannot say it.
+
+Engines pass a schema and nothing else, so it is said once, for all requests of a server, in the
+environment, which reaches all processes of it::
+
+    GUIDED_JSON='{"whitespace": "free", "objects": "open"}'
+
+What is not said is as with ``guided serve --http-port``: compact, members in the order of the
+schema, objects closed that do not say that they are open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from guided.errors import RequestError
+from guided.spec import JsonOptions, JsonSchema
+from guided.spec.closed_objects import closed
+
+__all__ = ["VARIABLE", "JsonForm"]
+
+VARIABLE: Final = "GUIDED_JSON"
+_OBJECTS: Final = "objects"
+_WORDS: Final = ("closed", "open")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm:
+    """How a host's JSON is written."""
+
+    options: JsonOptions
+    closes_objects: bool = True
+    """Whether objects take no members but those they name, where a schema leaves that open."""
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str] = os.environ) -> JsonForm:
+        """What ``GUIDED_JSON`` says; raises RequestError for what it cannot say."""
+        text = environment.get(VARIABLE, "").strip()
+        if not text:
+            return cls(JsonOptions())
+        known = [field.name for field in fields(JsonOptions)]
+        try:
+            given = json.loads(text)
+        except ValueError as error:
+            raise _wrong(f"is not JSON: {error}", known) from error
+        if not isinstance(given, dict):
+            raise _wrong("is no object", known)
+        if unknown := given.keys() - {*known, _OBJECTS}:
+            raise _wrong(f"has {min(unknown)!r}", known)
+        objects = given.pop(_OBJECTS, "closed")
+        if objects not in _WORDS:
+            raise _wrong(f"says {objects!r} of objects, not {' or '.join(_WORDS)}", known)
+        return cls(JsonOptions(**given), objects == "closed")
+
+    def schema(self, given: object) -> JsonSchema:
+        """The constraint of a schema, as text or as what its JSON holds."""
+        if not isinstance(given, str):
+            return JsonSchema(json.dumps(self._held(given), ensure_ascii=False), self.options)
+        try:
+            read = json.loads(given)
+        except (ValueError, RecursionError):
+            return JsonSchema(given, self.options)  # whose reader says what is wrong, and where
+        held = self._held(read)
+        # Untouched where nothing is closed: numbers stay spelled as they are.
+        return JsonSchema(given if held == read else json.dumps(held), self.options)
+
+    def _held(self, schema: Any) -> Any:
+        return closed(schema) if self.closes_objects and isinstance(schema, dict) else schema
+
+
+def _wrong(what: str, known: list[str]) -> RequestError:
+    return RequestError(
+        f"the variable {VARIABLE} {what}",
+        field=VARIABLE,
+        hint=f"it is an object of JSON; known are {', '.join(known)} and {_OBJECTS}",
+    )

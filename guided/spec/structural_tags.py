@@ -1,0 +1,242 @@
+"""Structural tags as JSON, which engines pass for tool calls and for sections of a text.
+
+Both forms of xgrammar are read. The older one lists tags, each with a schema inside, and the texts
+that trigger them; the newer one is a tree of formats::
+
+    {"structures": [{"begin": "<f>", "schema": {...}, "end": "</f>"}], "triggers": ["<f"]}
+    {"type": "structural_tag", "format": {"type": "sequence", "elements": [...]}}
+
+A format, or a field of one, that is not known here is refused: it would be passed over otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from guided.errors import InvalidConstraintError, UnsupportedFeatureError, naming
+from guided.spec.composition import AnyOf, Repeat, Sequence, Text
+from guided.spec.constraints import Ebnf, Regex
+from guided.spec.structure import MAX_NESTING, Structure
+from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
+
+__all__ = ["read_structural_tag"]
+
+_Schema: TypeAlias = Callable[[object], Structure]
+_Given: TypeAlias = Mapping[str, Any]
+
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "any_text": (),
+    "const_string": ("value",),
+    "grammar": ("grammar",),
+    "json_schema": ("json_schema",),
+    "optional": ("content",),
+    "or": ("elements",),
+    "plus": ("content",),
+    "regex": ("pattern",),
+    "repeat": ("min", "max", "content"),
+    "sequence": ("elements",),
+    "star": ("content",),
+    "tag": ("begin", "content", "end"),
+    "tags_with_separator": ("tags", "separator"),
+    "triggered_tags": ("triggers", "tags"),
+}
+"""The formats that are known, and what each has to say."""
+
+_TAG_CHOICES: Final = {"at_least_one": bool, "stop_after_first": bool}
+_CHOICES: Final[Mapping[str, Mapping[str, type]]] = {
+    "any_text": {"excludes": list},
+    "tags_with_separator": _TAG_CHOICES,
+    "triggered_tags": _TAG_CHOICES,
+}
+"""What a format may say besides, by type. Other fields may have the values below, which ask for
+nothing."""
+_ASKS_FOR_NOTHING: Final[tuple[object, ...]] = (None, False, "json", [])
+
+
+def read_structural_tag(text: str, schema: _Schema) -> Structure:
+    """The constraint that a structural tag stands for; ``schema`` makes those of its JSON Schemas.
+
+    Raises ConstraintError for what is no structural tag, and names the format that is not known.
+    """
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidConstraintError(
+            f"the structural tag is not JSON: {error}", hint="pass an object as JSON"
+        ) from error
+    reader = _Reader(schema)
+    if isinstance(given, dict) and "structures" in given:
+        return reader.tags_of_old(given)
+    if not isinstance(given, dict) or "format" not in given:
+        raise InvalidConstraintError(
+            "the structural tag has neither a format nor structures",
+            pointer="",
+            hint='pass {"type": "structural_tag", "format": ...}',
+        )
+    return reader.read(given["format"], "/format")
+
+
+class _Reader:
+    def __init__(self, schema: _Schema) -> None:
+        self._schema = schema
+
+    def tags_of_old(self, given: _Given) -> Structure:
+        """The older form: free text with tags in it, each with a schema inside."""
+        _check_known(given, ("type", "structures", "triggers"), "the structural tag", "")
+        tags = []
+        for number, one in enumerate(_value(given, "structures", list, "")):
+            place = f"/structures/{number}"
+            begin, end = (_value(one, name, str, place) for name in ("begin", "end"))
+            _check_known(one, ("begin", "schema", "end"), "the tag", place)
+            if "schema" not in one:
+                raise _wrong("there is no schema", place)
+            tags.append(Tag(begin, self._of_schema(one["schema"], f"{place}/schema"), end))
+        return Tagged(tags, _value(given, "triggers", list, ""))
+
+    def read(self, given: object, place: str) -> Structure:
+        """The constraint of one format."""
+        if place.count("/") > 3 * MAX_NESTING:
+            raise _wrong("the formats nest too deeply", place)
+        kind = _value(given, "type", str, place)
+        assert isinstance(given, dict)
+        if kind not in _FIELDS:
+            raise UnsupportedFeatureError(
+                f"the format {kind!r} cannot be enforced",
+                pointer=place,
+                hint=f"known are {', '.join(_FIELDS)}",
+            )
+        _check_fields(given, kind, place)
+        made: Structure = getattr(self, f"_{kind}")(given, place)
+        return made
+
+    def _of_schema(self, schema: object, place: str) -> Structure:
+        with naming((f"the schema at {place}",)):
+            return self._schema(schema)
+
+    def _all(self, given: _Given, place: str) -> list[Structure]:
+        elements = _value(given, "elements", list, place)
+        return [self.read(each, f"{place}/elements/{n}") for n, each in enumerate(elements)]
+
+    def _content(self, given: _Given, place: str) -> Structure:
+        return self.read(given["content"], f"{place}/content")
+
+    # --- one method a format, named after it ---------------------------------------------------
+
+    def _any_text(self, given: _Given, place: str) -> Structure:
+        return FreeText(_value(given, "excludes", list, place, []))
+
+    def _const_string(self, given: _Given, place: str) -> Structure:
+        return Text(_value(given, "value", str, place))
+
+    def _grammar(self, given: _Given, place: str) -> Structure:
+        return Ebnf(_value(given, "grammar", str, place))
+
+    def _json_schema(self, given: _Given, place: str) -> Structure:
+        return self._of_schema(given["json_schema"], f"{place}/json_schema")
+
+    def _optional(self, given: _Given, place: str) -> Structure:
+        return Repeat(self._content(given, place), 0, 1)
+
+    def _or(self, given: _Given, place: str) -> Structure:
+        return AnyOf(self._all(given, place))
+
+    def _plus(self, given: _Given, place: str) -> Structure:
+        return Repeat(self._content(given, place), 1)
+
+    def _regex(self, given: _Given, place: str) -> Structure:
+        return Regex(_value(given, "pattern", str, place))
+
+    def _repeat(self, given: _Given, place: str) -> Structure:
+        least, most = (_value(given, name, int, place) for name in ("min", "max"))
+        return Repeat(self._content(given, place), least, None if most == -1 else most)
+
+    def _sequence(self, given: _Given, place: str) -> Structure:
+        return Sequence(self._all(given, place))
+
+    def _star(self, given: _Given, place: str) -> Structure:
+        return Repeat(self._content(given, place))
+
+    def _tag(self, given: _Given, place: str) -> Structure:
+        return Sequence([_value(given, "begin", str, place), self._rest_of_tag(given, place)])
+
+    def _rest_of_tag(self, given: _Given, place: str) -> Structure:
+        """What stands behind the beginning of a tag, its end included."""
+        end = given["end"]
+        ends = [end] if isinstance(end, str) else _value(given, "end", list, place)
+        content = given["content"]
+        is_any = isinstance(content, dict) and content.get("type") == "any_text"
+        if is_any and not content.get("excludes") and ends != [""]:
+            _check_fields(content, "any_text", f"{place}/content")
+            return Until(ends)  # and not any text that has an end in it, with another one behind
+        return Sequence([self._content(given, place), AnyOf(map(Text, ends))])
+
+    def _tags(self, given: _Given, place: str) -> list[tuple[str, Structure]]:
+        """The beginning of each tag, and what stands behind it."""
+        tags = []
+        for number, tag in enumerate(_value(given, "tags", list, place)):
+            at = f"{place}/tags/{number}"
+            if not isinstance(tag, dict) or tag.get("type", "tag") != "tag":
+                raise _wrong("this is no tag", at)
+            _check_fields(tag, "tag", at)
+            tags.append((_value(tag, "begin", str, at), self._rest_of_tag(tag, at)))
+        return tags
+
+    def _tags_with_separator(self, given: _Given, place: str) -> Structure:
+        tag = AnyOf([Sequence([begin, rest]) for begin, rest in self._tags(given, place)])
+        more = Repeat(Sequence([_value(given, "separator", str, place), tag]))
+        tags = tag if given.get("stop_after_first") else Sequence([tag, more])
+        return tags if given.get("at_least_one") else Repeat(tags, 0, 1)
+
+    def _triggered_tags(self, given: _Given, place: str) -> Structure:
+        triggers = _value(given, "triggers", list, place)
+        tags = self._tags(given, place)
+        calls = Calls.REQUIRED if given.get("at_least_one") else Calls.AUTO
+        tagged = Tagged([Tag(begin, rest) for begin, rest in tags], triggers, calls)
+        if not given.get("stop_after_first"):
+            return tagged
+        free = FreeText(triggers)
+        one = Sequence([free, AnyOf([Sequence([begin, rest]) for begin, rest in tags])])
+        return one if given.get("at_least_one") else AnyOf([free, one])
+
+
+def _check_fields(given: _Given, kind: str, place: str) -> None:
+    """Raise ConstraintError where a field is missing, or one asks for what is not known here."""
+    for name in _FIELDS[kind]:
+        if name not in given:
+            raise _wrong(f"the format {kind!r} has no {name}", place)
+    choices = _CHOICES.get(kind, {})
+    for name in choices.keys() & given.keys():
+        _value(given, name, choices[name], place)
+    _check_known(given, ("type", *_FIELDS[kind], *choices), f"the format {kind!r}", place)
+
+
+def _check_known(given: _Given, known: tuple[str, ...], what: str, place: str) -> None:
+    """Raise UnsupportedFeatureError for a field that is not known, and asks for something."""
+    for name, value in given.items():
+        if name not in known and value not in _ASKS_FOR_NOTHING:
+            raise UnsupportedFeatureError(
+                f"{name} of {what} cannot be enforced",
+                pointer=f"{place}/{name}",
+                hint="leave it out",
+            )
+
+
+def _value(given: object, name: str, kind: type, place: str, default: Any = ...) -> Any:
+    """A field of an object; raises InvalidConstraintError where it is missing or of other type."""
+    if not isinstance(given, dict):
+        raise _wrong("this is no object", place)
+    value = given.get(name, default)
+    if value is ...:
+        raise _wrong(f"there is no {name}", place)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise _wrong(f"{name} is no {_NAMES[kind]}", f"{place}/{name}")
+    return value
+
+
+_NAMES: Final = {str: "text", list: "list", int: "integer", bool: "truth value"}
+
+
+def _wrong(what: str, place: str) -> InvalidConstraintError:
+    return InvalidConstraintError(what, pointer=place, hint="correct the structural tag")

@@ -1,0 +1,1 @@
+"""guided inside other engines, each in an environment of its own."""

@@ -1,0 +1,201 @@
+"""vLLM itself with guided for its backend: ``make test-vllm``.
+
+It is installed in an environment of its own, whose Python ``GUIDED_VLLM`` names, and serves the
+default model on the CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import jsonschema_rs
+import pytest
+
+from guided.bench.workload import read_workload
+from guided.model.default_model import fetch_default_model
+from guided.model.progress import RichProgress
+from guided.spec import JsonSchema, Message
+
+PYTHON = os.environ.get("GUIDED_VLLM", "")
+ROOT = Path(__file__).parents[2]
+OPTIONS = [
+    "--structured-outputs-config.backend=guided",
+    # Drafts, so that masks are filled ahead and matchers taken back, and two processes that check.
+    '--speculative-config={"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}',
+    "--api-server-count=2",
+    "--served-model-name=default",
+    "--max-model-len=2048",
+    "--max-num-seqs=8",
+    "--enforce-eager",
+]
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+UNIQUE = {
+    "type": "array",
+    "items": {"enum": ["red", "green", "blue"]},
+    "uniqueItems": True,
+    "minItems": 3,
+}
+
+pytestmark = pytest.mark.skipif(not PYTHON, reason="make test-vllm runs these")
+
+
+@pytest.fixture(scope="module")
+def model() -> Path:
+    return fetch_default_model(RichProgress())
+
+
+@pytest.fixture(scope="module")
+def url(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("vllm") / "log"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", f"--model={model}"]
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            [*command, f"--port={port}", "--host=127.0.0.1", *OPTIONS],
+            env=os.environ | ENVIRONMENT,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        _wait(server, f"http://127.0.0.1:{port}/health", log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(60)
+
+
+def _wait(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    for _ in range(600):
+        assert server.poll() is None, log.read_text()[-3000:]
+        try:
+            if httpx2.get(url).status_code == 200:
+                return
+        except httpx2.TransportError:
+            time.sleep(1)
+    raise AssertionError(log.read_text()[-3000:])
+
+
+def ask(url: str, prompt: str = "Answer.", **fields: Any) -> httpx2.Response:
+    body = {
+        "model": "default",
+        "messages": [{"role": "user", "content": prompt}],
+        "temperature": 0,
+        "max_tokens": 200,
+    }
+    return httpx2.post(f"{url}/chat/completions", json=body | fields, timeout=300)
+
+
+def answer(response: httpx2.Response) -> str:
+    assert response.status_code == 200, response.text
+    choice = response.json()["choices"][0]
+    assert choice["finish_reason"] == "stop"
+    text = choice["message"]["content"]
+    assert isinstance(text, str)
+    return text
+
+
+def test_vllms_manager_is_served(model: Path) -> None:
+    program = ROOT / "tests/hosts/programs/vllm_contract.py"
+    done = subprocess.run(
+        [PYTHON, str(program), str(model)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_every_answer_of_the_workload_is_valid(url: str) -> None:
+    requests = read_workload()
+
+    def served(name: str) -> bool:
+        request = requests[name]
+        constraint, message = request.constraint, request.prompt[0]
+        assert isinstance(message, Message)
+        if constraint is None:
+            return ask(url, message.content, max_tokens=request.max_tokens).status_code == 200
+        assert isinstance(constraint, JsonSchema)
+        schema = json.loads(constraint.text)
+        said = ask(
+            url,
+            message.content,
+            max_tokens=request.max_tokens,
+            response_format={
+                "type": "json_schema",
+                "json_schema": {"name": "it", "schema": schema},
+            },
+        )
+        return jsonschema_rs.is_valid(schema, json.loads(answer(said)))
+
+    with ThreadPoolExecutor(8) as calls:
+        assert [*calls.map(served, requests)] == [True] * len(requests)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "answers"),
+    [
+        ({"json": UNIQUE}, None),
+        ({"regex": "[a-c]{3}-[0-9]{2}!"}, None),
+        ({"choice": ["perhaps"]}, {"perhaps"}),
+        ({"grammar": 'root ::= "ab" ("c" | "d")'}, {"abc", "abd"}),
+        ({"grammar": 'start: "ab" ("c" | "d")'}, {"abc", "abd"}),
+        (
+            {
+                "structural_tag": json.dumps(
+                    {
+                        "type": "structural_tag",
+                        "format": {
+                            "type": "tag",
+                            "begin": "<x>",
+                            "content": {"type": "json_schema", "json_schema": {"const": 1}},
+                            "end": "</x>",
+                        },
+                    }
+                )
+            },
+            {"<x>1</x>"},
+        ),
+    ],
+)
+def test_each_kind_of_constraint_is_served(
+    url: str, outputs: dict[str, Any], answers: set[str] | None
+) -> None:
+    text = answer(ask(url, structured_outputs=outputs))
+    if answers is not None:
+        assert text in answers
+    elif "json" in outputs:
+        jsonschema_rs.validate(outputs["json"], json.loads(text))
+    else:
+        assert text[3] == "-"
+        assert text[-1] == "!"
+
+
+def test_what_cannot_be_enforced_is_a_400_and_hurts_nobody(url: str) -> None:
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"json": {"type": "integer", "minimum": 5, "maximum": 3}}, "no document satisfies"),
+        ({"json": {"type": "strin"}}, "at /type"),
+        ({"regex": "(a"}, "unterminated subpattern"),
+        ({"grammar": "root ::= nope"}, "line 1, column 10: the rule 'nope' is not defined"),
+        ({"regex": "a", "whitespace_pattern": " "}, "whitespace_pattern is not honoured"),
+    ]
+    for outputs, message in refused * 2:  # each process has its turn
+        said = ask(url, structured_outputs=outputs)
+        assert said.status_code == 400, said.text
+        assert message in said.json()["error"]["message"]
+    assert answer(ask(url, structured_outputs={"choice": ["alive"]})) == "alive"
