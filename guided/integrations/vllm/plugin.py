@@ -6,7 +6,7 @@ vLLM's list of backends is closed, so three places are reached into, each once f
     vllm.SamplingParams._validate_structured_outputs    a request is checked (API servers)
     vllm.v1.structured_output.StructuredOutputManager   the engine makes its backend, and matchers
 
-Under any other name all three do what they did. Why these is in docs/decisions/0022.
+Under any other name all three do what they did. Why these is in docs/decisions/0025.
 """
 
 from __future__ import annotations
