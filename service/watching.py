@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
+from guided.errors import incident_of
+
 if TYPE_CHECKING:
     from guided.decoding.trace import Trace
     from guided.inspection import Branch, News, TracedToken, Watcher
@@ -55,12 +57,19 @@ class Watches:
 
     def told(self, ended: Collection[str] = ()) -> list[tuple[str, str]]:
         """The lines that are new, each with its request; those of ``ended`` are their last."""
-        lines = []
+        lines, lost = [], list[str]()
         for request_id, watcher in self._watchers.items():
-            news = watcher.news(is_ended=request_id in ended)
-            if news is not None:
-                lines.append((request_id, _line(news)))
-        for request_id in ended:
+            try:
+                news = watcher.news(is_ended=request_id in ended)
+                line = None if news is None else _line(news)
+            except Exception as error:
+                # Only what is watched is lost, not the answer, and no other.
+                incident_of(error, f"request {request_id!r} could not be watched on")
+                lost.append(request_id)
+                continue
+            if line is not None:
+                lines.append((request_id, line))
+        for request_id in (*ended, *lost):
             self.end(request_id)
         return lines
 

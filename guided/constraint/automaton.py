@@ -13,7 +13,7 @@ from typing import Final
 from guided.constraint.character_graph import BEYOND, ESCAPE, Characters, Graph, character_graph
 from guided.constraint.machine import machine_of
 from guided.masks.limits import ConstraintLimits
-from guided.runtime.fuel import limited_work
+from guided.runtime.fuel import limited_work, spend
 from guided.spec import JsonSchema, Structure
 from guided.spec.findings import Arrow, Automaton
 
@@ -46,6 +46,7 @@ def _merged(graph: Graph) -> Graph:
     # The block of each state, by numbers that say nothing but which are the same.
     block = [-1 - state if state in graph.open else state in graph.accepting for state in states]
     while True:
+        spend(len(block))
         told = [(block[state], _by_block(graph.moves[state], block)) for state in states]
         names = {each: number for number, each in enumerate(dict.fromkeys(told))}
         is_final = len(names) == len(set(block))

@@ -9,6 +9,7 @@ from guided.errors import RequestError, TokenRejectedError
 from guided.masks.mask import tokens_of
 from guided.masks.matcher import Matcher
 from guided.masks.vocabulary import Vocabulary
+from guided.runtime.fuel import spend
 from guided.spec import Forcing, TokenId
 from guided.spec.findings import AllowedToken, MaskReport
 
@@ -26,6 +27,7 @@ def read_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary)
     """
     matcher = start
     for index, token in enumerate(tokens):
+        spend(1)
         if not 0 <= token < len(vocabulary):
             raise RequestError(
                 f"tokens[{index}] is {token}, and the vocabulary has {len(vocabulary)} tokens",

@@ -51,8 +51,9 @@ class StepLimits:
 
     def states_nbytes(self, of_text: int, of_drafted: int) -> int:
         """Memory of recurrent layers that keep so much of a text, and of a drafted token."""
-        # A call makes the next state of each answer while the one before is still there.
-        texts = 2 * self.max_batch + self.remembered_states
+        # A call makes the next state of each answer, and one to be remembered, while the one before
+        # is still there.
+        texts = 3 * self.max_batch + self.remembered_states
         return texts * of_text + self.max_batch * self.widest_draft * of_drafted
 
     @classmethod

@@ -85,7 +85,7 @@ class BlockCache:
             for table, blocks in zip(tables, found, strict=True):
                 table.adopt(blocks, first=cursor.depth - len(blocks))
             recurrence = Recurrence(cursor.state)
-        return SequenceBlocks(tables, cursor, self._opened, recurrence)
+        return SequenceBlocks(tables, cursor, self._opened, recurrence, len(tokens))
 
     @property
     def num_open(self) -> int:

@@ -18,13 +18,15 @@ class PrefixCursor:
     The node stays in the index while a cursor stands on it, even when its blocks give way.
     """
 
-    __slots__ = ("_block_size", "_index", "_node", "_tail")
+    __slots__ = ("_block_size", "_index", "_node", "_remembered", "_tail")
 
     def __init__(self, index: PrefixIndex, block_size: int, salt: str) -> None:
         self._index = index
         self._block_size = block_size
         self._node = index.enter(salt)
         self._tail: list[TokenId] = []
+        self._remembered: PrefixNode | None = None
+        """The last node for which a state was remembered in place of the one before."""
 
     def find(self, tokens: Sequence[TokenId]) -> tuple[tuple[BlockId, ...], ...]:
         """Move from the root to the longest beginning known; its blocks, by group."""
@@ -45,14 +47,24 @@ class PrefixCursor:
         """The state of recurrent layers after the last full block, where it is remembered."""
         return self._node.state
 
-    def remember(self, state: SequenceState) -> None:
-        """Keep a state after one of the full blocks of the sequence."""
+    def remember(self, state: SequenceState, *, replacing: bool) -> None:
+        """Keep a state after one of the full blocks of the sequence.
+
+        Where it is ``replacing``, the last that was kept so is given up: an answer that grows would
+        else drive all others out.
+        """
         node = self._node
         while node.depth * self._block_size > state.length and node.parent is not None:
             node = node.parent
         assert node.depth * self._block_size == state.length, "a state inside of a block"
-        if self._index.states is not None and all(block is not None for block in node.blocks):
-            self._index.states.remember(node, state)
+        states = self._index.states
+        if states is None or any(block is None for block in node.blocks):
+            return
+        states.remember(node, state)
+        if replacing:
+            if self._remembered is not None and self._remembered is not node:
+                states.forget(self._remembered)
+            self._remembered = node
 
     @property
     def depth(self) -> int:

@@ -21,7 +21,7 @@ class SequenceBlocks:
     are handed out, and before any new row is written.
     """
 
-    __slots__ = ("_opened", "cursor", "recurrence", "tables")
+    __slots__ = ("_opened", "_opened_for", "cursor", "recurrence", "tables")
 
     def __init__(
         self,
@@ -29,7 +29,9 @@ class SequenceBlocks:
         cursor: PrefixCursor | None,
         opened: set[SequenceBlocks],
         recurrence: Recurrence,
+        opened_for: int = 0,
     ) -> None:
+        """``opened_for`` is how long the text was that it was opened for; what follows is added."""
         self.tables = tuple(tables)
         """By group."""
         self.cursor = cursor
@@ -37,6 +39,7 @@ class SequenceBlocks:
         self.recurrence = recurrence
         """Where recurrent layers stand, if the model has any."""
         self._opened = opened
+        self._opened_for = opened_for
         opened.add(self)
 
     @property
@@ -74,7 +77,8 @@ class SequenceBlocks:
         if self.cursor is not None:
             self.cursor.extend(tokens, self._blocks_at)
             if checkpoint is not None:
-                self.cursor.remember(checkpoint)
+                is_added = checkpoint.length > self._opened_for
+                self.cursor.remember(checkpoint, replacing=is_added)
         for table in self.tables:
             table.release_before_window()
         return copies
@@ -94,7 +98,8 @@ class SequenceBlocks:
         """Another sequence with the same rows, which shares all blocks until it writes."""
         tables = [table.fork() for table in self.tables]
         cursor = None if self.cursor is None else self.cursor.fork()
-        return SequenceBlocks(tables, cursor, self._opened, Recurrence(self.recurrence.state))
+        recurrence = Recurrence(self.recurrence.state)
+        return SequenceBlocks(tables, cursor, self._opened, recurrence, self._opened_for)
 
     def release(self) -> None:
         """Give everything back, reserved rows as well; the sequence must not be used any more."""

@@ -6,6 +6,7 @@ stretch behind the state that comes before it, equally long ones together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -53,15 +54,18 @@ class RecurrentStep:
         self._plan = cut_batch(batch, logged, has_state)
         stretches = self._plan.stretches
         self._rows = [torch.tensor(one.rows, dtype=torch.long, device=device) for one in stretches]
-        drafted = [each.drafted for each in self._plan.segments]
-        self._drafted = [torch.tensor(rows, dtype=torch.long, device=device) for rows in drafted]
+        self._drafted = [len(each.drafted) for each in self._plan.segments]
+        drafted = [row for each in self._plan.segments for row in each.drafted]
+        self._drafted_rows = torch.tensor(drafted, dtype=torch.long, device=device)
         self._entered: list[torch.Tensor | None] = [None] * mixers
+        """Of all drafted rows, one segment after the other, what entered each mixer."""
         self._kept: list[dict[int, LayerState]] = [{} for _ in range(mixers)]
 
     def __call__(self, mixer: Mixer, hidden: torch.Tensor) -> Outputs:
         """Read the packed row, ``[1, packed tokens, size]``, as a mixer that keeps its states."""
         assert self._entered[mixer.number] is None, f"mixer {mixer.number} is called twice"
-        self._entered[mixer.number] = hidden[0]
+        # Of these rows alone: all of them would stay in memory until the call ends.
+        self._entered[mixer.number] = hidden[0, self._drafted_rows]
         packed: list[torch.Tensor] = []
         outputs: Outputs = ()
         for group in self._plan.groups:
@@ -85,14 +89,19 @@ class RecurrentStep:
     def finish(self) -> None:
         """Tell each sequence its states, from which its next commit chooses."""
         segments = zip(self._batch.segments, self._before, self._plan.segments, strict=True)
-        for (segment, before, cut), drafted in zip(segments, self._drafted, strict=True):
+        entered_all = [each for each in self._entered if each is not None]
+        # By segment, then by mixer.
+        parts = (torch.split(each, self._drafted) for each in entered_all)
+        entered_by = zip(*parts, strict=True)
+        for (segment, before, cut), entered in zip(segments, entered_by, strict=True):
             length = segment.committed + segment.certain
             ended = self._after(cut.ended, length) or RecurrentState(length, before.layers)
-            entered = tuple(each[drafted] for each in self._entered if each is not None)
             checkpoint = self._after(cut.checkpoint, segment.committed + segment.checkpoint)
             if segment.recurrence is not None:
+                # Copies: what is kept of one answer must not hold on to that of others.
+                own = tuple(each.clone() for each in entered)
                 segment.recurrence.computed = ComputedSegment(
-                    segment.certain, ended, entered, checkpoint
+                    segment.certain, ended, own, checkpoint
                 )
 
     def _after(self, stretch: int | None, length: int) -> RecurrentState | None:
@@ -136,8 +145,11 @@ def _difference(right: LayerState, found: LayerState) -> float:
     sizes = [0.0]
     for one, other in zip(right, found, strict=True):
         if one is not None and other is not None:
-            error = (one.double() - other.double()).norm() / one.double().norm()
-            sizes.append(float(error))
+            # Where both are empty, or as large as numbers get, nothing differs.
+            apart = torch.where(one == other, 0.0, one.double() - other.double()).norm()
+            if apart:
+                error = float(apart / one.double().norm())
+                sizes.append(error if math.isfinite(error) else math.inf)
     return max(sizes)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 
+from guided.errors import ModelError
 from guided.model.recurrent.states import LayerState
 
 __all__ = ["Forward", "Outputs", "Way", "way_of"]
@@ -56,7 +57,10 @@ def way_of(part: torch.nn.Module, states: int) -> Way | None:
     code = getattr(forward, "__code__", None)
     if code is None or _UPDATES.isdisjoint(code.co_names):
         return None
-    name = next(name for name in _CACHES if name in inspect.signature(forward).parameters)
+    given = inspect.signature(forward).parameters
+    name = next((name for name in _CACHES if name in given), None)
+    if name is None:
+        raise ModelError(f"{kind.__name__} keeps a state, and is given none by a name known here")
     return _CacheLayer(name, getattr(part, "layer_idx", 0), states)
 
 

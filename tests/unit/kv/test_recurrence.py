@@ -154,3 +154,16 @@ def test_a_state_goes_with_its_block() -> None:
     second.release()
     assert open_for(cache, 1, 2, 9).committed == 0
     cache.check()
+
+
+def test_of_a_growing_answer_the_last_state_alone_is_kept() -> None:
+    cache = make_cache(num_states=3)
+    prompt, answer = (1, 2, 3, 4), tuple(range(10, 30))
+    sequence = open_for(cache, *prompt)
+    read(sequence, *prompt)
+    for token in answer:
+        read(sequence, token)
+    assert open_for(cache, *prompt, 9).committed == 4, "the state of the prompt is still there"
+    assert open_for(cache, *prompt, *answer, 9).committed == 24
+    assert open_for(cache, *prompt, *answer[:10], 9).committed == 4
+    cache.check()
