@@ -304,6 +304,42 @@ def test_signs_may_be_given_and_may_be_text() -> None:
     assert json.loads(result.text)
 
 
+@pytest.mark.parametrize("is_marked", [True, False])
+@pytest.mark.parametrize("end", ["\n</think>\n\n", " so </think>"])
+@pytest.mark.parametrize("budget", [0, 3, 25])
+def test_text_before_the_token_that_ends_thoughts_may_stand_in_them(
+    budget: int, end: str, is_marked: bool
+) -> None:
+    vocabulary = vocabulary_of(is_marked=is_marked)
+    before, sign, _ = end.partition("</think>")
+    closing = vocabulary.spell(before)
+    bias = ((closing[0], 90.0), *biased(sign, -100.0, is_marked=is_marked))
+    request = GenerationRequest(
+        "Who?",
+        SCHEMA,
+        max_tokens=96,
+        reasoning=Reasoning(budget, begin="<think>", end=end),
+        sampling=Sampling(temperature=2.0, seed=budget, logit_bias=bias),
+    )
+    (result,) = answered(make_engine(is_marked=is_marked), request, stream=True)
+    thoughts, _ = split(result, is_marked=is_marked)
+    assert vocabulary.decode(thoughts).decode() == result.reasoning + before
+    assert budget <= len(thoughts) <= budget + len(closing)
+    assert json.loads(result.text)
+
+
+def test_the_first_of_an_end_with_a_token_ends_no_thought() -> None:
+    vocabulary = vocabulary_of()
+    end = pieces_of("\n</think>\n\n", vocabulary.named)
+    matcher = compiler(is_marked=True).start(AfterThoughts(end, SCHEMA, 40))
+    for token in vocabulary.spell("First.\nThen.\n"):
+        matcher = matcher.advance(TokenId(token))
+    assert isinstance(matcher, Thinking)
+    assert matcher.forced_run(Forcing.CANONICAL) == ()
+    matcher = matcher.advance(vocabulary.named["</think>"])
+    assert vocabulary.decode(matcher.forced_run(Forcing.CANONICAL)).startswith(b'\n\n{"name')
+
+
 def test_a_template_that_begins_thoughts_itself_is_left_at_that() -> None:
     of_model = texts(is_marked=True)
     thinks = ChatThoughts(of_model)
