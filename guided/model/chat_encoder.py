@@ -52,10 +52,10 @@ class ChatEncoder:
     """Texts and conversations as one model reads them; may be used from several threads."""
 
     def __init__(
-        self, name: str, tokenizer: PreTrainedTokenizerBase, *, thinks: bool = False
+        self, name: str, tokenizer: PreTrainedTokenizerBase, *, thinks: bool | None = None
     ) -> None:
-        """``name`` is that of the model, for errors; ``thinks`` lets the template have the model
-        think before it answers, where it knows both ways.
+        """``name`` is that of the model, for errors; ``thinks`` tells a template that knows both
+        ways whether the model thinks before it answers, ``None`` leaves it to the template.
         """
         if not tokenizer.is_fast:
             raise ModelError(
@@ -64,7 +64,7 @@ class ChatEncoder:
                 hint="choose a model with a fast tokenizer (a tokenizer.json in its folder)",
             )
         self._name = name
-        self._thinks: dict[str, Any] = dict.fromkeys(_THINKING, True) if thinks else {}
+        self._thinks: dict[str, Any] = {} if thinks is None else dict.fromkeys(_THINKING, thinks)
         self._tokenizer = tokenizer
         self._control = ControlTokens(self._control_names())
         self._encoder = TextEncoder(tokenizer, self._control)

@@ -106,8 +106,7 @@ class ChatRequest(ConstraintFields):
     def reasoning(self) -> Reasoning | None:
         """How long the model thinks first."""
         if self.reasoning_effort is not None:
-            share = _SHARES[self.reasoning_effort]
-            return Reasoning(int(share * self.budget)) if share else None
+            return Reasoning(int(_SHARES[self.reasoning_effort] * self.budget))
         most = self.max_reasoning_tokens
         return None if most is None else Reasoning(most)
 

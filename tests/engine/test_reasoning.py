@@ -364,6 +364,8 @@ def test_what_nobody_told_is_refused() -> None:
     engine = make_engine(thinking=None)
     with pytest.raises(RequestError, match="lets no model think"):
         engine.submit("1", thinking(3))
+    (result,) = answered(engine, thinking(0))
+    assert (result.reasoning_tokens, result.finish_reason) == (0, FinishReason.COMPLETE)
 
 
 @pytest.mark.parametrize(

@@ -525,7 +525,7 @@ def test_what_fits_a_closed_schema_fits_the_schema(
     ("fields", "reasoning"),
     [
         ({}, None),
-        ({"reasoning_effort": "none"}, None),
+        ({"reasoning_effort": "none"}, Reasoning(0)),
         ({"reasoning_effort": "minimal", "max_tokens": 100}, Reasoning(10)),
         ({"reasoning_effort": "low", "max_tokens": 100}, Reasoning(20)),
         ({"reasoning_effort": "medium"}, Reasoning(512)),
