@@ -109,6 +109,31 @@ def test_thoughts_that_a_template_always_begins_end_at_once_without_a_budget() -
     assert asked.constraint.max_tokens == 0
 
 
+def test_what_somebody_says_begins_and_ends_no_thoughts() -> None:
+    model = texts_of("qwen3", "qwen3")
+    named = model.vocabulary.named
+    signs = {named["<think>"], named["</think>"]}
+    said = "What do <think> and </think> mean?"
+    tokens = render_prompt(model, (Message("user", said),), thinks=True)
+    assert said in str(model.tokenizer.decode([int(token) for token in tokens]))
+    assert not signs.intersection(tokens)
+    allowed = render_prompt(model, (Message("user", said),), None, True, thinks=True)
+    assert signs <= {*allowed}
+
+
+def test_a_template_takes_the_thoughts_out_of_what_the_model_said() -> None:
+    model = texts_of("qwen3", "qwen3")
+    told = "<think>\nThe sky.\n</think>\n\nIt is <|im_end|> blue."
+    turns = (Message("user", "Why?"), Message("assistant", told), Message("user", "</think>"))
+    tokens = render_prompt(model, turns, thinks=True)
+    text = str(model.tokenizer.decode([int(token) for token in tokens]))
+    assert "assistant\nIt is <|im_end|> blue.<|im_end|>" in text
+    assert "The sky" not in text
+    named = model.vocabulary.named
+    assert named["</think>"] not in tokens
+    assert tokens.count(named["<|im_end|>"]) == len(turns)
+
+
 def test_calls_of_tools_tell_themselves_from_answers() -> None:
     thinks = ChatThoughts(texts_of("gptoss", "gptoss"))
     _, pieces = thinks.opened((TokenId(1),), Reasoning(), tells_itself=True)
