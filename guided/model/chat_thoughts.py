@@ -64,8 +64,10 @@ class ChatThoughts:
         thoughts.
         """
         begin, end = asked.begin, asked.end
+        form = encoder_of(self._model).reasoning_format
+        if form is not None:
+            begin = begin or form.begin
         if not end:
-            form = encoder_of(self._model).reasoning_format
             if form is None:
                 known = ", ".join(each.sign for each in FORMATS)
                 raise RequestError(
@@ -74,7 +76,7 @@ class ChatThoughts:
                     field="reasoning",
                     hint="leave reasoning out, or say with begin and end what stands around them",
                 )
-            begin, end = form.begin, form.end + ("" if tells_itself else form.answer)
+            end = form.end + ("" if tells_itself else form.answer)
         pieces = pieces_of(end, self._model.vocabulary.named)
         if not begin or any(self._ends(tokens, written) for written in (begin, begin.rstrip())):
             return tokens, pieces

@@ -27,7 +27,8 @@ class Reasoning:
     thoughts end at once, and one that knows no thoughts is as it is.
     """
     begin: str = ""
-    """What the thoughts begin with, as a part of the prompt; empty: as the chat template has it."""
+    """What the thoughts begin with, as a part of the prompt; empty: as the chat template has it,
+    or nothing where it knows no thoughts."""
     end: str = ""
     """What they end with, written by the model or, at the end of their budget, for it; empty: as
     the chat template has it. Names of special tokens in both are those tokens."""

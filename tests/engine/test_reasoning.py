@@ -36,6 +36,7 @@ from guided.spec import (
     TokenId,
     Verification,
 )
+from guided.spec.composition import Text
 from guided.spec.thoughts import AfterThoughts, pieces_of
 from tests.kit.built_tokenizers import BUILT, loaded
 
@@ -348,6 +349,17 @@ def test_a_template_that_begins_thoughts_itself_is_left_at_that() -> None:
     assert of_model.tokenizer.decode([int(t) for t in opened]) == "Who?<think>\n"
     assert thinks.opened(opened, Reasoning())[0] == opened
     assert thinks.opened(opened[:-1], Reasoning())[0] == opened[:-1]
+
+
+def test_an_end_of_ones_own_leaves_the_beginning_to_the_template() -> None:
+    of_model = texts(is_marked=True)
+    thinks = ChatThoughts(of_model)
+    tokens = thinks.render("Who?", None, None, ())
+    opened, end = thinks.opened(tokens, Reasoning(end="So"))
+    assert of_model.tokenizer.decode([int(t) for t in opened]) == "Who?<think>\n"
+    assert end == (Text("So"),)
+    plain = ModelTexts("plain", loaded(BUILT["built like GPT-2"]()), of_model.vocabulary, 512)
+    assert ChatThoughts(plain).opened(tokens, Reasoning(end="So")) == (tokens, (Text("So"),))
 
 
 def test_what_nobody_told_is_refused() -> None:
