@@ -287,6 +287,17 @@ def test_the_budget_of_all_leaves_room_for_an_answer() -> None:
     assert free.text == ""
 
 
+def test_only_tokens_of_text_stop_an_answer() -> None:
+    sign = vocabulary_of().named["</think>"]
+    with pytest.raises(RequestError) as refused:
+        answered(make_engine(), thinking(3, stop_tokens=(sign,)))
+    assert str(refused.value) == (
+        f"stop token {sign} stands for no text, and only tokens of text stop an answer; leave it"
+        " out; a constraint that ends with guided.SpecialToken stops there"
+    )
+    assert refused.value.field == "stop_tokens"
+
+
 def test_without_a_number_thoughts_have_half_of_the_budget() -> None:
     never = Sampling(logit_bias=biased("</think>", -100.0))
     (result,) = answered(make_engine(), thinking(None, max_tokens=60, sampling=never))

@@ -385,6 +385,14 @@ ODD: list[Any] = [
 ]
 
 
+def test_a_response_is_told_where_thoughts_are_asked_for() -> None:
+    said = str(refusal("responses", reasoning={"effort": "low"}))
+    assert said == (
+        "reasoning is not honoured by this server; leave it out; /v1/chat/completions lets the"
+        " model think (reasoning_effort)"
+    )
+
+
 @pytest.mark.parametrize("ours", ["reasoning", "reasoning.max_tokens"])
 @pytest.mark.parametrize(
     "fields",
