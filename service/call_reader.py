@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 from uuid import uuid4
 
 from guided.spec import GenerationRequest, ToolCall
-from guided.spec.tool_format import ToolFormat
+from guided.spec.tool_format import ToolFormat, unmarked
 
 __all__ = [
     "Argument",
@@ -99,6 +99,11 @@ class CallReader:
     def num_ended(self) -> int:
         """How many calls have ended."""
         return self.num_calls - (self._within == _ARGUMENTS)
+
+    def shown(self, text: str) -> str:
+        """A text, or a part of one, as callers see it: without marks around special tokens."""
+        # In other formats the character of the mark is one like any other.
+        return unmarked(text) if self._form.signs else text
 
     def read(self, text: str) -> Iterator[Piece]:
         """What is certain now that this text has come, too."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 
 from guided.spec import CandidateResult, GenerationResult, SchemaReport, TokenLogprobs
-from guided.spec.tool_format import unmarked
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
@@ -24,7 +23,7 @@ def encode_event(
 ) -> pb.GenerateStreamResponse:
     """The message of some text, or of the answer that ends a stream."""
     if isinstance(event, str):
-        return pb.GenerateStreamResponse(delta=event if reader is None else unmarked(event))
+        return pb.GenerateStreamResponse(delta=event if reader is None else reader().shown(event))
     if isinstance(event, Thought):
         return pb.GenerateStreamResponse(reasoning_delta=event.text)
     return pb.GenerateStreamResponse(answer=encode_result(event, report, reader))
@@ -59,7 +58,7 @@ def encode_result(
 
 def _tell_calls(told: pb.GenerateResponse | pb.Candidate, reader: CallReader) -> None:
     told.content, calls = calls_in(told.text, reader)
-    told.text = unmarked(told.text)
+    told.text = reader.shown(told.text)
     # What a stop string or token breaks off stays text: its arguments may be no JSON.
     for call in calls[: reader.num_ended]:
         write(call, told.tool_calls.add())

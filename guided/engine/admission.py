@@ -237,8 +237,9 @@ def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
     for token in request.stop_tokens:
         if vocabulary.token_bytes[token] is None and token not in vocabulary.end_ids:
             raise RequestError(
-                f"stop token {token} stands for no text, so no answer ever holds it",
+                f"stop token {token} stands for no text, and only tokens of text stop an answer",
                 field="stop_tokens",
+                hint="leave it out; a constraint that ends with guided.SpecialToken stops there",
             )
 
 

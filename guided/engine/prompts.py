@@ -43,8 +43,14 @@ class ThinkingPrompts(Protocol):
         schema: str | None,
         allow_special_tokens: bool | None,
         tools: tuple[Tool, ...],
+        *,
+        thinks: bool,
     ) -> tuple[TokenId, ...]:
-        """As ``Render``."""
+        """As ``Render``; a template that knows both ways is told whether the model thinks."""
+        ...
+
+    def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:
+        """Whether an answer to a prompt without thoughts has none of them before it to be ended."""
         ...
 
     def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
@@ -107,19 +113,23 @@ class Prompts:
         constraint = self._constraint(request)
         # A format of calls with words before an answer has them in its grammar.
         tells_itself = request.tools is not None and bool(self._tool_format.before_content)
-        if request.reasoning is None:
+        thinking, reasoning = self._thinking, request.reasoning
+        if thinking is None:
+            if reasoning is not None and not reasoning.is_off:
+                raise RequestError(
+                    "this server lets no model think before it answers", field="reasoning"
+                )
+            return PreparedPrompt(self._render(*asked), constraint, clock)
+        if reasoning is None:
             tokens = self._render(*asked)
-            if self._thinking is not None and not (tells_itself or isinstance(request.prompt, str)):
-                tokens = self._thinking.answering(tokens)
+        else:
+            tokens = thinking.render(*asked, thinks=not reasoning.is_off)
+        if reasoning is None or (reasoning.is_off and thinking.answers_at_once(tokens)):
+            if not (tells_itself or isinstance(request.prompt, str)):
+                tokens = thinking.answering(tokens)
             return PreparedPrompt(tokens, constraint, clock)
-        if self._thinking is None:
-            raise RequestError(
-                "this server lets no model think before it answers", field="reasoning"
-            )
-        tokens, end = self._thinking.opened(
-            self._thinking.render(*asked), request.reasoning, tells_itself=tells_itself
-        )
-        most = request.reasoning.max_tokens
+        tokens, end = thinking.opened(tokens, reasoning, tells_itself=tells_itself)
+        most = reasoning.max_tokens
         budget = request.max_tokens // 2 if most is None else most
         return PreparedPrompt(tokens, AfterThoughts(end, constraint, budget), clock)
 

@@ -10,7 +10,6 @@ control token begins or ends with, all such tokens are the template's::
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -21,6 +20,7 @@ from guided.model.control_tokens import ControlTokens
 from guided.model.template_tools import rendered_with_tools, template_format
 from guided.model.text_encoder import TextEncoder
 from guided.model.told_tools import described
+from guided.model.turns import changed, texts_in, turn_of
 from guided.spec import Message, Tool
 from guided.spec.thoughts import FORMATS as REASONING_FORMATS
 from guided.spec.thoughts import ReasoningFormat
@@ -52,10 +52,10 @@ class ChatEncoder:
     """Texts and conversations as one model reads them; may be used from several threads."""
 
     def __init__(
-        self, name: str, tokenizer: PreTrainedTokenizerBase, *, thinks: bool = False
+        self, name: str, tokenizer: PreTrainedTokenizerBase, *, thinks: bool | None = None
     ) -> None:
-        """``name`` is that of the model, for errors; ``thinks`` lets the template have the model
-        think before it answers, where it knows both ways.
+        """``name`` is that of the model, for errors; ``thinks`` tells a template that knows both
+        ways whether the model thinks before it answers, ``None`` leaves it to the template.
         """
         if not tokenizer.is_fast:
             raise ModelError(
@@ -64,7 +64,7 @@ class ChatEncoder:
                 hint="choose a model with a fast tokenizer (a tokenizer.json in its folder)",
             )
         self._name = name
-        self._thinks: dict[str, Any] = dict.fromkeys(_THINKING, True) if thinks else {}
+        self._thinks: dict[str, Any] = {} if thinks is None else dict.fromkeys(_THINKING, thinks)
         self._tokenizer = tokenizer
         self._control = ControlTokens(self._control_names())
         self._encoder = TextEncoder(tokenizer, self._control)
@@ -97,7 +97,7 @@ class ChatEncoder:
         """
         named = None
         if not allow_special_tokens and any(
-            map(self._control.may_be_spelled, _texts_in(messages, tools))
+            map(self._control.may_be_spelled, texts_in(messages, tools))
         ):
             named = self._named(
                 messages, rendered, tools, add_generation_prompt=add_generation_prompt
@@ -134,7 +134,7 @@ class ChatEncoder:
     ) -> str:
         """The messages in the chat template, which must be there, or RequestError."""
         told = [described(tool) for tool in tools]
-        return self._rendered([_turn(turn) for turn in messages], told, add_generation_prompt)
+        return self._rendered([turn_of(turn) for turn in messages], told, add_generation_prompt)
 
     def _rendered(
         self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
@@ -169,8 +169,12 @@ class ChatEncoder:
         control = self._control
 
         def rendered(change: Callable[[str], str]) -> str:
-            turns = [_changed(_turn(turn), change) for turn in messages]
-            told = [_changed(described(tool), change) for tool in tools]
+            of_model = self._beside_thoughts(change)
+            turns = [
+                changed(turn_of(turn), of_model if turn.role == "assistant" else change)
+                for turn in messages
+            ]
+            told = [changed(described(tool), change) for tool in tools]
             return self._rendered(turns, told, add_generation_prompt)
 
         defused = rendered(control.defused)
@@ -178,9 +182,10 @@ class ChatEncoder:
         if own == control.found(plain) and control.unmarked(defused) == plain:
             return None
         marked = rendered(control.marked)
-        if control.own(marked) != own or control.unmarked(marked) != plain:
+        is_same = self._without_thoughts(control.own(marked)) == self._without_thoughts(own)
+        if not is_same or control.unmarked(marked) != plain:
             spelled = next(
-                (name for text in _texts_in(messages, tools) for name in control.found(text)), None
+                (name for text in texts_in(messages, tools) for name in control.found(text)), None
             )
             raise RequestError(
                 f"the chat template of {self._name} changes these messages, so that special tokens "
@@ -198,8 +203,43 @@ class ChatEncoder:
         yield from (token.content for token in added if token.special)
         # Letters and spaces alone are what people write.
         others = [token.content for token in added if _SIGN.search(token.content)]
-        if written := self._written_by_template():
-            yield from (name for name in others if name in written)
+        written = self._written_by_template()
+        yield from (name for name in others if name in written or name in self._thought_names)
+
+    @cached_property
+    def _thought_names(self) -> frozenset[str]:
+        """The tokens that stand around thoughts, marked as special or not."""
+        if (form := self.reasoning_format) is None:
+            return frozenset()
+        signs = f"{form.begin}\n{form.end}\n{form.answer}"
+        added = self._tokenizer.backend_tokenizer.get_added_tokens_decoder().values()
+        return frozenset(
+            token.content
+            for token in added
+            if _SIGN.search(token.content) and token.content in signs
+        )
+
+    def _without_thoughts(self, names: list[str]) -> list[str]:
+        """Names of tokens but for those around thoughts: templates put these where a turn begins
+        with some text or other, which is not there in a defused one.
+        """
+        return [name for name in names if name not in self._thought_names]
+
+    def _beside_thoughts(self, change: Callable[[str], str]) -> Callable[[str], str]:
+        """A change of what the model said, that leaves the signs of its thoughts as they are.
+
+        Templates look for them there, to take the thoughts out; and who tells what the model said
+        may tell what it thought.
+        """
+        if not self._thought_names:
+            return change
+        sign = re.compile(f"({'|'.join(map(re.escape, sorted(self._thought_names)))})")
+
+        def beside(text: str) -> str:
+            parts = sign.split(text)
+            return "".join(part if at % 2 else change(part) for at, part in enumerate(parts))
+
+        return beside
 
     def _written_by_template(self) -> str:
         """What the template writes of messages, and of tools where it is given them."""
@@ -221,74 +261,3 @@ class ChatEncoder:
                 f"limit of {MOST_TEMPLATE_CHARACTERS}",
                 hint="use another template",
             )
-
-
-def _turn(turn: Message) -> dict[str, Any]:
-    """A message as templates know it."""
-    said: dict[str, Any] = {"role": turn.role, "content": turn.content}
-    if turn.role == "developer":
-        said["role"] = "system"
-    if turn.tool_calls:
-        said["tool_calls"] = [
-            {
-                "type": "function",
-                "id": call.id,
-                "function": {"name": call.name, "arguments": json.loads(call.arguments)},
-            }
-            for call in turn.tool_calls
-        ]
-    if turn.tool_call_id:
-        said["tool_call_id"] = turn.tool_call_id
-    return said
-
-
-def _texts_in(messages: Messages, tools: Tools) -> Iterator[str]:
-    """All that others than the template say."""
-    for turn in messages:
-        yield turn.content
-        for call in turn.tool_calls:
-            yield from _texts_of(call.arguments)
-    for tool in tools:
-        yield tool.description
-        yield from _texts_of(tool.parameters)
-
-
-def _texts_of(text: str) -> Iterator[str]:
-    """Names and texts in JSON, or in nothing, as a template is given them: without escapes."""
-    left = [json.loads(text)] if text else []
-    while left:
-        value = left.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            left += value
-        elif isinstance(value, dict):
-            left += (*value, *value.values())
-
-
-def _changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """A message or a tool with the texts in it changed, names of arguments too."""
-    changed: dict[str, Any] = {}
-    for name, value in said.items():
-        match name:
-            case "content" | "description":
-                changed[name] = change(value)
-            case "arguments" | "parameters":
-                changed[name] = _all_changed(value, change)
-            case "tool_calls":
-                changed[name] = [_changed(call, change) for call in value]
-            case "function":
-                changed[name] = _changed(value, change)
-            case _:  # a role, a name, an id: none of them can spell a token
-                changed[name] = value
-    return changed
-
-
-def _all_changed(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        return [_all_changed(item, change) for item in value]
-    if isinstance(value, dict):
-        return {change(name): _all_changed(item, change) for name, item in value.items()}
-    return value

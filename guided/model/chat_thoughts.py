@@ -29,13 +29,25 @@ class ChatThoughts:
         schema: str | None,
         allow_special_tokens: bool | None,
         tools: tuple[Tool, ...],
+        *,
+        thinks: bool = True,
     ) -> tuple[TokenId, ...]:
-        """The tokens of a prompt; a template that knows both ways lets the model think."""
-        return render_prompt(self._model, prompt, schema, allow_special_tokens, tools, thinks=True)
+        """The tokens of a prompt; a template that knows both ways is told whether to think."""
+        return render_prompt(
+            self._model, prompt, schema, allow_special_tokens, tools, thinks=thinks
+        )
+
+    def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:
+        """Whether an answer to a prompt without thoughts has none of them before it to be ended."""
+        form = encoder_of(self._model).reasoning_format
+        if form is None or form.answer:
+            return True
+        end = form.end.rstrip()
+        return any(self._ends(tokens, written) for written in (form.end, f"{end}\n", end))
 
     def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """A prompt with what the answer begins with behind it, where the format has something."""
-        form = encoder_of(self._model, thinks=False).reasoning_format
+        form = encoder_of(self._model).reasoning_format
         if form is None or not form.answer or self._ends(tokens, form.answer):
             return tokens
         return tokens + self._written(form.answer)
@@ -52,8 +64,10 @@ class ChatThoughts:
         thoughts.
         """
         begin, end = asked.begin, asked.end
+        form = encoder_of(self._model).reasoning_format
+        if form is not None:
+            begin = begin or form.begin
         if not end:
-            form = encoder_of(self._model, thinks=True).reasoning_format
             if form is None:
                 known = ", ".join(each.sign for each in FORMATS)
                 raise RequestError(
@@ -62,7 +76,7 @@ class ChatThoughts:
                     field="reasoning",
                     hint="leave reasoning out, or say with begin and end what stands around them",
                 )
-            begin, end = form.begin, form.end + ("" if tells_itself else form.answer)
+            end = form.end + ("" if tells_itself else form.answer)
         pieces = pieces_of(end, self._model.vocabulary.named)
         if not begin or any(self._ends(tokens, written) for written in (begin, begin.rstrip())):
             return tokens, pieces
@@ -73,5 +87,5 @@ class ChatThoughts:
         return bool(written) and tokens[-len(written) :] == written
 
     def _written(self, text: str) -> tuple[TokenId, ...]:
-        encoder = encoder_of(self._model, thinks=True)
+        encoder = encoder_of(self._model)
         return tuple(map(TokenId, encoder.encode_written(text)))

@@ -28,7 +28,7 @@ def render_prompt(
     allow_special_tokens: bool | None = None,
     tools: tuple[Tool, ...] = (),
     *,
-    thinks: bool = False,
+    thinks: bool | None = None,
 ) -> tuple[TokenId, ...]:
     """The tokens of a plain text, or of messages in the model's chat template.
 
@@ -36,7 +36,7 @@ def render_prompt(
     A schema is shown in the system message, or in the first of the user's where the template knows
     no system. ``allow_special_tokens`` is the option of that name of a request. Of ``tools`` the
     template tells where it knows any, else words of ours. ``thinks`` tells a template that knows
-    both ways that the model thinks before its answer. May be called from any thread.
+    both ways whether the model thinks before its answer. May be called from any thread.
     """
     encoder, longest = encoder_of(model, thinks=thinks), model.context_window
     if isinstance(prompt, str):
@@ -67,13 +67,13 @@ def tool_format(model: ModelTexts) -> ToolFormat:
     return encoder_of(model).tool_format or HERMES
 
 
-def encoder_of(model: ModelTexts, *, thinks: bool = False) -> ChatEncoder:
+def encoder_of(model: ModelTexts, *, thinks: bool | None = None) -> ChatEncoder:
     """What encodes texts for a model, made once."""
     return _encoder(model.name, model.tokenizer, thinks)
 
 
 @lru_cache(maxsize=8)
-def _encoder(name: str, tokenizer: PreTrainedTokenizerBase, thinks: bool) -> ChatEncoder:
+def _encoder(name: str, tokenizer: PreTrainedTokenizerBase, thinks: bool | None) -> ChatEncoder:
     return ChatEncoder(name, tokenizer, thinks=thinks)
 
 

@@ -21,12 +21,22 @@ class Reasoning:
     max_tokens: Annotated[
         int | None, Option("Budget of the thoughts, a part of that of the answer.", at_least(0))
     ] = None
-    """Tokens, without those of ``begin`` and ``end``; ``None``: half of the request's budget."""
+    """Tokens, without those of ``begin`` and ``end``; ``None``: half of the request's budget.
+
+    With 0 the model does not think: a chat template that knows both ways is told so, of others the
+    thoughts end at once, and one that knows no thoughts is as it is.
+    """
     begin: str = ""
-    """What the thoughts begin with, as a part of the prompt; empty: as the chat template has it."""
+    """What the thoughts begin with, as a part of the prompt; empty: as the chat template has it,
+    or nothing where it knows no thoughts."""
     end: str = ""
     """What they end with, written by the model or, at the end of their budget, for it; empty: as
     the chat template has it. Names of special tokens in both are those tokens."""
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the chat template is to let the model answer without thoughts."""
+        return self.max_tokens == 0 and not self.begin and not self.end
 
     def __post_init__(self) -> None:
         check_rules(self, "reasoning.")

@@ -17,8 +17,9 @@ _LONGEST = 256
 class SpecialToken(Structure):
     """Exactly one token, which the model's tokenizer has under this name beside those of text.
 
-    It is known by its id: a text that spells the name is not it. It stands for no text, so the
-    answer's text does not show it. A tokenizer without it refuses the constraint.
+    It is known by its id: a text that spells the name is not it. The answer's text leaves out one
+    that the tokenizer marks as special, and shows others (``</think>`` of Qwen 3) by their names.
+    A tokenizer without it refuses the constraint.
 
     >>> Sequence([SpecialToken("<|python_tag|>"), JsonObject()])
     """

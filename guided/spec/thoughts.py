@@ -68,11 +68,15 @@ class AfterThoughts(Structure):
 
     @property
     def thoughts(self) -> Structure:
-        """Any text up to where their end first begins, and with it."""
-        first, *others = self.end
-        if isinstance(first, Text):
-            return Sequence([Until(first.text), *others])
-        return Sequence([FreeText(), first, *others])
+        """Any text up to the first that ends it, and with that.
+
+        No thought has a special token in it, so an end that has one is told by that token, however
+        often the text before the token stands in the thoughts.
+        """
+        match self.end:
+            case (Text(text),):
+                return Until(text)
+        return Sequence([FreeText(), *self.end])
 
     def inner(self) -> tuple[Structure, ...]:
         return (self.thoughts,) if self.answer is None else (self.thoughts, self.answer)

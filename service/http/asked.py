@@ -63,6 +63,13 @@ class Asked:
     is_streamed: bool = False
     constraint_field: str | None = None
     """The field of the body that the constraint came from, for errors."""
+    reasoning_field: str | None = None
+    """The same of thoughts."""
+
+    @property
+    def came_from(self) -> dict[str, str | None]:
+        """By fields of the request those of the body, where they have other names."""
+        return {"constraint": self.constraint_field, "reasoning": self.reasoning_field}
 
     @classmethod
     def of(
@@ -73,7 +80,9 @@ class Asked:
         *,
         is_streamed: bool,
         constraint_field: str | None,
+        reasoning_field: str | None = None,
     ) -> Asked:
         """What is asked for, with its message."""
         message = encode_request(request)
-        return cls(model, request, message, form, is_streamed, constraint_field)
+        fields = constraint_field, reasoning_field
+        return cls(model, request, message, form, is_streamed, *fields)

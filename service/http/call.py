@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -216,7 +216,7 @@ class Answers:
                 receive, self._made(asked, caller, form, response, size, received)
             )
         except Exception as error:
-            await fail(response, error, face, asked.constraint_field, form)
+            await fail(response, error, face, asked.came_from, form)
 
     async def _made(
         self,
@@ -287,11 +287,14 @@ async def fail(
     response: Response,
     error: Exception,
     face: Face,
-    constraint_field: str | None = None,
+    came_from: Mapping[str, str | None] | None = None,
     form: Form | None = None,
 ) -> None:
-    """End a call with an error: as its answer, or as the last event of a stream."""
-    refusal = refusal_of(error, face.config.retry_after_seconds, constraint_field)
+    """End a call with an error: as its answer, or as the last event of a stream.
+
+    ``came_from`` is that of ``refusal_of``.
+    """
+    refusal = refusal_of(error, face.config.retry_after_seconds, came_from)
     try:
         if not response.is_begun:
             await response.whole(refusal.body, refusal.status, refusal.headers)

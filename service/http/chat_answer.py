@@ -95,6 +95,8 @@ class ChatForm:
         events: list[bytes] = []
         for choice, one in zip(told, answers_of(result), strict=True):
             if result.candidates:
+                if one.reasoning:
+                    events.append(self._chunks([choice.thought(one.reasoning)]))
                 events.append(self._chunks(choice.grown(one.text)))
             events.append(self._chunks(choice.ended(one)))
         if self._style.tells_usage:

@@ -81,6 +81,12 @@ class ChatRequest(ConstraintFields):
             raise RequestError("top_logprobs needs logprobs", field="top_logprobs")
         if self.stream_options is not None and not self.stream:
             raise RequestError("stream_options needs stream", field="stream_options")
+        self._check_budgets()
+        if self.tool_choice not in (None, "none") and not self.tools:
+            raise RequestError("tool_choice needs tools", field="tool_choice")
+        return self
+
+    def _check_budgets(self) -> None:
         budgets = {self.max_tokens, self.max_completion_tokens} - {None}
         if len(budgets) > 1:
             raise RequestError(
@@ -93,9 +99,13 @@ class ChatRequest(ConstraintFields):
                 field="reasoning_effort",
                 hint="leave one out",
             )
-        if self.tool_choice not in (None, "none") and not self.tools:
-            raise RequestError("tool_choice needs tools", field="tool_choice")
-        return self
+        if (self.max_reasoning_tokens or 0) >= self.budget:
+            raise RequestError(
+                f"the thoughts may have {self.max_reasoning_tokens} tokens, and {self.budget} are "
+                "the budget of them and the answer",
+                field="max_reasoning_tokens",
+                hint="raise max_tokens, or lower it",
+            )
 
     @property
     def budget(self) -> int:
@@ -103,11 +113,17 @@ class ChatRequest(ConstraintFields):
         return self.max_completion_tokens or self.max_tokens or DEFAULT_BUDGET
 
     @property
+    def reasoning_field(self) -> str | None:
+        """The field that says how long the model thinks first."""
+        if self.reasoning_effort is not None:
+            return "reasoning_effort"
+        return None if self.max_reasoning_tokens is None else "max_reasoning_tokens"
+
+    @property
     def reasoning(self) -> Reasoning | None:
         """How long the model thinks first."""
         if self.reasoning_effort is not None:
-            share = _SHARES[self.reasoning_effort]
-            return Reasoning(int(share * self.budget)) if share else None
+            return Reasoning(int(_SHARES[self.reasoning_effort] * self.budget))
         most = self.max_reasoning_tokens
         return None if most is None else Reasoning(most)
 
@@ -148,4 +164,5 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         partial(ChatForm, style),
         is_streamed=chat.stream,
         constraint_field=field,
+        reasoning_field=chat.reasoning_field,
     )

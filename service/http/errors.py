@@ -66,12 +66,14 @@ class Refusal:
 
 
 def refusal_of(
-    error: Exception, retry_after_seconds: float, constraint_field: str | None = None
+    error: Exception,
+    retry_after_seconds: float,
+    came_from: Mapping[str, str | None] | None = None,
 ) -> Refusal:
     """What a caller is told of an error, which is noted for the log.
 
-    ``constraint_field`` is the field of the body that the constraint came from. Faults of the
-    server are told by the id of their incident alone.
+    ``came_from`` tells by fields of our own requests the field of the body that they came from.
+    Faults of the server are told by the id of their incident alone.
     """
     failure = shown(error)
     code = status_code_of(failure)
@@ -83,7 +85,7 @@ def refusal_of(
         "error": {
             "message": _short(str(failure)),
             "type": _type_of(status),
-            "param": _field_of(failure, constraint_field),
+            "param": _field_of(failure, came_from or {"constraint": None}),
             "code": _code_of(failure),
         }
     }
@@ -110,12 +112,13 @@ def _code_of(error: GuidedError) -> str:
     return error.code.lower()
 
 
-def _field_of(error: GuidedError, constraint_field: str | None) -> str | None:
+def _field_of(error: GuidedError, came_from: Mapping[str, str | None]) -> str | None:
     field = error.field if isinstance(error, RequestError) else None
     if field is None:
         return None
-    if field == "constraint":
-        return constraint_field
+    ours = field.partition(".")[0]
+    if ours in came_from:
+        return came_from[ours]
     for place in _OUR_PLACES:
         field = field.removeprefix(place)
     return field

@@ -117,7 +117,7 @@ class Findings:
                 done = self._done(look.work, caller, response, len(body))
                 await while_connected(receive, done)
             except Exception as error:
-                await fail(response, error, face, look.constraint_field)
+                await fail(response, error, face, {"constraint": look.constraint_field})
 
     def _asked(self, body: bytes) -> Look:
         return self._read(read_json(body, self._face.config.max_message_fields))

@@ -145,7 +145,7 @@ class ResponseRequest(GenerationFields):
         "max_tokens": "use max_output_tokens",
         "messages": "use input, or send them to /v1/chat/completions",
         "previous_response_id": "send what was said as input; nothing is kept between calls",
-        "reasoning": "leave it out; nothing reasons apart from its answer here",
+        "reasoning": "leave it out; /v1/chat/completions lets the model think (reasoning_effort)",
         "response_format": "use text.format",
     }
 

@@ -87,4 +87,5 @@ def read_watched(body: Body, config: ServerConfig) -> Asked:
         WatchForm,
         is_streamed=True,
         constraint_field=asked.constraint_field,
+        reasoning_field=asked.reasoning_field,
     )

@@ -36,6 +36,7 @@ from guided.spec import (
     TokenId,
     Verification,
 )
+from guided.spec.composition import Text
 from guided.spec.thoughts import AfterThoughts, pieces_of
 from tests.kit.built_tokenizers import BUILT, loaded
 
@@ -286,6 +287,17 @@ def test_the_budget_of_all_leaves_room_for_an_answer() -> None:
     assert free.text == ""
 
 
+def test_only_tokens_of_text_stop_an_answer() -> None:
+    sign = vocabulary_of().named["</think>"]
+    with pytest.raises(RequestError) as refused:
+        answered(make_engine(), thinking(3, stop_tokens=(sign,)))
+    assert str(refused.value) == (
+        f"stop token {sign} stands for no text, and only tokens of text stop an answer; leave it"
+        " out; a constraint that ends with guided.SpecialToken stops there"
+    )
+    assert refused.value.field == "stop_tokens"
+
+
 def test_without_a_number_thoughts_have_half_of_the_budget() -> None:
     never = Sampling(logit_bias=biased("</think>", -100.0))
     (result,) = answered(make_engine(), thinking(None, max_tokens=60, sampling=never))
@@ -304,6 +316,42 @@ def test_signs_may_be_given_and_may_be_text() -> None:
     assert json.loads(result.text)
 
 
+@pytest.mark.parametrize("is_marked", [True, False])
+@pytest.mark.parametrize("end", ["\n</think>\n\n", " so </think>"])
+@pytest.mark.parametrize("budget", [0, 3, 25])
+def test_text_before_the_token_that_ends_thoughts_may_stand_in_them(
+    budget: int, end: str, is_marked: bool
+) -> None:
+    vocabulary = vocabulary_of(is_marked=is_marked)
+    before, sign, _ = end.partition("</think>")
+    closing = vocabulary.spell(before)
+    bias = ((closing[0], 90.0), *biased(sign, -100.0, is_marked=is_marked))
+    request = GenerationRequest(
+        "Who?",
+        SCHEMA,
+        max_tokens=96,
+        reasoning=Reasoning(budget, begin="<think>", end=end),
+        sampling=Sampling(temperature=2.0, seed=budget, logit_bias=bias),
+    )
+    (result,) = answered(make_engine(is_marked=is_marked), request, stream=True)
+    thoughts, _ = split(result, is_marked=is_marked)
+    assert vocabulary.decode(thoughts).decode() == result.reasoning + before
+    assert budget <= len(thoughts) <= budget + len(closing)
+    assert json.loads(result.text)
+
+
+def test_the_first_of_an_end_with_a_token_ends_no_thought() -> None:
+    vocabulary = vocabulary_of()
+    end = pieces_of("\n</think>\n\n", vocabulary.named)
+    matcher = compiler(is_marked=True).start(AfterThoughts(end, SCHEMA, 40))
+    for token in vocabulary.spell("First.\nThen.\n"):
+        matcher = matcher.advance(TokenId(token))
+    assert isinstance(matcher, Thinking)
+    assert matcher.forced_run(Forcing.CANONICAL) == ()
+    matcher = matcher.advance(vocabulary.named["</think>"])
+    assert vocabulary.decode(matcher.forced_run(Forcing.CANONICAL)).startswith(b'\n\n{"name')
+
+
 def test_a_template_that_begins_thoughts_itself_is_left_at_that() -> None:
     of_model = texts(is_marked=True)
     thinks = ChatThoughts(of_model)
@@ -312,6 +360,17 @@ def test_a_template_that_begins_thoughts_itself_is_left_at_that() -> None:
     assert of_model.tokenizer.decode([int(t) for t in opened]) == "Who?<think>\n"
     assert thinks.opened(opened, Reasoning())[0] == opened
     assert thinks.opened(opened[:-1], Reasoning())[0] == opened[:-1]
+
+
+def test_an_end_of_ones_own_leaves_the_beginning_to_the_template() -> None:
+    of_model = texts(is_marked=True)
+    thinks = ChatThoughts(of_model)
+    tokens = thinks.render("Who?", None, None, ())
+    opened, end = thinks.opened(tokens, Reasoning(end="So"))
+    assert of_model.tokenizer.decode([int(t) for t in opened]) == "Who?<think>\n"
+    assert end == (Text("So"),)
+    plain = ModelTexts("plain", loaded(BUILT["built like GPT-2"]()), of_model.vocabulary, 512)
+    assert ChatThoughts(plain).opened(tokens, Reasoning(end="So")) == (tokens, (Text("So"),))
 
 
 def test_what_nobody_told_is_refused() -> None:
@@ -328,6 +387,8 @@ def test_what_nobody_told_is_refused() -> None:
     engine = make_engine(thinking=None)
     with pytest.raises(RequestError, match="lets no model think"):
         engine.submit("1", thinking(3))
+    (result,) = answered(engine, thinking(0))
+    assert (result.reasoning_tokens, result.finish_reason) == (0, FinishReason.COMPLETE)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from guided_service.http.completions import CompletionRequest, read_completion
 from guided_service.http.errors import refusal_of
 from guided_service.http.fields import GenerationFields
 from guided_service.http.response_request import ResponseRequest, read_response
+from guided_service.http.watched import read_watched
 
 Read = Callable[[dict[str, Any], ServerConfig], Asked]
 
@@ -111,7 +112,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"max_tokens": 0}, "max_tokens"),
     ("chat", {"reasoning_effort": "utmost"}, "reasoning_effort"),
     ("chat", {"reasoning_effort": "low", "max_reasoning_tokens": 9}, "reasoning_effort"),
-    ("chat", {"max_tokens": 9, "max_reasoning_tokens": 9}, "reasoning.max_tokens"),
+    ("chat", {"max_tokens": 9, "max_reasoning_tokens": 9}, "max_reasoning_tokens"),
     ("chat", {"max_reasoning_tokens": -1}, "max_reasoning_tokens"),
     ("chat", {"max_tokens": "5"}, "max_tokens"),
     ("chat", {"max_tokens": True}, "max_tokens"),
@@ -382,6 +383,29 @@ ODD: list[Any] = [
     *([1, "a"], {"": ""}, {"type": "x"}, {"type": ["object"]}, {"$ref": "#"}, {"$ref": 1}),
     *({"properties": []}, {"properties": {"a": 1}}, {"oneOf": [1]}, {"required": [1]}),
 ]
+
+
+def test_a_response_is_told_where_thoughts_are_asked_for() -> None:
+    said = str(refusal("responses", reasoning={"effort": "low"}))
+    assert said == (
+        "reasoning is not honoured by this server; leave it out; /v1/chat/completions lets the"
+        " model think (reasoning_effort)"
+    )
+
+
+@pytest.mark.parametrize("ours", ["reasoning", "reasoning.max_tokens"])
+@pytest.mark.parametrize(
+    "fields",
+    [{"reasoning_effort": "low"}, {"reasoning_effort": "none"}, {"max_reasoning_tokens": 2}],
+)
+def test_errors_about_thoughts_name_the_field_that_was_sent(
+    fields: dict[str, Any], ours: str
+) -> None:
+    (sent,) = fields
+    for read in (read_chat, read_watched):
+        call = read({**CHAT, **fields}, ServerConfig())
+        told: Any = refusal_of(RequestError("no", field=ours), 0.5, call.came_from).body
+        assert told["error"]["param"] == sent
 
 
 @pytest.mark.parametrize("face", FACES)

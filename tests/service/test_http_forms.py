@@ -17,6 +17,7 @@ from jsonschema_rs import Draft202012Validator
 from guided.errors import RequestError
 from guided.spec import (
     Alternative,
+    CandidateResult,
     Choice,
     Ebnf,
     FinishReason,
@@ -524,7 +525,7 @@ def test_what_fits_a_closed_schema_fits_the_schema(
     ("fields", "reasoning"),
     [
         ({}, None),
-        ({"reasoning_effort": "none"}, None),
+        ({"reasoning_effort": "none"}, Reasoning(0)),
         ({"reasoning_effort": "minimal", "max_tokens": 100}, Reasoning(10)),
         ({"reasoning_effort": "low", "max_tokens": 100}, Reasoning(20)),
         ({"reasoning_effort": "medium"}, Reasoning(512)),
@@ -574,3 +575,33 @@ def test_thoughts_are_told_apart_from_content() -> None:
         {"content": "ab"},
         {},
     ]
+
+
+def test_a_stream_of_several_answers_tells_the_thoughts_of_each() -> None:
+    several = tuple(
+        CandidateResult(
+            index, text, (), FinishReason.COMPLETE, 0.0, reasoning=thought, reasoning_tokens=2
+        )
+        for index, (text, thought) in enumerate([("ab", "hm"), ("cd", ""), ("ef", "so")])
+    )
+    events = ChatForm(style(tells_thoughts=True), SHOWN).ended(
+        replace(result("ab"), candidates=several)
+    )
+    told: dict[int, list[dict[str, Any]]] = {}
+    for line in events.decode().split("\n\n"):
+        if line and "[DONE]" not in line:
+            (choice,) = json.loads(line.removeprefix("data: "))["choices"]
+            told.setdefault(choice["index"], []).append(choice["delta"])
+    assert told == {
+        0: [
+            {"role": "assistant", "content": "", "reasoning_content": "hm"},
+            {"content": "ab"},
+            {},
+        ],
+        1: [{"role": "assistant", "content": "cd"}, {}],
+        2: [
+            {"role": "assistant", "content": "", "reasoning_content": "so"},
+            {"content": "ef"},
+            {},
+        ],
+    }

@@ -23,7 +23,7 @@ from guided.spec import (
     Usage,
 )
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import HARMONY, MISTRAL, ToolFormat, sign, unmarked
+from guided.spec.tool_format import HARMONY, HERMES, LLAMA, MISTRAL, ToolFormat, sign, unmarked
 from guided_service.call_reader import Argument, CallBegun, CallReader, Content, reader_of
 from guided_service.encode import encode_event, encode_result
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
@@ -151,3 +151,16 @@ def test_callers_see_names_without_marks(name: str) -> None:
     assert [(call.name, call.arguments) for call in told.tool_calls] == [("f", '{"a":"\\u0001"}')]
     assert encode_event(text, None, make).delta == unmarked(text)
     assert encode_event("\x01", None, None).delta == "\x01"
+
+
+@pytest.mark.parametrize("form", [HERMES, LLAMA], ids=["hermes", "llama"])
+def test_a_format_without_special_tokens_leaves_texts_as_they_are(form: ToolFormat) -> None:
+    text = "a \x01 b"
+    result = GenerationResult(text, (), FinishReason.COMPLETE, Usage(), 0.0)
+
+    def make() -> CallReader:
+        return CallReader(form)
+
+    told = encode_result(result, None, make)
+    assert (told.text, told.content) == (text, text)
+    assert encode_event(text, None, make).delta == text

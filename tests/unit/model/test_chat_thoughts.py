@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import copy
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 import pytest
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding.choice import advance
+from guided.engine.prompts import PreparedPrompt, Prompts
 from guided.masks.thinking import Thinking
 from guided.model.chat_thoughts import ChatThoughts
 from guided.model.load import ModelTexts
-from guided.spec import Forcing, JsonSchema, Message, Reasoning, TokenId
+from guided.model.prompt import render_prompt
+from guided.spec import Forcing, GenerationRequest, JsonSchema, Message, Reasoning, TokenId
 from guided.spec.thoughts import AfterThoughts
+from guided.spec.tool_format import HERMES
 from tests.kit.tokenizers import real_tokenizer, real_vocabulary
 
 SCHEMA = JsonSchema('{"const": {"a": 1}}')
@@ -72,6 +75,63 @@ def test_an_answer_of_gpt_oss_begins_in_its_channel_without_thoughts_too() -> No
     plain = ChatThoughts(texts_of("qwen3", "qwen3"))
     asked = plain.render(ASKED, None, None, ())
     assert plain.answering(asked) == asked
+
+
+def prepared(template: str, tokenizer: str, reasoning: Reasoning | None) -> PreparedPrompt:
+    model = texts_of(template, tokenizer)
+    prompts = Prompts(partial(render_prompt, model), None, HERMES, lambda: 0.0, ChatThoughts(model))
+    return prompts.prepare(GenerationRequest(ASKED, SCHEMA, reasoning=reasoning), None)
+
+
+@pytest.mark.parametrize(
+    ("template", "tokenizer", "ends"),
+    [
+        ("qwen3", "qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
+        ("qwen3_5_think", "qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
+        ("gptoss", "gptoss", "<|start|>assistant<|channel|>final<|message|>"),
+        ("qwen2_5", "qwen3", "<|im_start|>assistant\n"),
+    ],
+)
+def test_no_budget_of_thoughts_is_an_answer_without_them(
+    template: str, tokenizer: str, ends: str
+) -> None:
+    asked = prepared(template, tokenizer, Reasoning(0))
+    decode = real_tokenizer(tokenizer).decode
+    assert str(decode([int(token) for token in asked.tokens])).endswith(ends)
+    assert asked.constraint == SCHEMA
+
+
+def test_thoughts_that_a_template_always_begins_end_at_once_without_a_budget() -> None:
+    asked = prepared("deepseek_r1_distill", "qwen3", Reasoning(0))
+    decode = real_tokenizer("qwen3").decode
+    assert str(decode([int(token) for token in asked.tokens])).endswith("<think>\n")
+    assert isinstance(asked.constraint, AfterThoughts)
+    assert asked.constraint.max_tokens == 0
+
+
+def test_what_somebody_says_begins_and_ends_no_thoughts() -> None:
+    model = texts_of("qwen3", "qwen3")
+    named = model.vocabulary.named
+    signs = {named["<think>"], named["</think>"]}
+    said = "What do <think> and </think> mean?"
+    tokens = render_prompt(model, (Message("user", said),), thinks=True)
+    assert said in str(model.tokenizer.decode([int(token) for token in tokens]))
+    assert not signs.intersection(tokens)
+    allowed = render_prompt(model, (Message("user", said),), None, True, thinks=True)
+    assert signs <= {*allowed}
+
+
+def test_a_template_takes_the_thoughts_out_of_what_the_model_said() -> None:
+    model = texts_of("qwen3", "qwen3")
+    told = "<think>\nThe sky.\n</think>\n\nIt is <|im_end|> blue."
+    turns = (Message("user", "Why?"), Message("assistant", told), Message("user", "</think>"))
+    tokens = render_prompt(model, turns, thinks=True)
+    text = str(model.tokenizer.decode([int(token) for token in tokens]))
+    assert "assistant\nIt is <|im_end|> blue.<|im_end|>" in text
+    assert "The sky" not in text
+    named = model.vocabulary.named
+    assert named["</think>"] not in tokens
+    assert tokens.count(named["<|im_end|>"]) == len(turns)
 
 
 def test_calls_of_tools_tell_themselves_from_answers() -> None:

@@ -1,0 +1,82 @@
+"""Turns and tools as chat templates are given them, and the texts in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from guided.spec import Message, Tool
+
+__all__ = ["changed", "texts_in", "turn_of"]
+
+
+def turn_of(turn: Message) -> dict[str, Any]:
+    """A message as templates know it."""
+    said: dict[str, Any] = {"role": turn.role, "content": turn.content}
+    if turn.role == "developer":
+        said["role"] = "system"
+    if turn.tool_calls:
+        said["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": json.loads(call.arguments)},
+            }
+            for call in turn.tool_calls
+        ]
+    if turn.tool_call_id:
+        said["tool_call_id"] = turn.tool_call_id
+    return said
+
+
+def texts_in(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> Iterator[str]:
+    """All that others than the template say."""
+    for turn in messages:
+        yield turn.content
+        for call in turn.tool_calls:
+            yield from _texts_of(call.arguments)
+    for tool in tools:
+        yield tool.description
+        yield from _texts_of(tool.parameters)
+
+
+def _texts_of(text: str) -> Iterator[str]:
+    """Names and texts in JSON, or in nothing, as a template is given them: without escapes."""
+    left = [json.loads(text)] if text else []
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, dict):
+            left += (*value, *value.values())
+
+
+def changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """A message or a tool with the texts in it changed, names of arguments too."""
+    made: dict[str, Any] = {}
+    for name, value in said.items():
+        match name:
+            case "content" | "description":
+                made[name] = change(value)
+            case "arguments" | "parameters":
+                made[name] = _all_changed(value, change)
+            case "tool_calls":
+                made[name] = [changed(call, change) for call in value]
+            case "function":
+                made[name] = changed(value, change)
+            case _:  # a role, a name, an id: none of them can spell a token
+                made[name] = value
+    return made
+
+
+def _all_changed(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_all_changed(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(name): _all_changed(item, change) for name, item in value.items()}
+    return value
