@@ -19,13 +19,13 @@ from guided.wire_request import decode_request, encode_request
 
 _CLIENT_ONLY = {
     *("grammar", "json_options", "documents", "request_id", "max_retries"),
-    *("tools", "tool_choice", "parallel_tool_calls"),
+    *("tools", "tool_choice", "parallel_tool_calls", "reasoning"),
 }
-"""Of the first three the client makes the constraint, an id is a name, tries are its own, and
-of the others it makes the tools."""
+"""Of the first three the client makes the constraint, an id is a name, tries are its own, of those
+about tools it makes the tools, and of a number or nothing the reasoning."""
 _WORDS = {"rank", "on_incomplete", "verification"}
 """Members of enumerations that may be given as the words they are."""
-_BESIDE = {"prompt", "constraint", "sampling", "tools"}
+_BESIDE = {"prompt", "constraint", "sampling", "tools", "reasoning"}
 """Fields of a request that are no options."""
 
 
