@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import time
 from collections import deque
@@ -59,10 +60,8 @@ def top(
         if once:
             Console().print(_frame_once(client, address, interval))
             return
-        try:
-            _watch(client, address, interval)
-        except KeyboardInterrupt:
-            return
+        with _interrupts() as is_left:
+            _watch(client, address, interval, is_left)
 
 
 class History:
@@ -107,7 +106,26 @@ def _frame_once(client: Client, address: str, interval: float) -> RenderableType
     return view(model, address, *history.span)
 
 
-def _watch(client: Client, address: str, interval: float) -> None:
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """A function that says whether Ctrl-C was pressed, which raises nothing meanwhile.
+
+    An exception could come up in a callback of gRPC, which would swallow it.
+    """
+    pressed = False
+
+    def press(_number: int, _frame: object) -> None:
+        nonlocal pressed
+        pressed = True
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _watch(client: Client, address: str, interval: float, is_left: Callable[[], bool]) -> None:
     history = History()
     shown: RenderableType = Text(f"asking {address} ...", style="dim")
     with (
@@ -116,7 +134,7 @@ def _watch(client: Client, address: str, interval: float) -> None:
     ):
         while True:
             live.update(_frame(client, address, history), refresh=True)
-            if asked(interval):
+            if asked(interval) or is_left():
                 return
 
 

@@ -88,7 +88,7 @@ class Admission:
                 _chooser(request, seed, vocabulary),
                 request.forcing,
                 is_constrained=is_constrained,
-                texts=texts,
+                texts=None if request.tools is None else texts,
                 stops=_stops(request, texts),
                 text_stream=(
                     _text_stream(request, texts, start, is_constrained=is_constrained)

@@ -213,8 +213,11 @@ class AnswerState:
     def text(self, vocabulary: Vocabulary) -> str:
         """The answer as text, once there is a finish reason."""
         is_stopped = self.finish_reason is FinishReason.STOP_SEQUENCE
-        texts = vocabulary.token_bytes if self._texts is None else self._texts
-        answer = b"".join([texts[token] or b"" for token in self.answer[self.num_thoughts :]])
+        tokens = self.answer[self.num_thoughts :]
+        if self._texts is None:
+            answer = vocabulary.decode(tokens)
+        else:
+            answer = b"".join([self._texts[token] or b"" for token in tokens])
         text = answer[: self._stops.length if self._stops else None]
         # A free or a stopped text may be cut inside a character; others never are.
         errors = "strict" if self._is_constrained and not is_stopped else "replace"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
+import pytest
+
+from guided.engine import call_costs
 from guided.engine.call_costs import measure_costs
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.runner import ModelRunner
@@ -22,17 +25,20 @@ def test_a_rising_curve_is_measured_inside_the_context_window() -> None:
 
 
 class BusyAtFirst(ModelRunner):
-    """A runner on a machine that has less and less else to do for three rounds."""
+    """A runner on a machine that has less and less else to do for three rounds, and its clock."""
 
     calls = 0
+    seconds = 0.0
 
     def forward(self, batch: StepBatch) -> StepOutput:
         rounds = self.calls // 9
         self.calls += 1
-        time.sleep(max(0, 3 - rounds) * 0.02)
+        self.seconds += 0.001 + max(0, 3 - rounds) * 0.02
         return super().forward(batch)
 
 
-def test_a_busy_spell_does_not_count() -> None:
+def test_a_busy_spell_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = BusyAtFirst(make_model(), vocabulary_size=len(TOKEN_BYTES))
-    assert measure_costs(runner, 100).seconds(1) < 0.02
+    clock = SimpleNamespace(perf_counter=lambda: runner.seconds)
+    monkeypatch.setattr(call_costs, "time", clock)
+    assert measure_costs(runner, 100).seconds(1) == pytest.approx(0.001)
