@@ -9,7 +9,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -60,7 +60,7 @@ def top(
         if once:
             Console().print(_frame_once(client, address, interval))
             return
-        with _interrupts() as is_left:
+        with _interrupts() as is_left, suppress(KeyboardInterrupt):
             _watch(client, address, interval, is_left)
 
 
@@ -108,15 +108,16 @@ def _frame_once(client: Client, address: str, interval: float) -> RenderableType
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """A function that says whether Ctrl-C was pressed, which raises nothing meanwhile.
+    """A function that says whether Ctrl-C was pressed; in here that raises KeyboardInterrupt.
 
-    An exception could come up in a callback of gRPC, which would swallow it.
+    It has to be asked as well: where a callback of gRPC runs, that swallows the exception.
     """
     pressed = False
 
     def press(_number: int, _frame: object) -> None:
         nonlocal pressed
         pressed = True
+        raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, press)
     try:
@@ -132,9 +133,9 @@ def _watch(client: Client, address: str, interval: float, is_left: Callable[[], 
         Live(shown, console=Console(), screen=True, auto_refresh=False) as live,
         _asked_to_leave() as asked,
     ):
-        while True:
+        while not is_left():
             live.update(_frame(client, address, history), refresh=True)
-            if asked(interval) or is_left():
+            if asked(interval):
                 return
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from guided.engine import Engine, load_engine
 from guided.errors import ModelError, RequestError
-from guided.spec import GenerationRequest, GenerationResult, Regex, Sampling
+from guided.spec import GenerationRequest, Regex, Sampling
+from tests.engine.tiny_models import answers
 from tests.kit.adapters import save_adapter, save_merged
 from tests.kit.tiny_model import save_tiny_model
 
@@ -46,19 +47,6 @@ def adapted(folders: Folders, dtype: str, **options: object) -> Engine:
     """The model with both adapters."""
     adapters = {"first": folders.first, "second": folders.second}
     return load_engine(str(folders.model), dtype=dtype, device="cpu", adapters=adapters, **options)  # type: ignore[arg-type]
-
-
-def answers(engine: Engine, requests: dict[str, GenerationRequest]) -> dict[str, GenerationResult]:
-    """All are asked for at once."""
-    for name, request in requests.items():
-        engine.submit(name, request)
-    found: dict[str, GenerationResult] = {}
-    while engine.has_work:
-        for each in engine.step():
-            assert isinstance(each.outcome, GenerationResult), each.outcome
-            found[each.request_id] = each.outcome
-        engine.check()
-    return found
 
 
 def merged_texts(folders: Folders, request: GenerationRequest) -> dict[str, str]:

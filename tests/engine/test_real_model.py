@@ -17,6 +17,7 @@ from guided.spec import (
     JsonSchema,
     Sampling,
 )
+from tests.engine.tiny_models import answers
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +28,11 @@ def engine() -> Engine:
 
 def _answers(engine: Engine, forcing: Forcing) -> list[GenerationResult]:
     """All requests in one batch, answers in their order."""
-    for number, request in enumerate(REQUESTS):
-        engine.submit(str(number), replace(request.specification, forcing=forcing))
-    results: dict[str, GenerationResult] = {}
-    while engine.has_work:
-        for finished in engine.step():
-            assert isinstance(finished.outcome, GenerationResult), finished.outcome
-            results[finished.request_id] = finished.outcome
-        engine.check()
+    asked = {
+        str(number): replace(request.specification, forcing=forcing)
+        for number, request in enumerate(REQUESTS)
+    }
+    results = answers(engine, asked)
     return [results[str(number)] for number in range(len(REQUESTS))]
 
 
