@@ -78,16 +78,13 @@ def walk_inside(
     and the byte after it. ``below`` is ``TokenTrie.below``. ``path``, int64 ``[depths, 5]``, and
     ``loops``, uint64 ``[rows, 3]`` and all zero, are memory to work in; see ``_find_loops``.
     """
-    # Columns of the path: row, code points so far, code points that a string has at least, and the
-    # row's BASE and KIND. A node is numbered before all below it, so one loop over the numbers is a
-    # depth-first walk. Most of the time of masks met first is spent in this loop, so what it reads
-    # for each node it reads once, by an unsigned number: of a signed one, numba asks each time
-    # whether it counts from the end of the array.
+    # A node is numbered before all below it, so one loop over the numbers is a depth-first walk.
+    # Most of the time of masks met first goes here: what is read for each node is read once, by an
+    # unsigned number, as of a signed one numba asks whether it counts from the end of the array.
     nodes, rows = trie.nodes, machine.rows
     level = nodes[top, DEPTH]
     horizon += level
-    path[level, 0], path[level, 1], path[level, 2] = row, 0, 0
-    path[level, 3], path[level, 4] = rows[row, BASE], rows[row, KIND]
+    _put(level, row, 0, 0, rows, path)
     node, num_sites, most = top + 1, 0, 0
     while node < nodes[top, END]:
         this = np.uintp(node)
@@ -121,9 +118,7 @@ def walk_inside(
         node += 1
         if node == last:
             continue
-        here = np.uintp(level)
-        path[here, 0], path[here, 1], path[here, 2] = target, count, least
-        path[here, 3], path[here, 4] = rows[entered, BASE], rows[entered, KIND]
+        _put(level, target, count, least, rows, path)
         if not _is_free(node - 1, target, machine, below, loops):
             continue
         # All bytes below may follow in any order: the tokens are taken without looking at them.
@@ -137,6 +132,21 @@ def walk_inside(
             _allow(node, node + 1, max(least, counted), trie, words, reach)
             node += 1
     return num_sites, most
+
+
+@inlined
+def _put(
+    level: int,
+    row: int,
+    count: int,
+    least: int,
+    rows: NDArray[np.int32],
+    path: NDArray[np.int64],
+) -> None:
+    """Write a line of the path: row, code points, those at least, and the row's BASE and KIND."""
+    here, entered = np.uintp(level), np.uintp(row)
+    path[here, 0], path[here, 1], path[here, 2] = row, count, least
+    path[here, 3], path[here, 4] = rows[entered, BASE], rows[entered, KIND]
 
 
 @inlined

@@ -84,18 +84,16 @@ def search_outline(
 ) -> tuple[int, int, int, int, bool]:
     """Write down what can be reached from a row, breadth first, up to closing rows.
 
-    Returns the length of what was found, the number of closing rows, that of other rows, the fewest
-    ends, and whether all that can be reached was looked at. The length is zero where there is no
-    outline. ``found`` must have room for 259 numbers of each place in ``queue``, since its room is
-    not looked at; it has of each row, in the order of the search::
+    Returns the length of what was found (0: there is no outline), the number of closing rows, that
+    of other rows, the fewest ends, and whether all that can be reached was looked at. ``found``,
+    which must have room for 259 numbers of each place in ``queue``, has of each row, in order::
 
         BEAT  NEED  closing row with its exit action + 1, or 0  run  run ...
 
-    A run of bytes that lead to the same row is ``row number << 8 | last byte``; the number is 0
-    where they are closed, and ``_BEYOND`` where nothing was looked for. ``numbers`` is all
-    zero to begin with: one more than the number of a row, negative for a closing one. From rows
-    ``reach`` bytes away nothing is looked for. In ``runs``, int32 ``[a power of two, 258]``, it
-    keeps where the classes of maps end.
+    A run of bytes that lead to the same row is ``row number << 8 | last byte``, with 0 for closed
+    ones and ``_BEYOND`` where nothing was looked for. ``numbers`` is all zero to begin with: one
+    more than the number of a row, negative for a closing one. From ``reach`` bytes on nothing is
+    looked for. ``runs``, int32 ``[a power of two, 258]``, keeps where the classes of maps end.
     """
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
     # A table has thousands of rows but few maps: the runs of a map are worked out once a search.

@@ -159,9 +159,8 @@ def explore_sets(
         TO_SET     a set
         TO_EITHER  a byte of the class
 
-    ``edges`` must have a line for each class of the network and each line of ``byte_classes``: its
-    room is not looked at. ``num_sets`` of the result is -1 where the arrays of ``sets`` are full.
-    Nothing that was found may be kept then; the caller makes them longer and calls again.
+    ``edges`` must have a line for each class of the network and line of ``byte_classes``. Where the
+    arrays of ``sets`` are full, ``num_sets`` of the result is -1 and nothing found may be kept.
     """
     items, first, begun = sets.items, sets.first, count - 1
     # Each item leads to one at most, so no set that is found has more items than the first.
