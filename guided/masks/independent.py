@@ -15,10 +15,11 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
+from guided.masks.free_bytes import make_free_bytes
 from guided.masks.independent_kernels import MAX_COUNT, keep_within, sorted_by_way, walk_inside
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
-from guided.masks.outline import Outline
+from guided.masks.outline import NO_HORIZON, Outline
 from guided.masks.trie import TokenTrie
 
 __all__ = ["IndependentMask", "IndependentMasks"]
@@ -148,17 +149,17 @@ def _walked(
     """Make the mask of a row; see ``walk_inside``."""
     mask = np.zeros(trie.words, dtype=np.int32)
     sites, reach = _scratch.of(trie)
-    path = np.empty((trie.longest + 1, 5), dtype=np.int64)
-    loops = np.zeros((len(arrays.rows), 3), dtype=np.uint64)
+    path = np.empty((trie.longest + 1, 6), dtype=np.int64)
+    free = make_free_bytes(len(arrays.rows), is_far=outline.horizon == NO_HORIZON)
     num_sites, most = walk_inside(
         trie.arrays,
-        trie.below,
+        trie.text,
         arrays,
         row,
         node,
         outline.horizon,
         path,
-        loops,
+        free,
         mask,
         reach,
         sites,

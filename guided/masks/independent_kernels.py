@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from guided.machine.block import NO_BEAT, TICK
 from guided.machine.table_layout import BASE, BEAT, KIND, LABEL, NEED
-from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
-from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays
+from guided.masks.free_bytes import FreeBytes, are_free_below
+from guided.masks.machine_kernels import MachineArrays, is_closing
+from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays, TrieText
 from guided.masks.walk_kernels import BY_ACTION
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel, making_kernel
@@ -28,9 +29,6 @@ __all__ = ["MAX_COUNT", "keep_within", "sorted_by_way", "walk_inside"]
 
 MAX_COUNT: Final = 2**16 - 1
 """More code points than an automaton has states, and than tokens have on top of that."""
-_LOOPS: Final = 1
-_NO_LOOPS: Final = 2
-"""What ``_find_loops`` found of a row; 0 where it was not asked yet."""
 
 
 @kernel
@@ -54,13 +52,13 @@ def keep_within(
 @kernel
 def walk_inside(
     trie: TrieArrays,
-    below: NDArray[np.uint64],
+    text: TrieText,
     machine: MachineArrays,
     row: int,
     top: int,
     horizon: int,
     path: NDArray[np.int64],
-    loops: NDArray[np.uint64],
+    free: FreeBytes,
     words: NDArray[np.int32],
     reach: NDArray[np.uint16],
     sites: NDArray[np.int32],
@@ -75,8 +73,8 @@ def walk_inside(
     that a string with it has at least; both are all zero before. ``sites``, int32 ``[nodes, 4]``,
     gets of each site the node, the code points so far, those that a string has at least, and the
     row that is entered; or, as ``-1 - 256 * row - byte``, the row that is left by its exit action
-    and the byte after it. ``below`` is ``TokenTrie.below``. ``path``, int64 ``[depths, 5]``, and
-    ``loops``, uint64 ``[rows, 3]`` and all zero, are memory to work in; see ``_find_loops``.
+    and the byte after it. ``path``, int64 ``[depths, 6]``, is
+    memory to work in. With a horizon, ``free`` must not be far, as rows may lie beyond it.
     """
     # A node is numbered before all below it, so one loop over the numbers is a depth-first walk.
     # Most of the time of masks met first goes here: what is read for each node is read once, by an
@@ -84,7 +82,7 @@ def walk_inside(
     nodes, rows = trie.nodes, machine.rows
     level = nodes[top, DEPTH]
     horizon += level
-    _put(level, row, 0, 0, rows, path)
+    _put(level, row, 0, 0, _characters_of(top, trie, text), rows, path)
     node, num_sites, most = top + 1, 0, 0
     while node < nodes[top, END]:
         this = np.uintp(node)
@@ -118,20 +116,37 @@ def walk_inside(
         node += 1
         if node == last:
             continue
-        _put(level, target, count, least, rows, path)
-        if not _is_free(node - 1, target, machine, below, loops):
+        characters = path[above, 5] + _begins_character(byte)
+        _put(level, target, count, least, characters, rows, path)
+        if not are_free_below(node - 1, target, machine, text.below, free):
             continue
-        # All bytes below may follow in any order: the tokens are taken without looking at them.
-        # Where the loop does not count, all of them have the same least number of code points.
-        if beat != TICK:
+        # The tokens are taken without looking at them. Where the rows do not count, all of them
+        # have the same least number of code points.
+        if beat == TICK:
+            first = count - characters + rows[entered, NEED]
+            most = max(most, _allow_counted(node, last, least, first, trie, text, words, reach))
+        else:
             _allow(node, last, least, trie, words, reach)
-            node = last
-        while node < last:
-            counted = count + nodes[node, DEPTH] - level + rows[entered, NEED]
-            most = max(most, counted)
-            _allow(node, node + 1, max(least, counted), trie, words, reach)
-            node += 1
+        node = last
     return num_sites, most
+
+
+@inlined
+def _characters_of(node: int, trie: TrieArrays, text: TrieText) -> int:
+    """The characters that begin in what a node spells, found by the first token there or below."""
+    first = trie.nodes[node, FIRST_TOKEN]
+    characters = int(text.characters[first])
+    # The way down to that token, as the nodes of a trie that hold no token have children.
+    while trie.nodes[node + 1, FIRST_TOKEN] == first:
+        node += 1
+        characters -= _begins_character(trie.nodes[node, BYTE])
+    return characters
+
+
+@inlined
+def _begins_character(byte: int) -> bool:
+    """Whether a byte of UTF-8 is the first of its character."""
+    return (byte & 0xC0) != 0x80
 
 
 @inlined
@@ -140,33 +155,15 @@ def _put(
     row: int,
     count: int,
     least: int,
+    characters: int,
     rows: NDArray[np.int32],
     path: NDArray[np.int64],
 ) -> None:
-    """Write a line of the path: row, code points, those at least, and the row's BASE and KIND."""
+    """Write a line of the path: row, code points, those at least, BASE and KIND, characters."""
     here, entered = np.uintp(level), np.uintp(row)
     path[here, 0], path[here, 1], path[here, 2] = row, count, least
     path[here, 3], path[here, 4] = rows[entered, BASE], rows[entered, KIND]
-
-
-@inlined
-def _is_free(
-    node: int,
-    row: int,
-    machine: MachineArrays,
-    below: NDArray[np.uint64],
-    loops: NDArray[np.uint64],
-) -> bool:
-    """Whether all bytes below a node lead from the row to itself, so that all of them may follow.
-
-    ``below`` has one bit for NUL and all bytes that are not ASCII, and ``_find_loops`` never sets
-    it: with such bytes the answer is no.
-    """
-    if loops[row, 2] == 0:
-        _find_loops(machine, row, loops)
-    if loops[row, 2] == _NO_LOOPS:
-        return False
-    return not (below[node, 0] & ~loops[row, 0] or below[node, 1] & ~loops[row, 1])
+    path[here, 5] = characters
 
 
 @inlined
@@ -226,13 +223,25 @@ def _allow(
 
 
 @inlined
-def _find_loops(machine: MachineArrays, row: int, loops: NDArray[np.uint64]) -> None:
-    """Fill in the ASCII bytes that lead from a row to itself, one bit each, and that it is done."""
-    loops[row, 2] = _NO_LOOPS
-    beat = machine.rows[row, BEAT]
-    if beat != NO_BEAT and beat != TICK:
-        return
-    for byte in range(1, 128):
-        if target_of(machine, row, byte) == row:
-            loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
-            loops[row, 2] = _LOOPS
+def _allow_counted(
+    first: int,
+    last: int,
+    least: int,
+    before: int,
+    trie: TrieArrays,
+    text: TrieText,
+    words: NDArray[np.int32],
+    reach: NDArray[np.uint16],
+) -> int:
+    """As ``_allow`` where characters count; returns the most code points of a string with one.
+
+    ``before`` is what a string has at least without the characters of a token.
+    """
+    most = least
+    for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
+        token = trie.token_ids[np.uintp(index)]
+        words[np.uintp(token >> 5)] |= 1 << (token & 31)
+        counted = max(least, before + text.characters[np.uintp(index)])
+        reach[np.uintp(token)] = min(counted, MAX_COUNT)
+        most = max(most, counted)
+    return most

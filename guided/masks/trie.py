@@ -18,17 +18,20 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.masks.utf8_steps import BOUNDARY, ILL_FORMED, NUM_STATES, utf8_step
 from guided.runtime.kernel import kernel
 from guided.spec import TokenId
 
 __all__ = [
     "BYTE",
+    "CHARACTERS",
     "DEPTH",
     "END",
     "FIRST_CHILD",
     "FIRST_TOKEN",
     "TokenTrie",
     "TrieArrays",
+    "TrieText",
     "fewest_tokens",
     "trie_from_tokens",
 ]
@@ -39,7 +42,17 @@ BYTE: Final = 2
 FIRST_TOKEN: Final = 3
 FIRST_CHILD: Final = 4
 """Columns of ``TokenTrie.nodes``."""
+CHARACTERS: Final = 1
+_ILL_FORMED_TEXT: Final = 2
+"""In the last word of ``TokenTrie.below``."""
 _NOWHERE: Final = -1
+
+
+class TrieText(NamedTuple):
+    """What compiled code reads of the text of a ``TokenTrie``."""
+
+    below: NDArray[np.uint64]
+    characters: NDArray[np.uint16]
 
 
 class TrieArrays(NamedTuple):
@@ -63,8 +76,12 @@ class TokenTrie:
 
     nodes: NDArray[np.int32]
     below: NDArray[np.uint64]
-    """uint64 ``[nodes, 2]``: the bytes of all nodes below a node, one bit for each ASCII byte; the
-    lowest bit for NUL and all others."""
+    """uint64 ``[nodes, 3]``: what is below a node, one bit for each ASCII byte in two words, and
+    in the last ``CHARACTERS`` where there are others, with one bit more where they are not UTF-8
+    from the node on; a token may end within a character."""
+    characters: NDArray[np.uint16]
+    """Those of each of ``token_ids``, the one included that the token ends within, and not the one
+    that it begins within."""
     token_ids: NDArray[np.int32]
     child_bytes: NDArray[np.uint8]
     child_nodes: NDArray[np.int32]
@@ -83,12 +100,17 @@ class TokenTrie:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, in bytes."""
-        return self.below.nbytes + sum(array.nbytes for array in self.arrays)
+        return sum(array.nbytes for array in (*self.text, *self.arrays))
 
     @property
     def arrays(self) -> TrieArrays:
         """What compiled code reads."""
         return TrieArrays(self.nodes, self.token_ids, self.child_bytes, self.child_nodes)
+
+    @property
+    def text(self) -> TrieText:
+        """What compiled code reads of the text."""
+        return TrieText(self.below, self.characters)
 
     def find(self, text: bytes) -> int | None:
         """The node that spells ``text``, ``None`` where no token begins so."""
@@ -170,17 +192,28 @@ def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np
 def _collect_below(
     nodes: NDArray[np.int32], sets: NDArray[np.uint64], below: NDArray[np.uint64]
 ) -> None:
-    """Fill ``TokenTrie.below``; ``sets`` is all zero, one row for each depth and one more."""
+    """Fill ``TokenTrie.below``; ``sets``, uint64 ``[depths + 1, 4]``, is all zero."""
     # Backwards, so that all nodes below a node come before it. ``sets`` collects by depth the bytes
-    # of subtrees that are still to get their parent; a parent takes them and clears the row.
+    # of subtrees that are still to get their parent; a parent takes them and clears the line. The
+    # last word has a bit for each state of UTF-8 from which what is below is ill-formed.
     for node in range(len(below) - 1, -1, -1):
         depth, byte = nodes[node, DEPTH], nodes[node, BYTE]
-        bit = byte if byte < 128 else 0
-        for word in range(2):
+        for word in range(3):
             below[node, word] = sets[depth + 1, word]
             sets[depth, word] |= sets[depth + 1, word]
-            sets[depth + 1, word] = np.uint64(0)
-        sets[depth, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+            sets[depth + 1, word] = 0
+        ill_formed = sets[depth + 1, 3]
+        sets[depth + 1, 3] = 0
+        if ill_formed >> np.uint64(BOUNDARY) & np.uint64(1):
+            below[node, 2] |= np.uint64(_ILL_FORMED_TEXT)
+        if byte < 128:
+            sets[depth, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+        else:
+            sets[depth, 2] |= np.uint64(CHARACTERS)
+        for state in range(NUM_STATES):
+            after = utf8_step(state, byte)
+            if after == ILL_FORMED or ill_formed >> np.uint64(after) & np.uint64(1):
+                sets[depth, 3] |= np.uint64(1) << np.uint64(state)
 
 
 @kernel
@@ -240,14 +273,17 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     nodes[count, FIRST_TOKEN] = len(spelled)
     # The closing line's FIRST_TOKEN is set; its other columns are zero and nobody reads them.
     longest = int(nodes[:, DEPTH].max())
-    below = np.zeros((count, 2), dtype=np.uint64)
-    _collect_below(nodes, np.zeros((longest + 2, 2), dtype=np.uint64), below)
+    below = np.zeros((count, 3), dtype=np.uint64)
+    _collect_below(nodes, np.zeros((longest + 2, 4), dtype=np.uint64), below)
+    begun = np.zeros(len(text) + 1, dtype=np.int64)
+    np.cumsum((text & 0xC0) != 0x80, out=begun[1:])
     # Sorted by parent and, as the sort is stable, by number: the children of each side by side.
     children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
     nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(count + 1))
     return TokenTrie(
         nodes,
         below,
+        np.diff(begun[bounds]).astype(np.uint16),
         np.array([token for _, token in spelled], dtype=np.int32),
         nodes[children, BYTE].astype(np.uint8),
         children.astype(np.int32),

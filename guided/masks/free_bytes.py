@@ -1,0 +1,173 @@
+"""Free bytes of a row: those that may follow in any order, as often as one likes.
+
+They lead from a row to a few rows from which they lead to those rows again. In a string of any text
+all bytes but the quote, the backslash and control characters do so; and in one that may match a
+pattern anywhere, though it has as many rows as the pattern. Where all that is below a node of the
+trie is free, its tokens are taken without looking at them one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.block import INSIDE, NO_BEAT, TICK
+from guided.machine.table_layout import BEAT, NEED
+from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
+from guided.masks.trie import CHARACTERS
+from guided.masks.utf8_steps import BOUNDARY, ILL_FORMED, utf8_step
+from guided.regular.dfa import DEAD
+from guided.runtime.kernel import inlined, kernel
+
+__all__ = ["FreeBytes", "are_free_below", "make_free_bytes"]
+
+_MOST_REACHED: Final = 32
+"""Rows that free bytes may lead to, with those within characters; enough for short patterns."""
+_NONE_FREE: Final = 1
+_SOME_FREE: Final = 2
+"""What is known of a row; 0 where it was not asked yet."""
+
+
+class FreeBytes(NamedTuple):
+    """The free bytes of rows, found when first asked for, and memory to find them in."""
+
+    of_rows: NDArray[np.uint64]
+    """``[rows, 4]``: what is known of a row, the free bytes as in ``TokenTrie.below``."""
+    reached: NDArray[np.int32]
+    """``[most, 2]``: rows that free bytes lead to, and the state of UTF-8 there."""
+
+
+def make_free_bytes(rows: int, *, is_far: bool) -> FreeBytes:
+    """Of none of so many rows is anything known.
+
+    Unless ``is_far``, free bytes lead to no other rows than the one that they begin in.
+    """
+    most = _MOST_REACHED if is_far else 1
+    return FreeBytes(np.zeros((rows, 4), dtype=np.uint64), np.empty((most, 2), dtype=np.int32))
+
+
+@inlined
+def are_free_below(
+    node: int, row: int, machine: MachineArrays, below: NDArray[np.uint64], free: FreeBytes
+) -> bool:
+    """Whether all that is below a node is free in a row; not for nodes within a character."""
+    known = free.of_rows
+    if known[row, 0] == 0:
+        _find_free(machine, row, free)
+    if known[row, 0] == _NONE_FREE:
+        return False
+    others = below[node, 0] & ~known[row, 1] | below[node, 1] & ~known[row, 2]
+    return not (others | below[node, 2] & ~known[row, 3])
+
+
+@kernel
+def _find_free(machine: MachineArrays, row: int, free: FreeBytes) -> None:
+    """Write the free bytes of a row to ``of_rows``."""
+    known = free.of_rows
+    known[row, 0] = _NONE_FREE
+    if machine.rows[row, BEAT] != NO_BEAT and machine.rows[row, BEAT] != TICK:
+        return
+    # All characters beyond ASCII are free or none is: with them if possible, as it mostly is.
+    low, high, is_possible = _closed(machine, row, free.reached, len(free.reached) > 1)
+    if is_possible:
+        known[row, 3] = CHARACTERS
+    else:
+        low, high, _ = _closed(machine, row, free.reached, False)
+    known[row, 1], known[row, 2] = low, high
+    if low | high | known[row, 3]:
+        known[row, 0] = _SOME_FREE
+
+
+@kernel
+def _closed(
+    machine: MachineArrays, row: int, reached: NDArray[np.int32], with_characters: bool
+) -> tuple[np.uint64, np.uint64, bool]:
+    """The free ASCII bytes, and whether all other characters are free ``with_characters``.
+
+    Greedy: a set of rows grows from ``row`` on. A byte that leads to a row that allows less than is
+    free so far, or to one row more than there is room for, is not free.
+    """
+    low, high = _staying(machine, row, row)
+    reached[0, 0], reached[0, 1] = row, BOUNDARY
+    done, count, refused = 0, 1, int(DEAD)
+    while done < count:
+        current, state = reached[done, 0], reached[done, 1]
+        done += 1
+        for byte in range(1, 0xF5):
+            bit = np.uint64(1) << np.uint64(byte & 63)
+            if byte < 0x80:
+                if state != BOUNDARY or not (high if byte > 63 else low) & bit:
+                    continue
+            elif not with_characters:
+                break
+            after = utf8_step(state, byte)
+            if after == ILL_FORMED:
+                continue
+            target = target_of(machine, current, byte)
+            if _holds(reached, count, target, after):
+                continue
+            # Bytes side by side mostly lead to one row: the one refused last is not asked again.
+            is_asked = target != refused and count < len(reached)
+            if is_asked and _joins(machine, target, after, row, low, high):
+                reached[count, 0], reached[count, 1] = target, after
+                count += 1
+                continue
+            if byte >= 0x80:
+                return low, high, False
+            refused = target
+            if byte > 63:
+                high &= ~bit
+            else:
+                low &= ~bit
+    return low, high, with_characters
+
+
+@inlined
+def _holds(reached: NDArray[np.int32], count: int, row: int, state: int) -> bool:
+    """Whether a row is among the first ``count`` of those reached; the last is the likeliest."""
+    for index in range(count - 1, -1, -1):
+        if reached[index, 0] == row and reached[index, 1] == state:
+            return True
+    return False
+
+
+@inlined
+def _joins(
+    machine: MachineArrays, row: int, state: int, first: int, low: np.uint64, high: np.uint64
+) -> bool:
+    """Whether a row can be one of those that free bytes of the ``first`` row lead to."""
+    rows = machine.rows
+    if row == DEAD or is_closing(rows, row):
+        return False
+    if state == BOUNDARY:
+        also_low, also_high = _staying(machine, row, first)
+        return _counts_as(rows, row, first) and not (low & ~also_low | high & ~also_high)
+    # One code point is begun: with it a string has one more, as if it were there already.
+    if rows[first, BEAT] == NO_BEAT:
+        return bool(rows[row, BEAT] == NO_BEAT)
+    return bool(rows[row, BEAT] == INSIDE and rows[row, NEED] == rows[first, NEED] + 1)
+
+
+@inlined
+def _counts_as(rows: NDArray[np.int32], row: int, first: int) -> bool:
+    """Whether entering two rows means the same for the code points of a string."""
+    return bool(rows[row, BEAT] == rows[first, BEAT] and rows[row, NEED] == rows[first, NEED])
+
+
+@inlined
+def _staying(machine: MachineArrays, row: int, first: int) -> tuple[np.uint64, np.uint64]:
+    """The ASCII bytes, one bit each, after which a string goes on and counts as in ``first``."""
+    low = high = np.uint64(0)
+    for byte in range(1, 0x80):
+        target = target_of(machine, row, byte)
+        if target == DEAD or is_closing(machine.rows, target):
+            continue
+        if _counts_as(machine.rows, target, first):
+            bit = np.uint64(1) << np.uint64(byte & 63)
+            if byte > 63:
+                high |= bit
+            else:
+                low |= bit
+    return low, high
