@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -46,17 +46,18 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 def adapted(folders: Folders, dtype: str, **options: object) -> Engine:
     """The model with both adapters."""
     adapters = {"first": folders.first, "second": folders.second}
-    return load_engine(str(folders.model), dtype=dtype, device="cpu", adapters=adapters, **options)  # type: ignore[arg-type]
+    return loaded(folders.model, dtype, adapters=adapters, **options)
+
+
+def loaded(folder: Path, dtype: str = "float32", **options: Any) -> Engine:
+    return load_engine(str(folder), dtype=dtype, device="cpu", threads=1, **options)
 
 
 def merged_texts(folders: Folders, request: GenerationRequest) -> dict[str, str]:
     """What the model says, and what it says with each adapter merged into it."""
     models = {"": folders.model, "first": folders.merged_first, "second": folders.merged_second}
     return {
-        name: answers(load_engine(str(model), dtype="float32", device="cpu"), {"r": request})[
-            "r"
-        ].text
-        for name, model in models.items()
+        name: answers(loaded(model), {"r": request})["r"].text for name, model in models.items()
     }
 
 
@@ -120,7 +121,7 @@ def test_an_adapter_that_is_not_there_is_refused_with_those_that_are(folders: Fo
     assert engine.adapters == ("first", "second")
     with pytest.raises(RequestError, match="'third', but the server has 'first', 'second'"):
         engine.submit("r", replace(REQUEST, adapter="third"))
-    plain = load_engine(str(folders.model), dtype="float32", device="cpu")
+    plain = loaded(folders.model)
     with pytest.raises(RequestError, match="has none"):
         plain.submit("r", replace(REQUEST, adapter="first"))
 
@@ -153,10 +154,4 @@ def test_an_adapter_of_another_model_is_refused(
     ):
         save_file(broken, file)
         with pytest.raises(ModelError, match=message):
-            load_engine(
-                str(folders.model),
-                dtype="float32",
-                device="cpu",
-                kv_dtype=kv_dtype,
-                adapters={"a": adapter},
-            )
+            loaded(folders.model, kv_dtype=kv_dtype, adapters={"a": adapter})

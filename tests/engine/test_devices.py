@@ -103,7 +103,7 @@ def test_on_the_cpu_all_is_as_it_was(
     every: tuple[dict[str, Any], ...] = ({}, {"device": "auto"}, {"device": "cpu"})
     for options in every:
         notes = Notes()
-        engine = load_engine(str(folder), progress=notes, **options)
+        engine = load_engine(str(folder), threads=1, progress=notes, **options)
         results = answers(engine, REQUESTS)
         found.append({name: result.tokens for name, result in results.items()})
         told.append(notes.texts)

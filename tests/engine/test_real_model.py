@@ -23,7 +23,7 @@ from tests.engine.tiny_models import answers
 @pytest.fixture(scope="module")
 def engine() -> Engine:
     """In fp32: bf16 drifts with the shape of a call, and forcing changes that shape."""
-    return load_engine(dtype="float32", device="cpu")
+    return load_engine(dtype="float32", device="cpu", threads=1)
 
 
 def _answers(engine: Engine, forcing: Forcing) -> list[GenerationResult]:

@@ -149,10 +149,12 @@ def limited(process: int, what: int, soft: int) -> Iterator[None]:
 def test_a_server_without_descriptors_outlasts_its_engine(tmp_path: Path) -> None:
     """EMFILE while an engine is started again."""
     with serving(ECHO_SERVER, tmp_path / "log", QUICK) as server, Client(server.address) as client:
+        once = client.with_options(retries=0)
+        # Connected before: a connection that is not taken is given up after twenty seconds.
+        assert once.generate(RawPrompt("hello"), max_tokens=1).text == "hello"
         with limited(server.process.pid, resource.RLIMIT_NOFILE, 3):
             os.kill(server.engine_process_id(), signal.SIGKILL)
             eventually(lambda: "engine not started" in server.log.read_text(), 15)
-            once = client.with_options(retries=0)
             assert isinstance(told_of_call(once, "hello"), ServiceUnavailableError)
         serves(server)
 

@@ -44,6 +44,23 @@ def echo(echo_server: ServerProcess) -> Iterator[Client]:
         yield connected
 
 
+@pytest.fixture(scope="session")
+def shared_echo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server over the echo engine, for tests that ask no more of it than answers.
+
+    What others have asked shows in its counters and its log, and their requests have had names.
+    """
+    with serving(ECHO_SERVER, tmp_path_factory.mktemp("echo") / "log") as running:
+        yield running
+
+
+@pytest.fixture
+def shared_echo(shared_echo_server: ServerProcess) -> Iterator[Client]:
+    """A client of the server over the echo engine that tests share."""
+    with Client(shared_echo_server.address) as connected:
+        yield connected
+
+
 @pytest.fixture
 def model_free() -> Iterator[testing.Server]:
     """A fresh server without a model, which answers what a test gives it."""

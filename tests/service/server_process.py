@@ -60,7 +60,9 @@ def listening(
 ) -> Iterator[ServerProcess]:
     """A server on a free port, killed at the end unless it has ended by itself."""
     variables = {f"GUIDED_{name.upper()}": value for name, value in (settings or {}).items()}
-    environment = os.environ | {"GUIDED_PORT": "0", "GUIDED_LOG_FORMAT": "console"} | variables
+    # One thread: another test runs on the other core.
+    usual = {"GUIDED_PORT": "0", "GUIDED_LOG_FORMAT": "console", "GUIDED_THREADS": "1"}
+    environment = os.environ | usual | variables
     with (
         log.open("w") as errors,
         subprocess.Popen(

@@ -77,8 +77,8 @@ def test_the_drafters_of_a_server_are_compared_without_starting_it_again(
         assert texts["lookup"] == texts["forced runs alone"] == texts["all drafters"]
 
 
-def test_a_server_without_drafters_is_refused(echo_server: ServerProcess) -> None:
-    done = guided_bench("--address", echo_server.address, "--drafters")
+def test_a_server_without_drafters_is_refused(shared_echo_server: ServerProcess) -> None:
+    done = guided_bench("--address", shared_echo_server.address, "--drafters")
     assert done.returncode != 0
     assert "there is no drafter to measure" in " ".join(done.stderr.split())
 

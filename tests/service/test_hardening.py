@@ -350,12 +350,16 @@ def test_an_engine_is_started_again_where_callers_hold_all_descriptors(tmp_path:
             grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)])
             for _ in range(250)
         ]
-        for channel in held:
-            channel.subscribe(lambda _: None, try_to_connect=True)
+        asked = health_pb2.HealthCheckRequest()
+        calls = [
+            health_pb2_grpc.HealthStub(channel).Watch(asked, wait_for_ready=True)  # type: ignore[attr-defined]
+            for channel in held
+        ]
         time.sleep(2)
         os.kill(server.engine_process_id(), signal.SIGKILL)
         eventually(lambda: server.log.read_text().count("engine ready") == 2, 20)
-        for channel in held:
+        for call, channel in zip(calls, held, strict=True):
+            call.cancel()
             channel.close()
         wait_until_serving(server.address, 30)
 

@@ -258,26 +258,26 @@ class _Call:
         return [] if self._shown is None else [("authorization", self._shown)]
 
 
-def test_the_client_names_its_requests_and_tells_the_names(echo: Client) -> None:
-    made = {echo.generate("x", max_tokens=1).request_id for _ in range(3)}
+def test_the_client_names_its_requests_and_tells_the_names(shared_echo: Client) -> None:
+    made = {shared_echo.generate("x", max_tokens=1).request_id for _ in range(3)}
     assert len(made) == 3
     assert all(len(name) == 32 for name in made)
-    assert echo.generate("x", max_tokens=1, request_id="mine").request_id == "mine"
+    assert shared_echo.generate("x", max_tokens=1, request_id="mine").request_id == "mine"
     with pytest.raises(RequestError, match="another request has this") as differing:
-        echo.generate("y", max_tokens=1, request_id="mine")
+        shared_echo.generate("y", max_tokens=1, request_id="mine")
     assert (differing.value.request_id, differing.value.field) == ("mine", "request_id")
     with pytest.raises(RequestError) as odd:
-        echo.generate("x", max_tokens=1, request_id="a\nb")
+        shared_echo.generate("x", max_tokens=1, request_id="a\nb")
     assert str(odd.value) == (
         "request_id 'a\\nb' is not of 1 to 128 visible characters of ASCII; use a UUID"
     )
-    with echo.stream(RawPrompt("hello"), max_tokens=1, request_id="streamed") as stream:
+    with shared_echo.stream(RawPrompt("hello"), max_tokens=1, request_id="streamed") as stream:
         list(stream)
     assert stream.answer.request_id == "streamed"
 
 
-def test_errors_carry_the_id_for_every_client(echo_server: ServerProcess) -> None:
-    with grpc.insecure_channel(echo_server.address) as channel:
+def test_errors_carry_the_id_for_every_client(shared_echo_server: ServerProcess) -> None:
+    with grpc.insecure_channel(shared_echo_server.address) as channel:
         stub = GenerationServiceStub(channel)
         asked = pb.GenerateRequest(text="refuse", request_id="r-1")
         with pytest.raises(grpc.RpcError) as caught:
@@ -299,8 +299,10 @@ def _request_ids(status: status_pb2.Status) -> list[str]:
     return found
 
 
-def test_an_id_that_could_forge_a_line_of_the_log_is_in_none(echo_server: ServerProcess) -> None:
-    with grpc.insecure_channel(echo_server.address) as channel:
+def test_an_id_that_could_forge_a_line_of_the_log_is_in_none(
+    shared_echo_server: ServerProcess,
+) -> None:
+    with grpc.insecure_channel(shared_echo_server.address) as channel:
         stub = GenerationServiceStub(channel)
         for name in ("a\nb", "x" * 129, "語"):
             with pytest.raises(grpc.RpcError, match="visible characters of ASCII") as caught:

@@ -30,8 +30,8 @@ from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import cancelled_requests, eventually
 
 
-def test_the_text_comes_in_pieces_and_the_answer_last(echo: Client) -> None:
-    with echo.stream(RawPrompt("語 and more"), max_tokens=5) as stream:
+def test_the_text_comes_in_pieces_and_the_answer_last(shared_echo: Client) -> None:
+    with shared_echo.stream(RawPrompt("語 and more"), max_tokens=5) as stream:
         with pytest.raises(RequestError, match="the stream has not come to its end; read it first"):
             _ = stream.answer
         pieces = list(stream)
@@ -42,16 +42,16 @@ def test_the_text_comes_in_pieces_and_the_answer_last(echo: Client) -> None:
     assert stream.answer.usage.forced_tokens == 4
 
 
-def test_the_answer_of_a_stream_is_read_by_its_type(echo: Client) -> None:
-    with echo.stream(RawPrompt("[1, 2]"), list[int], max_tokens=9) as stream:
+def test_the_answer_of_a_stream_is_read_by_its_type(shared_echo: Client) -> None:
+    with shared_echo.stream(RawPrompt("[1, 2]"), list[int], max_tokens=9) as stream:
         assert "".join(stream) == "[1, 2]"
     assert stream.answer.value == [1, 2]
 
 
-def test_values_come_as_they_are_complete(echo: Client) -> None:
+def test_values_come_as_they_are_complete(shared_echo: Client) -> None:
     """Each token of this engine is a character, and its last one all the rest."""
     text = '{"a": [1, "x"], "b": {}}'
-    with echo.stream(RawPrompt(text), dict[str, Any], max_tokens=30) as stream:
+    with shared_echo.stream(RawPrompt(text), dict[str, Any], max_tokens=30) as stream:
         told = [(event.pointer, event.value) for event in stream.values()]
     assert told == [
         ("/a/0", 1),
@@ -63,21 +63,21 @@ def test_values_come_as_they_are_complete(echo: Client) -> None:
     assert stream.answer.value == told[-1][1]
 
 
-def test_an_answer_is_seen_while_it_grows(echo: Client) -> None:
-    with echo.stream(RawPrompt('["ab", "c"]'), list[str], max_tokens=11) as stream:
+def test_an_answer_is_seen_while_it_grows(shared_echo: Client) -> None:
+    with shared_echo.stream(RawPrompt('["ab", "c"]'), list[str], max_tokens=11) as stream:
         partials = list(stream.partials())
         assert [] in partials
         assert ["a"] in partials
         assert ["ab", ""] in partials
     assert partials[-1] == stream.answer.value == ["ab", "c"]
-    with echo.stream(RawPrompt("12"), schema={}, max_tokens=2) as number:
+    with shared_echo.stream(RawPrompt("12"), schema={}, max_tokens=2) as number:
         assert list(number.partials()) == [12]
 
 
-def test_the_asyncio_stream_tells_the_same(echo_server: ServerProcess) -> None:
+def test_the_asyncio_stream_tells_the_same(shared_echo_server: ServerProcess) -> None:
     async def read() -> tuple[list[tuple[str, Any]], list[Any]]:
         prompt, options = RawPrompt('["ab",7]'), Options(max_tokens=8)
-        async with AsyncClient(echo_server.address) as client:
+        async with AsyncClient(shared_echo_server.address) as client:
             async with client.stream(prompt, list[str | int], **options) as stream:
                 events = [(event.pointer, event.value) async for event in stream.values()]
             async with client.stream(prompt, list[str], **options) as stream:
@@ -89,36 +89,39 @@ def test_the_asyncio_stream_tells_the_same(echo_server: ServerProcess) -> None:
     assert partials[1:4] == [[""], ["a"], ["ab"]]
 
 
-def test_values_are_read_from_the_beginning_of_json(echo: Client) -> None:
-    with echo.stream(RawPrompt("[1]"), list[int], max_tokens=3) as stream:
+def test_values_are_read_from_the_beginning_of_json(shared_echo: Client) -> None:
+    with shared_echo.stream(RawPrompt("[1]"), list[int], max_tokens=3) as stream:
         next(stream)
         with pytest.raises(RequestError, match="some of the stream was read already"):
             next(stream.values())
     with (
-        echo.stream(RawPrompt("text")) as stream,
+        shared_echo.stream(RawPrompt("text")) as stream,
         pytest.raises(RequestError, match="parts of an answer need a response_model or a schema"),
     ):
         next(stream.partials())
 
 
-def test_an_error_before_the_first_text_is_that_of_a_plain_call(echo: Client) -> None:
-    with pytest.raises(InvalidConstraintError) as caught, echo.stream(RawPrompt("refuse")) as s:
+def test_an_error_before_the_first_text_is_that_of_a_plain_call(shared_echo: Client) -> None:
+    with (
+        pytest.raises(InvalidConstraintError) as caught,
+        shared_echo.stream(RawPrompt("refuse")) as s,
+    ):
         next(s)
     assert str(caught.value) == "at /type: the type is odd; even it out"
 
 
-def test_an_answer_cut_short_keeps_its_text_however_it_was_asked_for(echo: Client) -> None:
+def test_an_answer_cut_short_keeps_its_text_however_it_was_asked_for(shared_echo: Client) -> None:
     """Of a long one the beginning, as far as the trailers of a call can carry it."""
     for text, told in (('{"city":""}', '{"city":""}'), ("語" * 5000, "語" * 666 + "…")):
         options: Options = {"max_tokens": 9, "on_incomplete": "error"}
         request = Request(RawPrompt(text), **options)
-        (batched,) = echo.batch([request])
+        (batched,) = shared_echo.batch([request])
         with pytest.raises(IncompleteAnswerError) as alone:
-            echo.generate(RawPrompt(text), **options)
+            shared_echo.generate(RawPrompt(text), **options)
         heard: list[str] = []
         with (
             pytest.raises(IncompleteAnswerError) as streamed,
-            echo.stream(RawPrompt(text), **options) as stream,
+            shared_echo.stream(RawPrompt(text), **options) as stream,
         ):
             heard.extend(stream)
         assert "".join(heard) == text[:3]
@@ -130,11 +133,11 @@ def test_an_answer_cut_short_keeps_its_text_however_it_was_asked_for(echo: Clien
             assert error.usage == Usage(prompt_tokens=5, sampled_tokens=3)
 
 
-def test_an_error_behind_some_text_keeps_its_kind_and_its_place(echo: Client) -> None:
+def test_an_error_behind_some_text_keeps_its_kind_and_its_place(shared_echo: Client) -> None:
     heard: list[str] = []
     with (
         pytest.raises(InvalidConstraintError) as caught,
-        echo.stream(RawPrompt("fail later"), max_tokens=9) as stream,
+        shared_echo.stream(RawPrompt("fail later"), max_tokens=9) as stream,
     ):
         heard.extend(stream)
     assert "".join(heard) == "fai"

@@ -51,9 +51,9 @@ def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.02)
 
 
-def test_outcomes_come_as_they_complete_each_with_its_own_status(echo: Client) -> None:
+def test_outcomes_come_as_they_complete_each_with_its_own_status(shared_echo: Client) -> None:
     requests = [raw("slow", 400), raw("refuse"), raw("bug in submit"), raw("quick", 1)]
-    completed = list(echo.as_completed(requests))
+    completed = list(shared_echo.as_completed(requests))
     assert sorted(one.index for one in completed) == [0, 1, 2, 3]
     assert completed[-1].index == 0
     outcomes = {one.index: one.outcome for one in completed}
@@ -67,20 +67,20 @@ def test_outcomes_come_as_they_complete_each_with_its_own_status(echo: Client) -
 
 
 def test_a_fault_is_logged_once_under_the_incident_that_its_caller_is_told(
-    echo: Client, echo_server: ServerProcess
+    shared_echo: Client, shared_echo_server: ServerProcess
 ) -> None:
     with pytest.raises(InternalServiceError) as caught:
-        echo.generate(RawPrompt("bug in submit"))
+        shared_echo.generate(RawPrompt("bug in submit"))
     assert "secret" not in str(caught.value)
     incident = caught.value.message.removeprefix("the service failed; incident ")
-    log = echo_server.log.read_text()
+    log = shared_echo_server.log.read_text()
     assert log.count(incident) == 1
     assert "KeyError: 'secret'" in log
 
 
-def test_an_error_of_any_length_arrives_cut_to_what_a_call_can_carry(echo: Client) -> None:
+def test_an_error_of_any_length_arrives_cut_to_what_a_call_can_carry(shared_echo: Client) -> None:
     with pytest.raises(InvalidConstraintError) as caught:
-        echo.generate(RawPrompt("long refusal"))
+        shared_echo.generate(RawPrompt("long refusal"))
     error = caught.value
     assert str(error).startswith("at /é/é")
     assert error.hint is not None
@@ -133,9 +133,11 @@ def test_a_cancelled_task_frees_what_its_call_held(
     eventually(lambda: cancelled_requests(echo) == 2)
 
 
-def test_the_asyncio_client_does_what_the_blocking_one_does(echo_server: ServerProcess) -> None:
+def test_the_asyncio_client_does_what_the_blocking_one_does(
+    shared_echo_server: ServerProcess,
+) -> None:
     async def talk() -> None:
-        async with AsyncClient(echo_server.address) as client:
+        async with AsyncClient(shared_echo_server.address) as client:
             assert (await client.generate("hello", max_tokens=1)).value == "hello"
             outcomes = await client.batch([raw("slow", 50), raw("refuse"), raw("quick")])
             assert isinstance(outcomes[0], Answer)
@@ -280,7 +282,7 @@ def _field(number: int, content: bytes) -> bytes:
 
 @pytest.mark.parametrize("call", ["Generate", "GenerateStream", "GenerateBatch"])
 def test_a_message_that_cannot_be_read_is_the_mistake_of_its_sender(
-    echo_server: ServerProcess, call: str
+    shared_echo_server: ServerProcess, call: str
 ) -> None:
     """Nested beyond what protobuf reads, or no message at all."""
     constraint = pb.Constraint(text="a").SerializeToString()
@@ -289,7 +291,7 @@ def test_a_message_that_cannot_be_read_is_the_mistake_of_its_sender(
     deep = _field(1, b"x") + _field(3, constraint)
     if call != "Generate":
         deep = _field(1, deep)
-    with grpc.insecure_channel(echo_server.address) as channel:
+    with grpc.insecure_channel(shared_echo_server.address) as channel:
         make: Any = channel.unary_unary if call == "Generate" else channel.unary_stream
         method = make(f"/guided.v1.GenerationService/{call}")
         for message in (deep, b"\xff"):
@@ -298,12 +300,12 @@ def test_a_message_that_cannot_be_read_is_the_mistake_of_its_sender(
             failure: Any = caught.value
             assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
             assert "cannot be read as protobuf; nest its messages less" in failure.details()
-    with Client(echo_server.address) as client:
+    with Client(shared_echo_server.address) as client:
         assert client.generate(RawPrompt("on"), max_tokens=5).text == "on"
 
 
-def test_an_empty_batch_has_no_outcomes(echo: Client) -> None:
-    assert echo.batch([]) == []
+def test_an_empty_batch_has_no_outcomes(shared_echo: Client) -> None:
+    assert shared_echo.batch([]) == []
 
 
 def test_a_server_told_to_stop_finishes_what_runs(echo: Client, echo_server: ServerProcess) -> None:
@@ -470,8 +472,8 @@ def test_no_server_is_an_error_of_the_library() -> None:
     assert str(caught.value).endswith("; check the address, and that the server runs")
 
 
-def test_a_closed_client_says_so(echo_server: ServerProcess) -> None:
-    client = Client(echo_server.address)
+def test_a_closed_client_says_so(shared_echo_server: ServerProcess) -> None:
+    client = Client(shared_echo_server.address)
     client.close()
     with pytest.raises(RequestError, match="the client is closed; make another"):
         client.generate("hello")
@@ -479,7 +481,7 @@ def test_a_closed_client_says_so(echo_server: ServerProcess) -> None:
         client.batch([raw("hello")])
 
     async def talk() -> None:
-        closed = AsyncClient(echo_server.address)
+        closed = AsyncClient(shared_echo_server.address)
         await closed.close()
         with pytest.raises(RequestError, match="the client is closed; make another"):
             await closed.generate("hello")

@@ -301,7 +301,7 @@ def test_what_is_narrowed_is_a_format_and_what_only_annotates_is_none() -> None:
 def _members(draw: st.DrawFn, name: str, length: int = 40) -> str:
     """A text of the format: a random walk, past ``length`` along moves to states further on."""
     dfa = _dfa(name)
-    distance = _distances(dfa)
+    distance = _distances(name)
     state, text = 0, ""
     while True:
         if dfa.label[state] != DEAD and (len(text) > length or draw(st.integers(0, 9)) == 0):
@@ -317,8 +317,10 @@ def _members(draw: st.DrawFn, name: str, length: int = 40) -> str:
         state = int(dfa.next[state, index])
 
 
-def _distances(dfa: Dfa) -> list[int]:
-    """From each state the code points to an accepting one."""
+@functools.cache
+def _distances(name: str) -> list[int]:
+    """From each state of a format the code points to an accepting one."""
+    dfa = _dfa(name)
     far = len(dfa) + 1
     distance = [0 if label != DEAD else far for label in dfa.label.tolist()]
     changed = True

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from guided.constraint import ConstraintCompiler
 from guided.masks.mask import tokens_of
+from guided.masks.matcher import Matcher
 from guided.masks.trie import CHARACTERS, trie_from_tokens
 from guided.masks.utf8_steps import BOUNDARY, ILL_FORMED, NUM_STATES, utf8_step
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
@@ -78,7 +79,7 @@ def test_masks_within_strings_equal_trying_every_token(string: dict[str, Any]) -
     compiled = _COMPILER.compile(JsonSchema(schema, _OPTIONS))
     rng = random.Random(1)
     for _ in range(6):
-        matcher = compiled.start()
+        matcher: Matcher = compiled.start()
         for _ in range(8):
             taken = tried(matcher, range(1, len(_VOCABULARY)))
             assert set(tokens_of(matcher.mask()).tolist()) - {0} == set(taken)
@@ -92,7 +93,7 @@ def test_every_node_knows_the_characters_below_it(tokens: list[bytes | None]) ->
     trie = trie_from_tokens(tokens)
     for node in range(len(trie)):
         prefix = trie.nodes[node, 1]
-        endings = [tokens[token][prefix:] for token in trie.tokens_below(node).tolist()]  # type: ignore[index]
+        endings = [tokens[token][prefix:] for token in trie.tokens_below(node).tolist()]
         word = int(trie.below[node, 2])
         assert bool(word & CHARACTERS) == any(not ending.isascii() for ending in endings)
         assert (word & ~CHARACTERS == 0) == all(map(_is_begun_text, endings))
