@@ -118,7 +118,8 @@ class Calls:
         """The response to a call, empty where it failed or was written to the context."""
         try:
             handler = await self._found(context)
-            deserialize = handler.request_deserializer
+            # One that refuses a call reads nothing.
+            deserialize = handler.request_deserializer or bytes
             response = await _behaviour(handler)(deserialize(message), context)
         except grpc.aio.AbortError:
             return b""

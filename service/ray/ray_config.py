@@ -31,8 +31,10 @@ def config_of(
 
     Each engine has so many ``cpus`` and ``gpus`` of its node. Raises RequestError.
     """
-    checked_settings(settings)
-    engine = {"name": "Engine", **_replicas(replicas)}
+    least, most = _range(replicas)
+    # What a server takes at once, for each of the engines: an ingress counts them all.
+    places = checked_settings(settings).max_requests_in_flight * most
+    engine = {"name": "Engine", **_replicas(least, most)}
     parts = (("num_cpus", cpus), ("num_gpus", gpus))
     if resources := {name: count for name, count in parts if count is not None}:
         engine["ray_actor_options"] = resources
@@ -44,7 +46,7 @@ def config_of(
                 "name": "guided",
                 "route_prefix": "/",
                 "import_path": _APPLICATION,
-                "args": dict(settings),
+                "args": {"max_requests_in_flight": places, **settings},
                 "deployments": [engine],
             }
         ],
@@ -73,14 +75,19 @@ def written(config: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump(dict(config), sort_keys=False))
 
 
-def _replicas(asked: str) -> dict[str, Any]:
+def _range(asked: str) -> tuple[int, int]:
+    """``2`` -> 2, 2 and ``1-8`` -> 1, 8."""
     found = re.fullmatch(r"(\d+)(?:-(\d+))?", asked)
-    least, most = (int(each or 0) for each in found.groups()) if found else (0, 0)
-    if found is None or least < 1 or (found[2] is not None and most < least):
+    least, most = (0, 0) if found is None else (int(found[1]), int(found[2] or found[1]))
+    if not 1 <= least <= most:
         raise RequestError(
             f"replicas {asked!r} is neither a number nor a range", hint="give 2, or 1-8"
         )
-    if found[2] is None:
+    return least, most
+
+
+def _replicas(least: int, most: int) -> dict[str, Any]:
+    if least == most:
         return {"num_replicas": least}
     return {
         "autoscaling_config": {

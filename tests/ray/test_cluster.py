@@ -261,6 +261,12 @@ def test_engines_come_and_go_with_the_requests_there_are(
         call.cancel()
 
 
+def test_serve_builds_a_config_of_the_environment() -> None:
+    assert "request_router_class: guided_service.ray.router:AffinityRouter" in serve(
+        "build", "guided_service.ray.environment_app:app"
+    )
+
+
 def model_name(client: Client) -> str | None:
     """The name of the model, if there is one now."""
     try:

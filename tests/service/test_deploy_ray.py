@@ -21,6 +21,7 @@ applications:
   route_prefix: /
   import_path: guided_service.ray.app:build
   args:
+    max_requests_in_flight: 512
     model: Qwen/Qwen3-0.6B
     kv_memory: 2GiB
   deployments:

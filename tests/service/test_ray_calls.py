@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+from guided.bearer import new_token, token_hash
 from guided.client.status import DETAILS_TRAILER
 from guided.errors import ServiceUnavailableError
 from guided.testing.walking_model import WalkingModel
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
+from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError
 from guided_service.intake import Intake, Readers
@@ -22,6 +25,7 @@ from guided_service.ray.messages import error_of, failed, read_reply, write_repl
 from guided_service.ray.proxied import METHOD, SECONDS_LEFT
 from guided_service.server import GENERATION_SERVICE
 from guided_service.servicers import GenerationServicer
+from guided_service.token_book import TokenBook
 
 PATH = "/guided.v1.GenerationService/"
 
@@ -57,15 +61,15 @@ class RayContext:
         self.trailers = dict(trailers)
 
 
-def context(method: str, seconds: float | None = None) -> RayContext:
+def context(method: str, seconds: float | None = None, **sent: str) -> RayContext:
     left = [] if seconds is None else [(SECONDS_LEFT, repr(seconds))]
-    return RayContext([("who", "me"), (METHOD, PATH + method), *left])
+    return RayContext([*sent.items(), (METHOD, PATH + method), *left])
 
 
-def calls(*replies: str) -> Calls:
+def calls(*replies: str, guard: tuple[Authenticates, ...] = ()) -> Calls:
     config = ServerConfig.model_construct()
     readers = Readers(config.max_queued_bytes)
-    found = Calls((Intake(GENERATION_SERVICE, config, readers),))
+    found = Calls((*guard, Intake(GENERATION_SERVICE, config, readers)))
     servicer = GenerationServicer(WalkingModel(replies), config, readers)
     server: Any = found
     add_GenerationServiceServicer_to_server(servicer, server)
@@ -74,7 +78,7 @@ def calls(*replies: str) -> Calls:
 
 def test_an_answer() -> None:
     async def scenario() -> None:
-        told = context("Generate", seconds=30.0)
+        told = context("Generate", seconds=30.0, who="me")
         call = CallContext(told)
         assert call.invocation_metadata() == [("who", "me")]
         remaining = call.time_remaining()
@@ -113,6 +117,22 @@ def test_a_stream_ends_with_a_message_that_brings_its_status() -> None:
         told = context("GenerateStream")
         assert [part async for part in calls().stream(b"\xff", CallContext(told))] == [b""]
         assert told.status is grpc.StatusCode.INVALID_ARGUMENT
+
+    asyncio.run(scenario())
+
+
+def test_tokens_are_asked_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        token, file = new_token(), tmp_path / "tokens.toml"
+        file.write_text(f'[alice]\nsha256 = "{token_hash(token)}"\n')
+        guard = Authenticates(TokenBook(file), frozenset(), 0.5)
+        message = pb.GenerateRequest(text="hello").SerializeToString()
+        stranger = context("Generate")
+        assert await calls("world", guard=(guard,)).answer(message, CallContext(stranger)) == b""
+        assert stranger.status is grpc.StatusCode.UNAUTHENTICATED
+        known = context("Generate", authorization=f"Bearer {token}")
+        content = await calls("world", guard=(guard,)).answer(message, CallContext(known))
+        assert pb.GenerateResponse.FromString(content).text == "world"
 
     asyncio.run(scenario())
 
