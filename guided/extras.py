@@ -42,6 +42,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "zmq",
     ),
     "http": ("starlette", "uvicorn"),
+    "ray": ("ray", "yaml"),
     "bench": ("matplotlib",),
     "tune": ("datasets", "trl"),
     "telemetry": ("opentelemetry",),

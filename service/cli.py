@@ -16,10 +16,10 @@ from guided.cli.flags import flag, with_flags
 from guided_service.config import Group, ServerConfig, Several, read_config
 from guided_service.server import serve as serve_config
 
-__all__ = ["serve"]
+__all__ = ["serve", "setting_flags"]
 
 
-def _setting_flags() -> Iterator[Parameter]:
+def setting_flags() -> Iterator[Parameter]:
     """A flag for each setting; what is given to one is judged with the other settings."""
     for name, field in ServerConfig.model_fields.items():
         kinds = (field.annotation, *get_args(field.annotation))
@@ -49,7 +49,7 @@ def _setting_flags() -> Iterator[Parameter]:
     "GUIDED_MODEL=model.gguf guided serve --metrics-port 9464",
     "guided serve --host :: --tls-cert server.pem --tls-key server.key --tokens tokens.toml",
 )
-@with_flags(*_setting_flags())
+@with_flags(*setting_flags())
 def serve(
     config: Annotated[
         Path | None,

@@ -125,6 +125,11 @@ class EngineSupervisor:
         """The name of the model that was loaded last, if one was."""
         return None if self._model is None else self._model.name
 
+    @property
+    def prompt_bound(self) -> PromptBound | None:
+        """How long a prompt may be; ``None`` where only its tokens tell, or no model was loaded."""
+        return self._prompt_bound
+
     def stats(self) -> EngineStats:
         """What the engine said last about what it has done, or ``ServiceUnavailableError``."""
         stats = self._ready_connection().stats

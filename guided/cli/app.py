@@ -173,7 +173,10 @@ def _add(app: typer.Typer, command: EntryPoint) -> None:
         if wanted == command.name:
             _fail(str(missing))
         return
-    _command(app, function, command.name)
+    if isinstance(function, typer.Typer):
+        app.add_typer(function, name=command.name)
+    else:
+        _command(app, function, command.name)
 
 
 def _fail(message: str) -> None:

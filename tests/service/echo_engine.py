@@ -205,6 +205,8 @@ def _echo(request: GenerationRequest) -> str:
         return f"by {request.adapter or 'the model'}"
     if request.prompt == "constraint":
         return "none" if request.constraint is None else request.constraint.digest()
+    if isinstance(request.prompt, str) and request.prompt.startswith("who"):
+        return str(os.getpid())
     if isinstance(request.prompt, str):
         return request.prompt
     return request.prompt[-1].content

@@ -1,0 +1,75 @@
+"""What of a request an engine may have kept: beginnings of its prompt, and its constraint.
+
+::
+
+    salt and adapter ─▶ h0    each digest stands for all that comes before it, so equal
+    first 256 bytes  ─▶ h1    digests mean equal beginnings; as many as an engine and an
+    first 512 bytes  ─▶ h2    ingress agree on are what a cache of prompts can save
+    first 1024 bytes ─▶ h3
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from guided.v1 import generation_pb2 as pb
+
+__all__ = ["FIRST_BYTES", "Affinity", "affinity_of"]
+
+FIRST_BYTES: Final = 256
+"""Of the shortest beginning; each other one is twice as long as the one before."""
+
+_MOST_BEGINNINGS: Final = 10
+_DIGEST_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """By what a request is sent to an engine that has seen such a one."""
+
+    beginnings: tuple[bytes, ...] = ()
+    """Digests of the prompt's beginnings, the shortest first."""
+    constraint: bytes | None = None
+    """Digest of the constraint; ``None`` where there is none."""
+
+    @property
+    def named(self) -> bytes | None:
+        """The digest that most requests of its kind share, if there is any."""
+        return self.beginnings[0] if self.beginnings else self.constraint
+
+    def weight(self, engine: str) -> bytes:
+        """What an engine weighs for this request, the same to whoever asks (rendezvous hashing)."""
+        return _digest(engine.encode() + (self.named or b"")).digest()
+
+
+def affinity_of(message: pb.GenerateRequest) -> Affinity:
+    """What a request has in common with others."""
+    constraint = None
+    if message.HasField("constraint"):
+        constraint = _digest(message.constraint.SerializeToString(deterministic=True)).digest()
+    return Affinity(_beginnings(message), constraint)
+
+
+def _beginnings(message: pb.GenerateRequest) -> tuple[bytes, ...]:
+    prompt = (
+        message.messages.SerializeToString(deterministic=True)
+        if message.WhichOneof("prompt") == "messages"
+        else message.text.encode()
+    )
+    # What one salt or adapter has computed is of no use to another.
+    digest = _digest(repr((message.cache_salt, message.adapter)).encode())
+    found: list[bytes] = []
+    start, end = 0, FIRST_BYTES
+    while start < len(prompt) and len(found) < _MOST_BEGINNINGS:
+        if len(prompt) < end and found:
+            break  # of what is left no other prompt has as much
+        digest.update(prompt[start:end])
+        found.append(digest.digest())
+        start, end = end, 2 * end
+    return tuple(found)
+
+
+def _digest(data: bytes) -> hashlib.blake2b:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES)

@@ -1,0 +1,178 @@
+"""The services' methods without gRPC's server: found, wrapped and called as it does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Never
+
+import grpc
+import grpc.aio
+
+from guided_service.ray.proxied import METHOD, SECONDS_LEFT
+from guided_service.status import shown, status_code_of
+
+__all__ = ["CallContext", "Calls", "Packed"]
+
+_END: Final = None
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A message as Ray takes it: its bytes, behind the method by which Ray asks for them."""
+
+    content: bytes
+
+    def SerializeToString(self) -> bytes:  # noqa: N802 - as of messages of protobuf
+        """The bytes of the message."""
+        return self.content
+
+
+class CallContext:
+    """What handlers ask of a call, as far as it got through Ray: a ``grpc.aio.ServicerContext``."""
+
+    def __init__(self, told: Any) -> None:
+        """``told`` is Ray's context, which takes what is set of it back to the proxy."""
+        self._told = told
+        metadata: list[tuple[str, str | bytes]] = told.invocation_metadata()
+        found = dict(metadata)
+        self.method = str(found[METHOD])
+        """The path of what is called."""
+        self._metadata = [each for each in metadata if each[0] not in (METHOD, SECONDS_LEFT)]
+        left = found.get(SECONDS_LEFT)
+        self._deadline = None if left is None else asyncio.get_running_loop().time() + float(left)
+        # One message at a time: a handler goes on once its message was taken.
+        self._written: asyncio.Queue[bytes | None] = asyncio.Queue(1)
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]]:
+        """What the caller sent."""
+        return self._metadata
+
+    def time_remaining(self) -> float | None:
+        """Seconds until the call's deadline; ``None`` where it has none."""
+        if self._deadline is None:
+            return None
+        return max(self._deadline - asyncio.get_running_loop().time(), 0.0)
+
+    def peer(self) -> str:
+        """The address of the caller, as the proxy sees it."""
+        return str(self._told.peer())
+
+    def peer_identities(self) -> Sequence[bytes] | None:
+        """Who the caller is by its certificate."""
+        found: Sequence[bytes] | None = self._told.peer_identities()
+        return found
+
+    def code(self) -> Any:
+        """The status that was set."""
+        return self._told.code()
+
+    def set_trailing_metadata(self, metadata: Sequence[tuple[str, str | bytes]]) -> None:
+        """What goes to the caller at the end."""
+        self._told.set_trailing_metadata(list(metadata))
+
+    async def abort(
+        self,
+        code: grpc.StatusCode,
+        details: str = "",
+        trailing_metadata: Sequence[tuple[str, str | bytes]] = (),
+    ) -> Never:
+        """End the call with this status."""
+        self._told.set_code(code)
+        self._told.set_details(details)
+        if trailing_metadata:
+            self.set_trailing_metadata(trailing_metadata)
+        raise grpc.aio.AbortError
+
+    async def write(self, message: Any) -> None:
+        """Send one message of a stream, once the one before it was taken."""
+        await self._written.put(message.SerializeToString())
+
+    async def end(self) -> None:
+        """Nothing more is written."""
+        await self._written.put(_END)
+
+    async def written(self) -> AsyncIterator[bytes]:
+        """What is written, up to its end."""
+        while (message := await self._written.get()) is not _END:
+            yield message
+
+
+class Calls:
+    """Handlers by their paths; generated code registers them as with a server."""
+
+    def __init__(self, interceptors: Sequence[grpc.aio.ServerInterceptor]) -> None:
+        self._interceptors = interceptors
+        self._handlers: dict[str, Any] = {}
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
+        """Take the methods of a service."""
+        self._handlers |= {f"/{service}/{name}": each for name, each in handlers.items()}
+
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
+        """The same methods once more, for servers that know nothing better."""
+
+    async def answer(self, message: bytes, context: CallContext) -> bytes:
+        """The response to a call, empty where it failed or was written to the context."""
+        try:
+            handler = await self._found(context)
+            # One that refuses a call reads nothing.
+            deserialize = handler.request_deserializer or bytes
+            response = await _behaviour(handler)(deserialize(message), context)
+        except grpc.aio.AbortError:
+            return b""
+        except Exception as error:
+            told = shown(error)
+            return await _aborted(context, status_code_of(told), str(told))
+        return b"" if response is None else bytes(handler.response_serializer(response))
+
+    async def stream(self, message: bytes, context: CallContext) -> AsyncIterator[bytes]:
+        """The messages of a call that streams, and an empty one, which brings its status."""
+
+        async def answer() -> None:
+            await self.answer(message, context)
+            await context.end()
+
+        answering = asyncio.create_task(answer())
+        try:
+            async for written in context.written():
+                yield written
+            yield b""
+        finally:
+            answering.cancel()
+            await asyncio.wait({answering})
+
+    async def _found(self, context: CallContext) -> Any:
+        details = _Details(context.method, tuple(context.invocation_metadata()))
+        find: Callable[[Any], Awaitable[Any]] = self._handler_of
+        for interceptor in reversed(self._interceptors):
+            find = partial(interceptor.intercept_service, find)
+        return await find(details)
+
+    async def _handler_of(self, details: _Details) -> Any:
+        return self._handlers[details.method]
+
+
+@dataclass(frozen=True, slots=True)
+class _Details:
+    """What interceptors are told of a call: ``grpc.HandlerCallDetails``."""
+
+    method: str
+    invocation_metadata: tuple[tuple[str, str | bytes], ...]
+
+
+def _behaviour(handler: Any) -> Callable[[Any, CallContext], Awaitable[Any]]:
+    kinds = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
+    found: Callable[[Any, CallContext], Awaitable[Any]] = next(
+        each for kind in kinds if (each := getattr(handler, kind)) is not None
+    )
+    return found
+
+
+async def _aborted(context: CallContext, code: grpc.StatusCode, details: str) -> bytes:
+    try:
+        await context.abort(code, details)
+    except grpc.aio.AbortError:
+        return b""

@@ -1,0 +1,136 @@
+"""The commands ``guided deploy``: the service where several machines serve it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import typer
+
+from guided.cli.common import examples_of, shown_with
+from guided.cli.flags import with_flags
+from guided.errors import RequestError, ServiceError, ServiceUnavailableError
+from guided.extras import needing
+from guided_service.cli import setting_flags
+from guided_service.ray.settings import SETTINGS
+
+__all__ = ["deploy"]
+
+deploy = typer.Typer(no_args_is_help=True, help="Serve a model on a cluster.")
+
+_APPLICATIONS: Final = "/api/serve/applications/"
+"""Where Ray's REST API for Serve takes a config and tells what became of it."""
+
+_LOOK_SECONDS: Final = 1.0
+
+
+def _flags() -> Iterator[Parameter]:
+    return (each for each in setting_flags() if each.name in SETTINGS)
+
+
+@deploy.callback()
+def _deploy() -> None:
+    """Serve a model on a cluster."""
+
+
+@shown_with(
+    "guided deploy ray --model Qwen/Qwen3-0.6B --replicas 2 --cpus 4",
+    "guided deploy ray --model Qwen/Qwen3-4B --replicas 1-8 --gpus 1 --write serve.yaml",
+    "guided deploy ray --config serve.yaml --address http://head:8265",
+)
+@with_flags(*_flags())
+def _ray(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="File in the format of Ray Serve; else it is made of the other options.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    replicas: Annotated[
+        str, typer.Option(help="Engines, as a number or a range to scale in: 2, 1-8.")
+    ] = "1",
+    cpus: Annotated[float | None, typer.Option(help="Cores of each engine; else one.")] = None,
+    gpus: Annotated[float | None, typer.Option(help="GPUs of each engine; else none.")] = None,
+    port: Annotated[int, typer.Option(help="Port for gRPC, on each node with a replica.")] = 9000,
+    write: Annotated[
+        Path | None, typer.Option(help="Write the config to this file and deploy nothing.")
+    ] = None,
+    address: Annotated[
+        str, typer.Option(help="Ray's dashboard.", envvar="RAY_DASHBOARD_ADDRESS")
+    ] = "http://127.0.0.1:8265",
+    **settings: Any,
+) -> None:
+    """Serve a model on a Ray cluster that runs, and return once all engines are ready.
+
+    What is deployed is a config of Ray Serve; 'serve deploy' takes the same file. To deploy again
+    with other settings replaces engine after engine, while the others answer.
+    """
+    with needing("guided deploy ray", "ray"):
+        from guided_service.ray.ray_config import config_of, read_ray_config, written
+    given = {name: _plain(value) for name, value in settings.items() if value is not None}
+    if config is not None and given:
+        raise typer.BadParameter(f"--config already says all, and {next(iter(given))} was given")
+    asked = (
+        config_of(given, replicas=replicas, cpus=cpus, gpus=gpus, port=port)
+        if config is None
+        else read_ray_config(config)
+    )
+    if write is not None:
+        write.write_text(written(asked), encoding="utf-8")
+        return
+    _call(address, asked)
+    _wait(address)
+
+
+def _wait(address: str) -> None:
+    """Return once all applications run, or raise why one does not."""
+    said: dict[str, str] = {}
+    while True:
+        applications = _call(address)["applications"]
+        states = {name: each["status"] for name, each in applications.items()}
+        for name, state in states.items():
+            if said.get(name) != state:
+                typer.echo(f"guided: {name} is {state}")
+            if state in ("DEPLOY_FAILED", "UNHEALTHY"):
+                raise ServiceError(f"{name} is {state}: {applications[name]['message']}")
+        if states and set(states.values()) == {"RUNNING"}:
+            return
+        said = states
+        time.sleep(_LOOK_SECONDS)
+
+
+def _call(address: str, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Tell Ray a config, or ask what became of one."""
+    url = address.rstrip("/") + _APPLICATIONS
+    if not url.startswith(("http://", "https://")):
+        raise RequestError(f"{address!r} is no address of a dashboard", hint="http://head:8265")
+    body = None if config is None else json.dumps(config).encode()
+    method = "GET" if body is None else "PUT"
+    headers = {"Content-Type": "application/json"}
+    request = Request(url, body, headers, method=method)  # noqa: S310 - it is HTTP
+    try:
+        with urlopen(request) as response:  # noqa: S310 - likewise
+            content = response.read()
+    except HTTPError as error:
+        raise RequestError(f"Ray takes no such config: {error.read().decode()}") from error
+    except URLError as error:
+        raise ServiceUnavailableError(
+            f"no dashboard of Ray at {address}: {error.reason}", hint="start one: ray start --head"
+        ) from error
+    return {} if not content else dict(json.loads(content))
+
+
+def _plain(value: object) -> object:
+    """As a config has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+deploy.command("ray", epilog=examples_of(_ray))(_ray)

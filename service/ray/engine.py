@@ -1,0 +1,150 @@
+"""One replica of the deployment ``Engine``: an engine process, kept running as a server does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Final
+
+import msgspec
+
+from guided.errors import ServiceUnavailableError
+from guided.spec import CheckedConstraint, GenerationResult, TextReport
+from guided.spec.findings import Automaton, Finding, MaskReport
+from guided.v1 import generation_pb2 as pb
+from guided.wire_request import decode_request
+from guided_service.config import ServerConfig
+from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
+from guided_service.logs import configure_logs
+from guided_service.messages import (
+    Answered,
+    Checked,
+    Drawn,
+    Grown,
+    Inspect,
+    MaskRead,
+    Ready,
+    Report,
+    TextRead,
+)
+from guided_service.ray.messages import Asked, Reply, failed, write_reply
+from guided_service.stream_events import StreamEvent, Thought
+
+__all__ = ["KV_USE", "Engine"]
+
+KV_USE: Final = "kv_use"
+"""The share of the cache's blocks that running requests hold, as router and autoscaling see it."""
+
+
+class Engine:
+    """Makes answers; everything it is told and tells is bytes, but for what the router reads."""
+
+    def __init__(self, settings: Mapping[str, object], command: Sequence[str]) -> None:
+        config = ServerConfig.model_validate(settings)
+        configure_logs(log_choice_of(config))
+        self._serving = asyncio.Event()
+        self._supervisor = EngineSupervisor(command, config, self._set_serving)
+        self._life: asyncio.Task[None] | None = None
+
+    async def check_health(self) -> None:
+        """Return once the engine was ready for the first time; raise where it cannot be started.
+
+        Ray gives a replica no request before its first return, and ends one that raises. An engine
+        that is lost later is made again by its supervisor, in seconds.
+        """
+        if self._life is None:
+            self._life = asyncio.create_task(self._supervisor.run())
+        ready = asyncio.create_task(self._serving.wait())
+        await asyncio.wait({self._life, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if self._life.done():
+            ready.cancel()
+            self._life.result()
+
+    async def ready(self) -> bytes:
+        """The model that is loaded, and how long prompts may be: ``Ready``."""
+        try:
+            return write_reply(Ready(self._supervisor.model(), self._supervisor.prompt_bound))
+        except Exception as error:
+            return write_reply(failed(error))
+
+    async def report(self) -> bytes:
+        """What the engine has done: ``Report``."""
+        try:
+            return write_reply(Report(self._supervisor.stats()))
+        except Exception as error:
+            return write_reply(failed(error))
+
+    async def generate(self, asked: Asked) -> bytes:
+        """Make one answer."""
+        received = time.monotonic() - (asked.seconds or 0.0)
+        try:
+            request = decode_request(pb.GenerateRequest.FromString(asked.content))
+            reply: Reply = Answered("", await self._supervisor.generate(request, received))
+        except Exception as error:
+            reply = failed(error)
+        return write_reply(reply)
+
+    async def stream(self, asked: Asked) -> AsyncIterator[bytes]:
+        """Make one answer, its text as it grows."""
+        received = time.monotonic() - (asked.seconds or 0.0)
+        try:
+            request = decode_request(pb.GenerateRequest.FromString(asked.content))
+            async with aclosing(self._supervisor.stream(request, received)) as events:
+                async for event in events:
+                    yield write_reply(_reply_of_event(event))
+        except Exception as error:
+            yield write_reply(failed(error))
+
+    async def inspect(self, asked: Asked) -> bytes:
+        """Work on a constraint."""
+        inspect = msgspec.msgpack.decode(asked.content, type=Inspect)
+        deadline = None if asked.seconds is None else time.monotonic() + asked.seconds
+        inspect = msgspec.structs.replace(inspect, deadline=deadline)
+        try:
+            reply = _reply_of_finding(await self._supervisor.inspect(inspect))
+        except Exception as error:
+            reply = failed(error)
+        return write_reply(reply)
+
+    def record_routing_stats(self) -> dict[str, float]:
+        """What the router asks for now and then."""
+        return self._stats()
+
+    def record_autoscaling_stats(self) -> dict[str, float]:
+        """What autoscaling is decided by, besides the requests that Ray counts."""
+        return self._stats()
+
+    def _stats(self) -> dict[str, float]:
+        try:
+            cache = self._supervisor.stats().cache
+        except ServiceUnavailableError:
+            return {KV_USE: 0.0}  # an engine that has just begun holds nothing
+        return {KV_USE: cache.held / max(1, cache.free + cache.held + cache.cached)}
+
+    async def _set_serving(self, is_serving: bool) -> None:
+        if is_serving:
+            self._serving.set()
+
+
+def _reply_of_event(event: StreamEvent) -> Reply:
+    match event:
+        case GenerationResult():
+            return Answered("", event)
+        case Thought(text):
+            return Grown((("", text, True),))
+        case _:
+            return Grown((("", event, False),))
+
+
+def _reply_of_finding(finding: Finding) -> Reply:
+    match finding:
+        case CheckedConstraint():
+            return Checked("", finding)
+        case TextReport():
+            return TextRead("", finding)
+        case MaskReport():
+            return MaskRead("", finding)
+        case Automaton():
+            return Drawn("", finding)

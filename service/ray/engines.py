@@ -1,0 +1,203 @@
+"""All engines as one, as the servicers see it: what makes answers (``AnswerMaker``)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import Context
+from typing import Any, Final, Never
+
+import structlog
+from ray.exceptions import RayError, RayTaskError
+from ray.serve.exceptions import RayServeException
+from ray.serve.handle import DeploymentHandle
+
+from guided.errors import GuidedError, ServiceUnavailableError
+from guided.spec import GenerationRequest, GenerationResult
+from guided.spec.findings import Finding
+from guided.spec.prompt_bound import PromptBound
+from guided.stats import EngineStats, ModelInfo
+from guided.v1 import generation_pb2 as pb
+from guided.wire_request import encode_request
+from guided_service.config import ServerConfig
+from guided_service.engine_connection import CutOffError
+from guided_service.messages import (
+    Answered,
+    Checked,
+    Drawn,
+    Failed,
+    Grown,
+    Inspect,
+    MaskRead,
+    Ready,
+    Report,
+    TextRead,
+    write,
+)
+from guided_service.ray.affinity import affinity_of
+from guided_service.ray.messages import Asked, CutOff, Reply, error_of, read_reply
+from guided_service.ray.totals import total_of
+from guided_service.stream_events import StreamEvent, Thought
+
+__all__ = ["Engines"]
+
+_LOOK_SECONDS: Final = 1.0
+"""Between two looks at the engines."""
+
+_log = structlog.get_logger()
+
+
+class Engines:
+    """Sends each request to the engine that Ray's router chooses for it.
+
+    One whose engine ends while it runs is told so and made by no other: it may be what ended it.
+    While there is no engine for a moment, requests wait for the next one within their deadline.
+    """
+
+    def __init__(self, handle: DeploymentHandle[Any], config: ServerConfig) -> None:
+        self._handle = handle
+        self._config = config
+        self._is_serving = False
+        self._model: ModelInfo | None = None
+        self._prompt_bound: PromptBound | None = None
+        self._stats: EngineStats | None = None
+
+    async def watch(self, set_serving: Callable[[bool], Awaitable[None]]) -> Never:
+        """Look at the engines again and again, and say whether there are any."""
+        heard = time.monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(self._config.silence_seconds):
+                    ready = _result(await self._handle.ready.remote())
+                    self._stats = await self._totals() or self._stats
+            except (TimeoutError, GuidedError, RayError, RayServeException) as error:
+                # One that ends while it is asked says nothing of the others.
+                is_serving = time.monotonic() - heard < self._config.silence_seconds
+                _log.warning("an engine does not answer", error=type(error).__name__)
+            else:
+                assert isinstance(ready, Ready), f"an engine said {ready!r} of its model"
+                self._model, self._prompt_bound = ready.model, ready.prompt_bound
+                heard, is_serving = time.monotonic(), True
+            if is_serving != self._is_serving and self._model is not None:
+                self._is_serving = is_serving
+                await set_serving(is_serving)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def check_ready(self) -> None:
+        """Raise ``ServiceUnavailableError`` unless there are engines."""
+        if not self._is_serving:
+            raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
+
+    def check_prompt(self, request: GenerationRequest) -> None:
+        """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
+        if self._prompt_bound is not None:
+            self._prompt_bound.check(request.prompt)
+
+    def model(self) -> ModelInfo:
+        """The model that all engines have loaded."""
+        self.check_ready()
+        assert self._model is not None, "engines are ready without a model"
+        return self._model
+
+    def model_name(self) -> str | None:
+        """The name of the model, once it is known."""
+        return None if self._model is None else self._model.name
+
+    def stats(self) -> EngineStats:
+        """What the engines of now have done together, a second ago."""
+        self.check_ready()
+        if self._stats is None:
+            raise ServiceUnavailableError("the engines have just started", hint="try again shortly")
+        return self._stats
+
+    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
+        """Have one answer made; cancelling the caller cancels it in its engine."""
+        reply = await self._told(self._handle.generate.remote, _asked(request, received))
+        assert isinstance(reply, Answered), f"an engine answered {reply!r}"
+        return reply.result
+
+    async def inspect(self, asked: Inspect) -> Finding:
+        """Have a constraint worked on, by an engine that may have it."""
+        constraint = pb.Constraint.FromString(asked.constraint)
+        affinity = affinity_of(pb.GenerateRequest(constraint=constraint))
+        seconds = None if asked.deadline is None else asked.deadline - time.monotonic()
+        ask = self._handle.inspect.remote
+        reply = await self._told(ask, Asked(affinity, write(asked), seconds))
+        assert isinstance(reply, Checked | Drawn | MaskRead | TextRead), f"an engine said {reply!r}"
+        return reply.finding
+
+    async def stream(
+        self, request: GenerationRequest, received: float, *, is_watched: bool = False
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """Have one answer made and handed out as it grows; closing cancels it in its engine."""
+        assert not is_watched, "only the playground watches, and it is not served here"
+        ask = self._handle.options(stream=True).stream.remote
+        answering = _begun(ask, _asked(request, received))
+        try:
+            async for reply in answering:
+                yield _event_of(_result(reply))
+        except (RayError, RayServeException) as error:
+            raise _shown(error) from error
+        finally:
+            answering.cancel()
+
+    async def _told(self, ask: Callable[..., Any], asked: Asked) -> Reply:
+        answering = _begun(ask, asked)
+        try:
+            return _result(await answering)
+        except (RayError, RayServeException) as error:
+            raise _shown(error) from error
+        finally:
+            answering.cancel()
+
+    async def _totals(self) -> EngineStats | None:
+        """Of those engines that have something to tell."""
+        told = await self._handle.broadcast("report").results_async(return_exceptions=True)
+        replies = [read_reply(each) for each in told if isinstance(each, bytes)]
+        return total_of([each.stats for each in replies if isinstance(each, Report)])
+
+
+def _asked(request: GenerationRequest, received: float) -> Asked:
+    message = encode_request(request)
+    seconds = time.monotonic() - received
+    return Asked(affinity_of(message), message.SerializeToString(), seconds)
+
+
+def _begun(ask: Callable[..., Any], asked: Asked) -> Any:
+    """Begin a call that Ray sees as one of its own.
+
+    Calls that are made for one call, as those of a batch are, share its id, and of several that
+    wait Ray's router finds but one by it.
+    """
+    return Context().run(ask, asked)
+
+
+def _result(payload: bytes) -> Reply:
+    """What an engine replied, or its error."""
+    reply = read_reply(payload)
+    if isinstance(reply, CutOff | Failed):
+        raise error_of(reply)
+    return reply
+
+
+def _event_of(reply: Reply) -> StreamEvent:
+    match reply:
+        case Answered():
+            return reply.result
+        case Grown(((_, text, is_thought),)):
+            return Thought(text) if is_thought else text
+        case _:
+            raise AssertionError(f"an engine streamed {reply!r}")
+
+
+def _shown(error: Exception) -> Any:
+    """What callers are to see of an error of Ray's."""
+    match error:
+        case RayTaskError():
+            return error  # a fault of ours: engines let no error out
+        case RayError():
+            _log.warning("engine lost", error=type(error).__name__)
+            return CutOffError("the engine ended while the request ran", hint="try again")
+        case _:
+            return ServiceUnavailableError(f"Ray takes no request: {error}", hint="try again")

@@ -1,0 +1,113 @@
+"""One replica of the deployment ``Ingress``: the servicers of ``guided serve``, behind Ray's proxy.
+
+Admission, quotas, priorities, repeated requests and stored constraints are this process's own, as
+they are a server's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_NAME
+from ray.serve.handle import DeploymentHandle
+
+from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
+from guided.v1.grammar_pb2_grpc import add_GrammarServiceServicer_to_server
+from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
+from guided_service.authentication import Authenticates
+from guided_service.config import ServerConfig
+from guided_service.engine_supervisor import log_choice_of
+from guided_service.grammar_servicer import GrammarServicer
+from guided_service.health import HealthServicer
+from guided_service.intake import Intake, Readers
+from guided_service.logs import configure_logs
+from guided_service.ray.calls import CallContext, Calls, Packed
+from guided_service.ray.engines import Engines
+from guided_service.request_log import RequestLog
+from guided_service.request_watch import WatchesRequests
+from guided_service.server import GENERATION_SERVICE, GRAMMAR_SERVICE, SERVICE_NAME, set_health
+from guided_service.servicers import GenerationServicer, ModelServicer
+from guided_service.token_book import TokenBook
+from guided_service.tracing_setup import open_tracer
+
+__all__ = ["Ingress"]
+
+
+class Ingress:
+    """Answers calls of all services, those that the proxy takes (``proxied``)."""
+
+    def __init__(self, engines: DeploymentHandle[Any], settings: Mapping[str, object]) -> None:
+        config = ServerConfig.model_validate(settings)
+        configure_logs(log_choice_of(config))
+        self._engines = Engines(engines, config)
+        self._health = HealthServicer(config.max_health_watchers)
+        self._calls = _calls(self._engines, self._health, config)
+        self._patience = config.silence_seconds
+        self._serving = asyncio.Event()
+        """Set once there was an engine."""
+        self._watching: asyncio.Task[None] | None = None
+
+    async def check_health(self) -> None:
+        """Begin to look at the engines, or raise what ended that.
+
+        Ray hands over no call before the first return. So that an ingress which takes the place of
+        another refuses none, that waits for an engine, if there is one.
+        """
+        if self._watching is None:
+            await set_health(self._health, False)
+            watch = self._engines.watch(self._set_serving)
+            self._watching = asyncio.create_task(watch)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience):
+                    await self._serving.wait()
+        if self._watching.done():
+            self._watching.result()
+
+    async def unary(self, message: bytes, grpc_context: Any) -> Packed:
+        """A call with one response."""
+        return Packed(await self._calls.answer(message, CallContext(grpc_context)))
+
+    async def stream(self, message: bytes, grpc_context: Any) -> AsyncIterator[Packed]:
+        """A call with a stream of them."""
+        async for part in self._calls.stream(message, CallContext(grpc_context)):
+            yield Packed(part)
+
+    async def _set_serving(self, is_serving: bool) -> None:
+        await set_health(self._health, is_serving)
+        if is_serving:
+            self._serving.set()
+
+
+def _calls(engines: Engines, health: HealthServicer, config: ServerConfig) -> Calls:
+    """The methods of all services, watched and guarded as a server's are.
+
+    What bounds connections and slow senders is the proxy's: messages are whole here.
+    """
+    readers = Readers(config.max_queued_bytes)
+    servicer = GenerationServicer(engines, config, readers)
+    log = RequestLog() if config.log_requests else None
+    tokens = None if config.tokens is None else TokenBook(config.tokens)
+    open_to_all = frozenset({HEALTH_NAME})
+    pause = config.retry_after_seconds
+    calls = Calls(
+        (
+            WatchesRequests(SERVICE_NAME, open_tracer(engines.model_name), log),
+            *(() if tokens is None else (Authenticates(tokens, open_to_all, pause),)),
+            *(
+                Intake(service, config, readers)
+                for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)
+            ),
+        )
+    )
+    server: Any = calls  # as far as generated code asks
+    add_GenerationServiceServicer_to_server(servicer, server)
+    add_GrammarServiceServicer_to_server(
+        GrammarServicer(engines, servicer.door, servicer.stored, config), server
+    )
+    add_ModelServiceServicer_to_server(ModelServicer(engines, servicer.admission, config), server)
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    return calls

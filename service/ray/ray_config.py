@@ -1,0 +1,99 @@
+"""A config in the format of Ray Serve, which ``serve deploy`` takes as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from guided.errors import RequestError
+from guided_service.ray.settings import checked_settings
+
+__all__ = ["config_of", "read_ray_config", "written"]
+
+_SERVICES: Final = "guided_service.ray.proxied.add_services"
+_APPLICATION: Final = "guided_service.ray.app:build"
+_POLICY: Final = "guided_service.ray.scaling:by_queue_and_cache"
+
+
+def config_of(
+    settings: Mapping[str, object],
+    *,
+    replicas: str = "1",
+    cpus: float | None = None,
+    gpus: float | None = None,
+    port: int = 9000,
+) -> dict[str, Any]:
+    """The config of one application of these settings, with ``replicas`` engines: ``2``, ``1-8``.
+
+    Each engine has so many ``cpus`` and ``gpus`` of its node. Raises RequestError.
+    """
+    least, most = _range(replicas)
+    # What a server takes at once, for each of the engines: an ingress counts them all.
+    places = checked_settings(settings).max_requests_in_flight * most
+    engine = {"name": "Engine", **_replicas(least, most)}
+    parts = (("num_cpus", cpus), ("num_gpus", gpus))
+    if resources := {name: count for name, count in parts if count is not None}:
+        engine["ray_actor_options"] = resources
+    return {
+        "proxy_location": "EveryNode",
+        "grpc_options": {"port": port, "grpc_servicer_functions": [_SERVICES]},
+        "applications": [
+            {
+                "name": "guided",
+                "route_prefix": "/",
+                "import_path": _APPLICATION,
+                "args": {"max_requests_in_flight": places, **settings},
+                "deployments": [engine],
+            }
+        ],
+    }
+
+
+def read_ray_config(file: Path) -> dict[str, Any]:
+    """The config in a file; its applications of ours are checked. Raises RequestError."""
+    try:
+        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RequestError(f"{file} cannot be read: {error}") from error
+    if not isinstance(config, dict) or not isinstance(config.get("applications"), list):
+        raise RequestError(
+            f"{file} is no config of Ray Serve: it has no applications",
+            hint="have one written by: guided deploy ray --write FILE",
+        )
+    for each in config["applications"]:
+        if each.get("import_path") == _APPLICATION:
+            checked_settings(each.get("args") or {})
+    return config
+
+
+def written(config: Mapping[str, Any]) -> str:
+    """The config as YAML."""
+    return str(yaml.safe_dump(dict(config), sort_keys=False))
+
+
+def _range(asked: str) -> tuple[int, int]:
+    """``2`` -> 2, 2 and ``1-8`` -> 1, 8."""
+    found = re.fullmatch(r"(\d+)(?:-(\d+))?", asked)
+    least, most = (0, 0) if found is None else (int(found[1]), int(found[2] or found[1]))
+    if not 1 <= least <= most:
+        raise RequestError(
+            f"replicas {asked!r} is neither a number nor a range", hint="give 2, or 1-8"
+        )
+    return least, most
+
+
+def _replicas(least: int, most: int) -> dict[str, Any]:
+    if least == most:
+        return {"num_replicas": least}
+    return {
+        "autoscaling_config": {
+            "min_replicas": least,
+            "max_replicas": most,
+            "target_ongoing_requests": 16,
+            "policy": {"policy_function": _POLICY},
+        }
+    }

@@ -1,0 +1,130 @@
+"""A Ray cluster of several nodes on this machine, what is deployed there, and who serves it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import ray
+import yaml
+from ray.cluster_utils import Cluster
+
+from guided.client import wait_until_serving
+
+ROOT = Path(__file__).parents[2]
+_NODES = 3
+
+
+@dataclass(frozen=True)
+class Serving:
+    """An application on a cluster."""
+
+    dashboard: str
+    address: str
+    file: Path
+    """The config that was deployed last."""
+
+    @property
+    def port(self) -> int:
+        """That of its gRPC."""
+        return int(self.address.rpartition(":")[2])
+
+    def deploy(self, config: Mapping[str, Any]) -> None:
+        """Have a config deployed by the command, and wait until it is."""
+        self.file.write_text(yaml.safe_dump(dict(config)))
+        guided("deploy", "ray", f"--config={self.file}", f"--address={self.dashboard}")
+
+    def replicas(self, deployment: str = "Engine") -> dict[str, int]:
+        """Process ids of the running replicas, by their names."""
+        with urlopen(f"{self.dashboard}/api/serve/applications/") as response:  # noqa: S310 - it is HTTP
+            told = json.load(response)["applications"]["guided"]["deployments"][deployment]
+        return {
+            each["replica_id"]: each["pid"]
+            for each in told["replicas"]
+            if each["state"] == "RUNNING"
+        }
+
+    def wait_for(self, count: int, *gone: str) -> dict[str, int]:
+        """The engines, once there are so many and some are gone."""
+        while True:
+            found = self.replicas()
+            if len(found) == count and not found.keys() & set(gone):
+                return found
+            time.sleep(0.1)
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def guided(*words: str) -> str:
+    """What our command says."""
+    return _said(sys.executable, "-m", "guided.cli", *words)
+
+
+def serve(*words: str) -> str:
+    """What Ray's says."""
+    return _said(str(Path(sys.executable).with_name("serve")), *words)
+
+
+def _said(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def echo_config(port: int, engines: int, **settings: object) -> dict[str, Any]:
+    """A config with engines that echo; all that is asked comes in by the node at the head."""
+    return {
+        "proxy_location": "HeadOnly",
+        "http_options": {"port": free_port()},
+        "grpc_options": {
+            "port": port,
+            "grpc_servicer_functions": ["guided_service.ray.proxied.add_services"],
+        },
+        "applications": [
+            {
+                "name": "guided",
+                "route_prefix": "/",
+                "import_path": "tests.ray.echo_app:build",
+                "args": {"standby": False, **settings},
+                "deployments": [
+                    {"name": "Engine", "num_replicas": engines, "max_replicas_per_node": 1}
+                ],
+            }
+        ],
+    }
+
+
+@contextmanager
+def serving(folder: Path, engines: int) -> Iterator[Serving]:
+    """An application that echoes, each engine on a node of its own."""
+    os.environ["PYTHONPATH"] = str(ROOT)  # inherited by all processes of the cluster
+    dashboard, port = free_port(), free_port()
+    sizes = {"num_cpus": 2, "object_store_memory": 10**8}
+    head = sizes | {"include_dashboard": True, "dashboard_port": dashboard}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(_NODES - 1):
+            cluster.add_node(**sizes)
+        ray.init(cluster.address, namespace="serve", log_to_driver=False)
+        found = Serving(f"http://127.0.0.1:{dashboard}", f"127.0.0.1:{port}", folder / "serve.yaml")
+        found.deploy(echo_config(port, engines))
+        wait_until_serving(found.address, 60)
+        yield found
+    finally:
+        ray.shutdown()
+        cluster.shutdown()

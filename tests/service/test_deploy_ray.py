@@ -1,0 +1,96 @@
+"""Configs for Ray: what is written, and what is refused before a cluster hears of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from guided.errors import RequestError
+from guided_service.ray.ray_config import config_of, read_ray_config, written
+
+WRITTEN = """\
+proxy_location: EveryNode
+grpc_options:
+  port: 9000
+  grpc_servicer_functions:
+  - guided_service.ray.proxied.add_services
+applications:
+- name: guided
+  route_prefix: /
+  import_path: guided_service.ray.app:build
+  args:
+    max_requests_in_flight: 512
+    model: Qwen/Qwen3-0.6B
+    kv_memory: 2GiB
+  deployments:
+  - name: Engine
+    autoscaling_config:
+      min_replicas: 1
+      max_replicas: 8
+      target_ongoing_requests: 16
+      policy:
+        policy_function: guided_service.ray.scaling:by_queue_and_cache
+    ray_actor_options:
+      num_cpus: 4
+"""
+
+
+def test_a_config_is_written_and_read_again(tmp_path: Path) -> None:
+    settings = {"model": "Qwen/Qwen3-0.6B", "kv_memory": "2GiB"}
+    config = config_of(settings, replicas="1-8", cpus=4)
+    assert written(config) == WRITTEN
+    file = tmp_path / "serve.yaml"
+    file.write_text(WRITTEN)
+    assert read_ray_config(file) == config
+
+
+@pytest.mark.parametrize("replicas", ["", "0", "two", "3-2", "1-", "-1"])
+def test_replicas_are_a_number_or_a_range(replicas: str) -> None:
+    with pytest.raises(RequestError, match="is neither a number nor a range; give 2, or 1-8"):
+        config_of({}, replicas=replicas)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"modell": "x"},
+            "args sets 'modell', which is no setting of a server; what is said of deployments "
+            "stands under 'deployments'",
+        ),
+        (
+            {"port": 50051},
+            "args sets 'port', which is not for this application to say; what there is of it "
+            "stands in grpc_options of Ray's config",
+        ),
+        (
+            {"max_batch": 0},
+            "args: max_batch: Input should be greater than or equal to 1",
+        ),
+    ],
+)
+def test_settings_are_those_of_a_server_that_ray_leaves_it(
+    settings: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        config_of(settings)
+    assert str(caught.value) == told
+    file = tmp_path / "serve.yaml"
+    config = config_of({})
+    config["applications"][0]["args"] = settings
+    file.write_text(yaml.safe_dump(config))
+    with pytest.raises(RequestError) as read:
+        read_ray_config(file)
+    assert str(read.value) == told
+
+
+@pytest.mark.parametrize("text", ["", "applications: guided", "- a list", "{"])
+def test_a_file_that_is_no_config(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "serve.yaml"
+    file.write_text(text)
+    with pytest.raises(
+        RequestError, match=r"serve\.yaml (is no config of Ray Serve|cannot be read)"
+    ):
+        read_ray_config(file)

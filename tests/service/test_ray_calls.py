@@ -1,0 +1,147 @@
+"""Calls that come through Ray are answered by the handlers of the server, with its errors."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+from guided.bearer import new_token, token_hash
+from guided.client.status import DETAILS_TRAILER
+from guided.errors import ServiceUnavailableError
+from guided.testing.walking_model import WalkingModel
+from guided.v1 import generation_pb2 as pb
+from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
+from guided_service.authentication import Authenticates
+from guided_service.config import ServerConfig
+from guided_service.engine_connection import CutOffError
+from guided_service.intake import Intake, Readers
+from guided_service.ray.calls import CallContext, Calls
+from guided_service.ray.messages import error_of, failed, read_reply, write_reply
+from guided_service.ray.proxied import METHOD, SECONDS_LEFT
+from guided_service.server import GENERATION_SERVICE
+from guided_service.servicers import GenerationServicer
+from guided_service.token_book import TokenBook
+
+PATH = "/guided.v1.GenerationService/"
+
+
+@dataclass
+class RayContext:
+    """Ray's context, as far as it is asked."""
+
+    metadata: list[tuple[str, str]]
+    status: grpc.StatusCode | None = None
+    details: str = ""
+    trailers: dict[str, Any] = field(default_factory=dict)
+
+    def invocation_metadata(self) -> list[tuple[str, str]]:
+        return self.metadata
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:5000"
+
+    def peer_identities(self) -> None:
+        return None
+
+    def code(self) -> grpc.StatusCode | None:
+        return self.status
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        self.status = code
+
+    def set_details(self, details: str) -> None:
+        self.details = details
+
+    def set_trailing_metadata(self, trailers: list[tuple[str, Any]]) -> None:
+        self.trailers = dict(trailers)
+
+
+def context(method: str, seconds: float | None = None, **sent: str) -> RayContext:
+    left = [] if seconds is None else [(SECONDS_LEFT, repr(seconds))]
+    return RayContext([*sent.items(), (METHOD, PATH + method), *left])
+
+
+def calls(*replies: str, guard: tuple[Authenticates, ...] = ()) -> Calls:
+    config = ServerConfig.model_construct()
+    readers = Readers(config.max_queued_bytes)
+    found = Calls((*guard, Intake(GENERATION_SERVICE, config, readers)))
+    servicer = GenerationServicer(WalkingModel(replies), config, readers)
+    server: Any = found
+    add_GenerationServiceServicer_to_server(servicer, server)
+    return found
+
+
+def test_an_answer() -> None:
+    async def scenario() -> None:
+        told = context("Generate", seconds=30.0, who="me")
+        call = CallContext(told)
+        assert call.invocation_metadata() == [("who", "me")]
+        remaining = call.time_remaining()
+        assert remaining is not None
+        assert 29 < remaining <= 30
+        message = pb.GenerateRequest(text="hello").SerializeToString()
+        content = await calls("world").answer(message, call)
+        assert pb.GenerateResponse.FromString(content).text == "world"
+        assert told.status is None
+
+    asyncio.run(scenario())
+
+
+def test_errors_are_set_with_their_details() -> None:
+    async def scenario() -> None:
+        for message in (pb.GenerateRequest(text="x", max_tokens=0).SerializeToString(), b"\xff"):
+            told = context("Generate")
+            assert await calls("world").answer(message, CallContext(told)) == b""
+            assert told.status is grpc.StatusCode.INVALID_ARGUMENT
+            status = status_pb2.Status.FromString(told.trailers[DETAILS_TRAILER])
+            assert status.message == told.details
+            assert status.details[0].Is(error_details_pb2.ErrorInfo.DESCRIPTOR)
+
+    asyncio.run(scenario())
+
+
+def test_a_stream_ends_with_a_message_that_brings_its_status() -> None:
+    async def scenario() -> None:
+        request = pb.GenerateRequest(text="hello")
+        message = pb.GenerateStreamRequest(request=request).SerializeToString()
+        stream = calls("world").stream(message, CallContext(context("GenerateStream")))
+        *parts, last = [part async for part in stream]
+        said = [pb.GenerateStreamResponse.FromString(part) for part in parts]
+        assert said[-1].answer.text == "world"
+        assert last == b""
+        told = context("GenerateStream")
+        assert [part async for part in calls().stream(b"\xff", CallContext(told))] == [b""]
+        assert told.status is grpc.StatusCode.INVALID_ARGUMENT
+
+    asyncio.run(scenario())
+
+
+def test_tokens_are_asked_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        token, file = new_token(), tmp_path / "tokens.toml"
+        file.write_text(f'[alice]\nsha256 = "{token_hash(token)}"\n')
+        guard = Authenticates(TokenBook(file), frozenset(), 0.5)
+        message = pb.GenerateRequest(text="hello").SerializeToString()
+        stranger = context("Generate")
+        assert await calls("world", guard=(guard,)).answer(message, CallContext(stranger)) == b""
+        assert stranger.status is grpc.StatusCode.UNAUTHENTICATED
+        known = context("Generate", authorization=f"Bearer {token}")
+        content = await calls("world", guard=(guard,)).answer(message, CallContext(known))
+        assert pb.GenerateResponse.FromString(content).text == "world"
+
+    asyncio.run(scenario())
+
+
+def test_an_error_keeps_its_kind_on_the_way_from_an_engine() -> None:
+    for error in (
+        ServiceUnavailableError("the engine is starting", hint="try again"),
+        CutOffError("the engine ended while the request ran", hint="try again"),
+    ):
+        reply = read_reply(write_reply(failed(error)))
+        again = error_of(reply)  # type: ignore[arg-type]
+        assert (type(again), str(again)) == (type(error), str(error))

@@ -1,0 +1,45 @@
+"""What several engines tell of themselves, added up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from guided.spec import FinishReason, Usage
+from guided.stats import CacheStats, EngineStats, Histogram, Phase
+from guided_service.ray.totals import total_of
+
+TIMES = Histogram((1.0,), (2, 1), 3.5)
+ONE = EngineStats(
+    seconds=10.0,
+    running=1,
+    waiting=2,
+    usage=Usage(prompt_tokens=5, sampled_tokens=7),
+    model_calls=3,
+    cache=CacheStats(16, free=4, held=2, cached=1),
+    phases=dict.fromkeys(Phase, 0.5),
+    compiling=TIMES,
+    queueing=TIMES,
+    first_token=TIMES,
+    inter_token=TIMES,
+    answering=TIMES,
+    answered={FinishReason.STOP: 2},
+    failed=1,
+)
+
+
+def test_of_one_engine_nothing_changes() -> None:
+    assert total_of([]) is None
+    assert total_of([ONE]) == ONE
+
+
+def test_counts_add_up_and_the_oldest_tells_the_age() -> None:
+    other = replace(ONE, seconds=4.0, answered={FinishReason.STOP: 1, FinishReason.LENGTH: 5})
+    total = total_of([other, ONE])
+    assert total is not None
+    assert total.seconds == 10.0
+    assert (total.running, total.waiting, total.model_calls, total.failed) == (2, 4, 6, 2)
+    assert total.usage == Usage(prompt_tokens=10, sampled_tokens=14)
+    assert total.cache == CacheStats(16, free=8, held=4, cached=2)
+    assert total.answered == {FinishReason.STOP: 3, FinishReason.LENGTH: 5}
+    assert total.phases == dict.fromkeys(Phase, 1.0)
+    assert total.answering == Histogram((1.0,), (4, 2), 7.0)
