@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, NoReturn
@@ -56,10 +57,12 @@ def main() -> int:
         _send(control, Loaded(nbytes))
         _serve(runner, control)
     except GuidedError as error:
-        _send(control, Failed(str(error)))
+        failed = Failed(str(error))
     except Exception as error:
         # Left to rank 0 to show: where another rank was lost, this one has nothing to say.
-        _send(control, Failed(f"{type(error).__name__}: {error}", traceback.format_exc()))
+        failed = Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
+    with suppress(OSError):  # it may be rank 0 that is gone
+        _send(control, failed)
     return 1
 
 
