@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,6 +112,16 @@ def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) 
         assert not Path(f"/proc/{first}").exists()
         with pytest.raises(ModelError, match=f"^rank 2 .process {second}. was killed by signal 9"):
             runner.open_storages([8])
+
+
+def test_a_rank_that_cannot_load_tells_why(tmp_path: Path) -> None:
+    """Here alone of all: the folder is gone when it looks."""
+    ranks = Ranks.start(tmp_path / "gone", torch.float32, CPU, ranks=2, threads=1)
+    with pytest.raises(ModelError) as caught:
+        ranks.loaded()
+    said = str(caught.value)
+    assert re.match(r"rank 1 \(process \d+\) failed: .*/gone", said)
+    assert "load the model again" not in said
 
 
 def test_an_engine_over_ranks_tells_the_memory_of_each(tmp_path: Path) -> None:

@@ -239,10 +239,12 @@ class _Rank:
                 else:
                     self._said.put(said)
         status = self._process.wait()
+        # Where the model or the settings are wrong the reason tells the way out as well.
+        hint = None if failed is not None and not failed.trace else _HINT
         if failed is not None:
             how = f"failed: {failed.reason}"
         else:
             how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        error = ModelError(f"rank {self._rank} (process {self._process.pid}) {how}", hint=_HINT)
+        error = ModelError(f"rank {self._rank} (process {self._process.pid}) {how}", hint=hint)
         self._said.put(error)
         self._note(_Loss(error, failed))
