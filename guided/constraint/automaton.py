@@ -91,7 +91,11 @@ def _drawn(graph: Graph) -> Automaton:
 
 
 def _passing(graph: Graph) -> set[int]:
-    """The states inside of texts: one character leads there, and one on."""
+    """The states inside of texts: one character leads there, and one on.
+
+    As there is no other way in, no ring of them is reached from the start: ``_drawn`` relies on it,
+    which follows them until they end.
+    """
     entered: list[list[Characters]] = [[] for _ in graph.moves]
     for moves in graph.moves:
         for target, characters in moves.items():

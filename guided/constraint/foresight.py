@@ -14,7 +14,6 @@ from typing import Final
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.machine.exit_actions import (
-    DONE,
     ITEM,
     OPEN_ARRAY,
     OPEN_OBJECT,
@@ -121,7 +120,7 @@ class _Foresight:
             return []
         around = place[: place.rindex("/")]
         verdicts = self.machine.evaluation.awaited.accepted(stack)[:_VERDICTS]
-        numbers = [DONE if v == 1 else self.machine.labels.number(Done(v)) for v in verdicts]
+        numbers = [self.machine.labels.number(Done(truth)) for truth in verdicts]
         return [each for label in numbers for each in self._behind(stack, label, around)]
 
     def _behind(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:

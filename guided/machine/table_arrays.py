@@ -110,7 +110,8 @@ class TableArrays:
     def is_end(self, row: int) -> bool:
         """Whether nothing leads on from a row: neither a byte nor an exit action.
 
-        Only rows laid down by ``add_row`` for no bytes are so: automata have no dead ends.
+        Only rows laid down by ``add_row`` for no bytes are so: automata have no dead ends. That the
+        row's map tells no bytes apart means that none leads on, as UTF-8 has none of all 256.
         """
         at, flat = row * WIDTH, self._flat
         return flat[at + LABEL] == DEAD and flat[at + KIND] == self._no_bytes

@@ -277,7 +277,9 @@ def lay_branches(
 
     ``nodes`` are those of ``count_branches``. Their first column is overwritten: it then says
     where in ``bytes_``, which gets the bytes of all edges, those of the node begin. KIND is right
-    for nodes with one edge; the caller sets it for all others.
+    for nodes with one edge, as map ``b`` of the ``byte_maps`` tells byte ``b`` from all others; the
+    caller sets it for all others. The rows in ``leads`` are laid down for good: LEFT and AIM are
+    taken from them.
     """
     # Nodes are numbered as ``count_branches`` met them, so the next inner node is ``child``.
     child, edge = 1, 0

@@ -91,7 +91,10 @@ class PackedMachine:
         enter_address(self._addresses, number, array)
 
     def _judge_keys(self) -> None:
-        """Say of new stacks whether one token might begin and close a key that they have."""
+        """Say of new stacks whether one token might begin and close a key that they have.
+
+        That goes into the machine's own facts, so a machine is packed for one vocabulary only.
+        """
         stacks = self._stacks
         # Stacks are only ever added, so those up to ``_judged`` need not be looked at again.
         for stack in stacks.with_keys[self._judged :]:

@@ -45,7 +45,8 @@ def smallest_table(
     sets = [*nfa.sets]
     loops: list[int] = []
     if search:
-        # Before a match and after it anything may be read.
+        # Before a match and after it anything may be read. The loop at ``final`` is also what lets
+        # the kernel, which is told of ``search``, make one of all subsets that have ``final``.
         sets.append(ANY)
         loops = [0, nfa.final]
     # The lists in the order in which ``minimal_automaton`` cuts them apart again.

@@ -51,10 +51,11 @@ def joint_columns(
     """The columns of the rows ``places`` of a table, int32 ``[all, columns]``, equal ones once.
 
     Columns that are ``apart``, bool ``[columns]``, and that some of the rows have a move in, are
-    classes of their own. ``byte_column``, uint8 ``[256]``, has by byte its column, and each has
-    one. Returns the class of each byte, uint8 ``[256]``, and by class: what its column holds, and
-    after it the column's number if it is one apart, else -1, int32 ``[classes, places + 1]``;
-    which of the rows alone has a move, NONE or SEVERAL; and a byte of it.
+    classes of their own. ``byte_column``, uint8 ``[256]``, has by byte its column; no column is
+    without a byte, as one is returned of every class. Returns the class of each byte, uint8
+    ``[256]``, and by class: what its column holds, and after it the column's number if it is one
+    apart, else -1, int32 ``[classes, places + 1]``; which of the rows alone has a move, NONE or
+    SEVERAL; and a byte of it.
     """
     count, width = len(places), rows.shape[1]
     chosen = np.full((count + 1, width), -1, dtype=np.int32)

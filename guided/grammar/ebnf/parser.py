@@ -148,6 +148,7 @@ class _Parser:
         """Whether the name here begins the next rule: rules have no sign at their end.
 
         With a class between the name and ``::=``, too, which ``rules`` refuses as an attribute.
+        ``_skip_ahead`` asks at other tokens, too; not at "end", as the token after is read.
         """
         following = self._tokens[self._at + 1]
         if following.kind == "class":

@@ -182,10 +182,14 @@ def _pair(left: int, right: int) -> tuple[int, int]:
 
 
 class GrammarStacks:
-    """Numbers stacks: the continuations that the slots of a row stand for."""
+    """Numbers stacks: the continuations that the slots of a row stand for.
+
+    It is the ``StackTable`` of a grammar, which names what it has to have.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
+        """How many there may be; for one more LimitExceededError is raised."""
         self.frames: list[tuple[int, ...]] = []
         """By number; not to be changed, and numbers are never given back."""
         # No stack of a grammar by itself has names that must not come again: all facts are 0.
@@ -193,6 +197,7 @@ class GrammarStacks:
         """int32 ``[room, 3]``, room for more stacks than there are; see ``guided.machine.facts``.
         A new array each time the room is used up."""
         self.with_keys: list[int] = []
+        """Always empty, as no stack has keys."""
         self._numbers: dict[tuple[int, ...], int] = {}
         """The inverse of ``frames``."""
 

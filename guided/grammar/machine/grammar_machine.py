@@ -43,8 +43,9 @@ class _KeptStates:
 
     def __init__(self, states: list[int], may_end: bool) -> None:
         self.states: Final = states
-        """Sorted; those that ``_is_kept``."""
+        """Sorted, without END; those of the set that ``Calls.is_kept``."""
         self.may_end: Final = may_end
+        """Whether END was in the set."""
         self.rows: Final[dict[tuple[int, ...], int]] = {}
         """By the slots of ``states``, in their order; filled by ``_placed``."""
 

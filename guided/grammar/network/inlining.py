@@ -170,7 +170,9 @@ class _Inlining:
     def _may_be_taken_in(self, rule: int) -> bool:
         """Whether a rule calls itself no more, and is small enough to be copied to its callers.
 
-        Where the counts do not tell, the rule is written out, and they are counted anew.
+        Where the counts do not tell, the rule is written out, and they are counted anew. Terminals
+        always may: how often they are copied is decided at the end, by ``_spelled_out``. And a rule
+        with one call site is not copied but moved, so it may have any size.
         """
         if rule in self.terminals:
             return True

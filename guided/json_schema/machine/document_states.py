@@ -10,7 +10,6 @@ from guided.json_schema.formulas.formula import FALSE, Formula, truth_vector
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.exit_actions import (
     CLOSE,
-    DONE,
     ITEM,
     OPEN_ARRAY,
     OPEN_OBJECT,
@@ -217,7 +216,7 @@ class DocumentStates:
 
     def _done(self, truth: int) -> int:
         """The exit action of a complete value with this truth vector."""
-        return DONE if truth == 1 else self.labels.number(Done(truth))
+        return self.labels.number(Done(truth))
 
     def _literal(self, rest: bytes, label: int) -> int:
         return self.chains.chains([(rest, label)])[0].state

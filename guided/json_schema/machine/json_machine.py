@@ -43,7 +43,8 @@ class JsonMachine(PushdownMachine):
     """Recognises the documents of a ``JsonGrammar``, byte by byte.
 
     ``missing`` are bytes that the vocabulary cannot spell; no text that needs one is recognised.
-    ``table`` is one that several recognisers share. Raises UnsatisfiableError where no document is
+    ``table`` is one that several recognisers share, with a limit of its own in place of
+    ``limits.max_cells``. Raises UnsatisfiableError where no document is
     left, and LimitExceededError, from any method that may lay down rows, past ``limits``.
     """
 
@@ -74,7 +75,7 @@ class JsonMachine(PushdownMachine):
         self.exits = Exits(evaluation, self.rows)
         self._names = FreeNames(evaluation, table)
         self._completions = Completions(self, evaluation, self.rows, self.exits, self._names)
-        # Before the first row is laid down, which asks for a short document.
+        # Before rows ask for a short document: what was made so far has laid down END_ROW alone.
         if evaluation.values.text(grammar.root) is None:
             raise self._empty()
         self.start = State(ROOT, self.rows.value(ROOT, spaced=False))

@@ -197,7 +197,10 @@ class ObjectEnding:
         return sum(self.members.name_fits(about, numbered[1]) for about in self.misnames)
 
     def _failures(self, leaf: Leaf) -> Iterator[None]:
-        """Make an assertion fail in one way after another, each undone before the next."""
+        """Make an assertion fail in one way after another, each undone before the next.
+
+        It is about ``Names`` or ``Members``; ``text`` sees to all others by itself.
+        """
         about = leaf.assertion
         if isinstance(about, Names):
             return self._misnamings(about)

@@ -159,8 +159,9 @@ class ObjectRules:
     def class_written(self, frame: ObjectFrame, number: int, key: bytes | None) -> Pending | None:
         """The value of another name, of this class, is awaited; ``None`` where none may stand here.
 
-        ``key`` is the name as it is written, which the object must not have yet: that is for
-        callers to see to. It is ``None`` where it is not known; then the set of keys is unknown.
+        ``key`` is the name as it is written. Callers see to it that the object does not have it yet
+        and that its set of keys is known; nobody checks. It is ``None`` where it is not known, and
+        the set of keys is unknown from here on.
         """
         found = self.members.space(frame.goals).classes[number]
         keys = UNKNOWN_KEYS if key is None else self.stacks.with_key(frame.keys, key)

@@ -46,7 +46,10 @@ __all__ = [
 
 
 def choices_dfa(values: Mapping[str, int]) -> Dfa:
-    """The automaton of a list of strings, each with its label: their trie."""
+    """The automaton of a list of strings, each with its label: their trie.
+
+    There has to be one: in a ``Dfa`` every state can still accept, as the root of none could not.
+    """
     children: list[dict[str, int]] = [{}]
     ends: dict[int, int] = {}
     for text, named in values.items():

@@ -264,7 +264,9 @@ class StringRules(StringAutomata):
         block = quoted(content, need, (low, bound), key, tuple(found), is_firm=is_firm)
         if bound is None or is_firm or block.need is None:
             return block
-        # The bound of the options must not make a string of the schema impossible.
+        # The bound of the options must not make a string of the schema impossible. All that are
+        # listed may be forbidden or taken, so one that is longer is left to choose; and twice the
+        # shortest leaves a choice where it is long.
         bound = max(bound, 2 * int(block.need[0]), low, longest + 1)
         return replace(block, bounds=(low, bound))
 

@@ -102,7 +102,10 @@ def _more(label: Regular, most: int) -> Regular:
 
 
 def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
-    """A label of at most ``most`` characters that does not begin as A-labels do."""
+    """A label of at most ``most`` characters that does not begin as A-labels do.
+
+    ``first`` is what it may begin with; the first character of ``_PREFIX`` has to be among it.
+    """
     writer = GraphWriter()
     start = prefix = writer.state()
     sources: tuple[int, ...] = ()
