@@ -8,7 +8,7 @@ import pytest
 
 from examples.demo_requests import REQUESTS
 from guided.engine import load_engine
-from guided.spec import Forcing, TokenId
+from guided.spec import Forcing, GenerationRequest, TokenId
 from tests.engine.tiny_models import answers
 from tests.kit.effort import is_long
 from tests.kit.gemma3 import gemma3_270m
@@ -22,13 +22,20 @@ def _tokens(model: str | None, ranks: int) -> dict[str, tuple[TokenId, ...]]:
         model, dtype="float32", device="cpu", cache_tokens=4096, tensor_parallel=ranks
     )
     asked = {
-        str(number): replace(request.specification, forcing=Forcing.STRICT)
+        str(number): _as_plain_text(request.specification)
         for number, request in enumerate(REQUESTS[:6])
     }
     try:
         return {name: answer.tokens for name, answer in answers(engine, asked).items()}
     finally:
         engine.close()
+
+
+def _as_plain_text(request: GenerationRequest) -> GenerationRequest:
+    """A request for models without a chat template as well."""
+    assert not isinstance(request.prompt, str)
+    prompt = "\n".join(message.content for message in request.prompt)
+    return replace(request, prompt=prompt, show_schema=False, forcing=Forcing.STRICT)
 
 
 @pytest.mark.parametrize("name", ["SmolLM2", "Gemma 3"])

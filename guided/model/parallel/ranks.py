@@ -92,7 +92,6 @@ class Ranks:
                 "this process is already a rank of a model",
                 hint="load one model over several ranks in a process, and close it before another",
             )
-        # Groups that are made later meet there as well, so it is kept.
         place = TemporaryDirectory(prefix="guided-ranks-")
         settings = RankSettings(
             rank=0,
@@ -119,6 +118,8 @@ class Ranks:
         """
         with self.together():
             nbytes = [told.nbytes for told in self._hear(Loaded)]
+        # Groups that were made while loading met there as well.
+        self._place.cleanup()
         self._on_loss = on_loss
         return nbytes
 
