@@ -73,7 +73,9 @@ class ServerConfig(BaseSettings):
     """Format of the weights, e.g. float32 or int8; else that of a GGUF file (stored), bfloat16, or
     another where that is slow."""
     threads: int | None = Field(default=None, ge=1)
-    """Threads of a model call; else one for each core."""
+    """Threads of a model call; else one for each core, or each rank's part of them."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """Ranks, processes that each hold a share of the model; 1. On CUDA each has a device."""
     drafters: Annotated[tuple[str, ...] | None, NoDecode] = None
     """What guesses tokens, in this order, of lookup, suffix and lookahead; else lookup,suffix."""
     max_batch: int | None = Field(default=None, ge=1)

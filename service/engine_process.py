@@ -10,11 +10,13 @@ tokens of long prompts, without the interpreter.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
+import structlog
 
 from guided.runtime.environment import prepare_environment
 from guided_service.engine_loop import run_engine
@@ -25,8 +27,12 @@ from guided_service.process_life import die_with_parent, ignore_terminal_signals
 
 if TYPE_CHECKING:
     from guided.engine import Engine
+    from guided.errors import ModelError
 
 __all__ = ["load_real_engine", "main"]
+
+
+_log = structlog.get_logger()
 
 
 def main(load: SharingLoader) -> int:
@@ -56,13 +62,21 @@ def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> E
         from guided.engine import load_engine
         from guided.model.device import may_use_cuda
 
-    if share is not None and may_use_cuda(choice.device):
-        # What has looked for a device cannot be forked.
+    if share is not None and (may_use_cuda(choice.device) or choice.tensor_parallel > 1):
+        # What has looked for a device cannot be forked, nor what has met other ranks.
         share()
         share = None
-    engine = load_engine(**msgspec.structs.asdict(choice), progress=progress, share=share)
+    options = msgspec.structs.asdict(choice)
+    engine = load_engine(**options, progress=progress, share=share, on_loss=_leave)
     gc.enable()
     return engine
+
+
+def _leave(loss: ModelError) -> NoReturn:
+    """End this process, whose model is not whole any more; it may be waiting for the lost rank."""
+    _log.error("engine ends", reason=str(loss))
+    sys.stderr.flush()
+    os._exit(1)
 
 
 if __name__ == "__main__":

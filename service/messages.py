@@ -86,6 +86,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     step_tokens: int | None = None
     adapters: dict[str, str] = {}
     """Folders, by name."""
+    tensor_parallel: int = 1
 
 
 class LogChoice(msgspec.Struct, frozen=True):

@@ -161,6 +161,13 @@ class CacheRequest:
     is_quantised: bool = False
     """Keep int8, with a scale for each token and head."""
     limits: StepLimits = field(default_factory=StepLimits)
+    ranks: int = 1
+    """Processes that the model is split over, each of which keeps the keys of its heads."""
+
+    @property
+    def by_transformers(self) -> bool:
+        """Whether only the forward pass of transformers will do."""
+        return self.is_quantised or self.ranks > 1
 
     def __post_init__(self) -> None:
         if self.cache_tokens is not None:

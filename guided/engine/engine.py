@@ -283,6 +283,10 @@ class Engine:
 
     # --- one step -------------------------------------------------------------------------
 
+    def close(self) -> None:
+        """End what the model runs beside this process; the engine is not to be used after it."""
+        self._model.runner.close()
+
     def _work_in_slices(self) -> None:
         """Do a slice of what takes long: for an answer under way, or in turn of compilation."""
         is_alone = not any(not runnable.is_paused for runnable in self._scheduler.running)

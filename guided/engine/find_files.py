@@ -18,13 +18,13 @@ def find_files(
     device: torch.device,
     progress: Progress,
     *,
-    int8_cache: bool = False,
+    by_transformers: bool = False,
 ) -> ModelFiles:
     """Find a model, see ``find_model``; as it is stored where ``dtype`` leaves that open or asks.
 
     Raises ``ModelError`` where it is asked for and cannot be.
     """
-    if dtype not in (None, "stored") or device != CPU or int8_cache:
+    if dtype not in (None, "stored") or device != CPU or by_transformers:
         return find_model(name, progress)
     found = find_stored(name, progress)
     if isinstance(found, ModelFiles):

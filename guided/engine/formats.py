@@ -80,7 +80,7 @@ def _as(dtype: str | None) -> str:
 
 
 def kept_dtype(
-    files: ModelFiles, dtype: str | None, device: torch.device, *, int8_cache: bool = False
+    files: ModelFiles, dtype: str | None, device: torch.device, *, by_transformers: bool = False
 ) -> torch.dtype:
     """The type of all numbers that are not int8: as asked for, or the fastest for a model.
 
@@ -89,5 +89,5 @@ def kept_dtype(
     if (asked := WEIGHT_DTYPES.get(str(dtype))) is not None:
         return asked
     packed, _ = files.checkpoint.packed
-    is_own = not packed and not int8_cache and why_not_by_config(files.config) is None
+    is_own = not packed and not by_transformers and why_not_by_config(files.config) is None
     return torch.bfloat16 if is_own and device == CPU else native_dtype(device)

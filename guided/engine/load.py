@@ -29,9 +29,10 @@ from guided.engine.engine import Engine
 from guided.engine.find_files import find_files
 from guided.engine.formats import check_formats, check_model, kept_dtype
 from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
-from guided.engine.load_runner import load_runner
+from guided.engine.load_runner import OnLoss, load_runner
 from guided.engine.machine import Machine, instruction_set_of
 from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
+from guided.engine.rank_settings import check_ranks
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
@@ -81,8 +82,10 @@ def load_engine(
     heads: Sequence[str] = (),
     reward_model: str | None = None,
     adapters: Mapping[str, str | Path] | None = None,
+    tensor_parallel: int = 1,
     progress: Progress | None = None,
     share: Callable[[], None] | None = None,
+    on_loss: OnLoss | None = None,
 ) -> Engine:
     """Load a model (``None``: the default one) and make it ready for requests.
 
@@ -102,13 +105,17 @@ def load_engine(
     docs/draft-models.md), and ``heads`` are folders of Medusa and EAGLE-3 heads for this model (see
     docs/heads.md). ``reward_model`` is the folder of a model that ranks answers
     (``guided.model.reward``), and ``adapters`` are folders of LoRA adapters, by the names by which
-    requests ask for them (docs/adapters.md). All are on the same device.
+    requests ask for them (docs/adapters.md). All are on the same device. ``tensor_parallel``
+    processes compute the model, each a share of it (docs/parallel.md); ``on_loss`` is told of one
+    that is lost, of which the next step raises ``ModelError`` otherwise.
     ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
     it may fork, and what it returns in goes on to be an engine. On the CPU alone.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
+    check_ranks(tensor_parallel, device, where, dtype=dtype, heads=heads, adapters=adapters)
+    assert share is None or tensor_parallel == 1, "ranks cannot be forked"
     # What is wrong with the settings is told before anything is fetched.
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
@@ -120,19 +127,20 @@ def load_engine(
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
     widest = WIDEST_DRAFT if drafts else 0
     limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=widest)
-    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
+    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, tensor_parallel)
+    threads = threads or max(1, physical_cores() // tensor_parallel)
     # Threads are not forked, and what has once begun to use several waits for them for ever.
-    torch.set_num_threads(1 if share else threads or physical_cores())
-    files = find_files(model, dtype, where, progress, int8_cache=asked.is_quantised)
+    torch.set_num_threads(1 if share else threads)
+    files = find_files(model, dtype, where, progress, by_transformers=asked.by_transformers)
     check_model(files, dtype)
     head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
     plans = plan_drafters(draft_models, dtype, asked, where, progress)
-    kept_as = kept_dtype(files, dtype, where, int8_cache=asked.is_quantised)
+    kept_as = kept_dtype(files, dtype, where, by_transformers=asked.by_transformers)
     beside = head_set.nbytes(kept_as, where) + sum(plan.nbytes for plan in plans)
     beside += sum(adapter.nbytes for adapter in loras)
-    parts = _load_parts(files, dtype, asked, where, beside, loras, progress)
+    parts = _load_parts(files, dtype, asked, where, beside, loras, progress, on_loss)
     drafting: tuple[Drafter, ...] = ()
     if drafts:
         models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
@@ -146,7 +154,7 @@ def load_engine(
             _warm_up(build(costs=None))
         _freeze_garbage()
         share()
-        torch.set_num_threads(threads or physical_cores())
+        torch.set_num_threads(threads)
     costs = None
     if drafts:
         with progress.step("timing model calls"):
@@ -189,6 +197,7 @@ def _load_parts(
     beside: int,
     adapters: Sequence[Adapter],
     progress: Progress,
+    on_loss: OnLoss | None,
 ) -> _Parts:
     """Plan the memory, and load the model.
 
@@ -200,7 +209,14 @@ def _load_parts(
     progress.note(f"device: {device_text(device)}{instructions and f', {instructions}'}")
     progress.note(str(plan))
     texts, make_runner = load_runner(
-        files, dtype, device, asked, progress, streams=footprint.streams, adapters=adapters
+        files,
+        dtype,
+        device,
+        asked,
+        progress,
+        streams=footprint.streams,
+        adapters=adapters,
+        on_loss=on_loss,
     )
     size = files.checkpoint.nbytes
     with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
@@ -331,14 +347,16 @@ def inspect_memory(
     kv_memory: int | None = None,
     kv_dtype: str | None = None,
     device: str = AUTO,
+    tensor_parallel: int = 1,
 ) -> tuple[ModelFiles, MemoryPlan]:
     """The model, and the memory that ``load_engine`` would take for it with the same settings."""
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
+    check_ranks(tensor_parallel, device, where, dtype=dtype)
     limits = StepLimits.here(where, widest_draft=WIDEST_DRAFT)
-    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
+    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, tensor_parallel)
     progress = RichProgress()
-    files = find_files(model, dtype, where, progress, int8_cache=asked.is_quantised)
+    files = find_files(model, dtype, where, progress, by_transformers=asked.by_transformers)
     check_model(files, dtype)
     _, plan = plan_model(files, dtype, asked, where)
     return files, plan

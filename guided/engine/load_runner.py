@@ -14,12 +14,15 @@ import torch
 
 from guided.engine.cache_size import CacheRequest
 from guided.engine.formats import kept_dtype
+from guided.errors import ModelError
 from guided.model.adapter import Adapter
 from guided.model.cpu import WeightFormat, why_not
 from guided.model.device import CPU
+from guided.model.free_memory import size_text
 from guided.model.load import (
     LoadedModel,
     ModelTexts,
+    as_loaded,
     load_decoder,
     load_model,
     load_stored_decoder,
@@ -30,10 +33,12 @@ from guided.model.model_files import ModelFiles
 from guided.model.progress import Progress
 from guided.model.runner import ModelRunner
 
-__all__ = ["Report", "load_runner"]
+__all__ = ["OnLoss", "Report", "load_runner"]
 
 Report: TypeAlias = Callable[[int], None]
 """Told how many bytes of the weights were read."""
+OnLoss: TypeAlias = Callable[[ModelError], None]
+"""Told, in a thread of its own, that another process with a share of the model has ended."""
 _FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 _NARROW = {"int8": WeightFormat.INT8, "int4": WeightFormat.INT4}
 _log = logging.getLogger(__name__)
@@ -48,14 +53,17 @@ def load_runner(
     *,
     streams: bool,
     adapters: Sequence[Adapter] = (),
+    on_loss: OnLoss | None = None,
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
     """What speaks to a model, and what makes its runner, given where to report the bytes read.
 
-    Who computes the forward pass is settled here.
+    Who computes the forward pass is settled here, and how many processes do.
     """
-    kept = kept_dtype(files, dtype, device, int8_cache=asked.is_quantised)
+    kept = kept_dtype(files, dtype, device, by_transformers=asked.by_transformers)
     if files.stored is not None:
         return _as_stored(files, progress, adapters)
+    if asked.ranks > 1:
+        return _in_shares(files, kept, device, asked, progress, on_loss)
     narrow = _NARROW.get(str(dtype))
     chosen = narrow or _FORMATS.get(kept)
     can_be_own = chosen is not None and not asked.is_quantised
@@ -96,6 +104,48 @@ def _as_stored(
         return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary), adapters=adapters)
 
     return texts, read
+
+
+def _in_shares(
+    files: ModelFiles,
+    dtype: torch.dtype,
+    device: torch.device,
+    asked: CacheRequest,
+    progress: Progress,
+    on_loss: OnLoss | None,
+) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
+    # Torch's parts for several processes take a moment to import.
+    from guided.model.parallel.ranks import Ranks
+    from guided.model.parallel.sharded_runner import ShardedRunner
+    from guided.model.parallel.shares import load_share, share_nbytes
+
+    with progress.step(f"starting {asked.ranks - 1} more ranks"):
+        ranks = Ranks.start(
+            files.folder,
+            dtype,
+            device,
+            ranks=asked.ranks,
+            threads=torch.get_num_threads(),
+            quantises_cache=asked.is_quantised,
+        )
+    with ranks.together():
+        module = load_share(files, dtype, device, asked.ranks, progress)
+        loaded = as_loaded(files, module)
+
+    def take(report: Report) -> ModelRunner:
+        report(files.checkpoint.nbytes)
+        runner = ShardedRunner(
+            module,
+            ranks,
+            vocabulary_size=len(loaded.vocabulary),
+            quantise_cache=asked.is_quantised,
+        )
+        held = (share_nbytes(module), *ranks.loaded(on_loss))
+        told = (f"rank {rank} {size_text(nbytes)}" for rank, nbytes in enumerate(held))
+        progress.note(f"weights by rank: {', '.join(told)}")
+        return runner
+
+    return loaded, take
 
 
 def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None:

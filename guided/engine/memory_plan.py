@@ -20,7 +20,8 @@ from guided.model.cpu import is_kept_twice, stored_nbytes
 from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
 from guided.model.layer_configs import inner_size, is_recurrent
-from guided.model.model_files import ModelFiles
+from guided.model.model_files import ModelFiles, read_config
+from guided.model.parallel.plan import TensorPlan, tensor_plan
 from guided.model.plain_config import PlainConfig
 from guided.model.recurrent import planned_states
 
@@ -67,6 +68,8 @@ class Footprint:
     """What recurrent layers keep of all texts at once."""
     bytes_per_call: int = 0
     """Weights that every model call reads: all matrices once, and no rows that are looked up."""
+    split: TensorPlan | None = None
+    """How the model is split over ranks; all bytes are those of one of them then."""
 
 
 def measure_footprint(
@@ -78,12 +81,12 @@ def measure_footprint(
     beside: int = 0,
 ) -> Footprint:
     """What ``files`` would take with weights of a format; ``None`` is the engine's own choice."""
-    loaded = kept_dtype(files, dtype, device, int8_cache=asked.is_quantised)
+    loaded = kept_dtype(files, dtype, device, by_transformers=asked.by_transformers)
     chosen = _chosen(files, dtype, loaded)
     config = files.config.get_text_config()
     hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
     numbers = files.checkpoint.numbers
-    is_packed = device.type == "cpu"
+    is_packed = device.type == "cpu" and asked.ranks == 1
     if is_packed and getattr(files.config, "tie_word_embeddings", False):
         # Rows are looked up in one copy, the other is packed for products.
         numbers += vocabulary * hidden
@@ -96,8 +99,12 @@ def measure_footprint(
     if files.stored is not None:
         rows_of_tokens, matrices = stored_nbytes(files.stored.tensors)
         weights = rows_of_tokens + matrices
+    split = None
+    if asked.ranks > 1:
+        split = tensor_plan(files, read_config(files.folder), asked.ranks)
+        weights, matrices = int(weights * split.share), int(matrices * split.share)
     # Asked once: what is free changes while other processes run, and a plan must add up.
-    free = free_memory(device)
+    free = free_memory(device) // (asked.ranks if device == CPU else 1)
     # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
     streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
     if streams:
@@ -124,6 +131,7 @@ def measure_footprint(
         beside=beside,
         states=states,
         bytes_per_call=matrices,
+        split=split,
     )
 
 
@@ -152,6 +160,8 @@ class MemoryPlan:
     """What draft models and heads take, with their caches, and adapters."""
     states: int = 0
     """What recurrent layers keep of all texts at once."""
+    split: TensorPlan | None = None
+    """How the model is split over ranks; all bytes are those of one of them then."""
 
     @property
     def needed(self) -> int:
@@ -180,6 +190,7 @@ class MemoryPlan:
             ),
             ("needed", size_text(self.needed), ""),
             ("free", size_text(self.free), "" if self.device == CPU else f"on {self.device}"),
+            *([] if self.split is None else [("ranks", str(self.split.ranks), self.split.note)]),
         ]
 
     def __str__(self) -> str:
@@ -224,6 +235,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
         device=footprint.device,
         beside=footprint.beside,
         states=footprint.states,
+        split=footprint.split,
     )
     if plan.needed > plan.free:
         raise ModelError(_shortage(plan), hint=_hint(plan))
@@ -240,20 +252,26 @@ def plan_model(
 ) -> tuple[Footprint, MemoryPlan]:
     """Plan for a model that is not loaded, by the layers that its config describes."""
     footprint = measure_footprint(files, dtype, asked, device, beside=beside)
-    cache = asked.size(files.layers, files.windows, footprint.cache_dtype)
+    layers = files.layers if footprint.split is None else footprint.split.layers
+    cache = asked.size(layers, files.windows, footprint.cache_dtype)
     return footprint, plan_memory(footprint, cache, asked)
 
 
 def _shortage(plan: MemoryPlan) -> str:
     where = "" if plan.device == CPU else f" on {plan.device}"
     return (
-        f"the model needs {size_text(plan.needed)} of memory, and {size_text(plan.free)} are free"
-        f"{where}: weights {size_text(plan.weights)} ({plan.weight_format}), "
+        f"{_whole(plan)} needs {size_text(plan.needed)} of memory, and "
+        f"{size_text(plan.free)} are free{where}: "
+        f"weights {size_text(plan.weights)} ({plan.weight_format}), "
         f"cache {size_text(plan.cache)} ({plan.cache_tokens:,} tokens), "
         f"working memory {size_text(plan.working)}"
         + (f", drafters {size_text(plan.beside)}" if plan.beside else "")
         + (f", states {size_text(plan.states)}" if plan.states else "")
     )
+
+
+def _whole(plan: MemoryPlan) -> str:
+    return "the model" if plan.split is None else f"each of {plan.split.ranks} ranks"
 
 
 def _hint(plan: MemoryPlan) -> str:

@@ -38,13 +38,15 @@ from guided.model.progress import Progress, RichProgress
 from guided.model.transformers_calls import quiet_transformers, reading
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = [
     "LoadedModel",
     "ModelTexts",
+    "as_loaded",
     "load_decoder",
     "load_model",
+    "load_module",
     "load_stored_decoder",
     "load_texts",
     "load_tokenizer",
@@ -100,7 +102,19 @@ def load_model(
     progress = progress or RichProgress()
     files = model if isinstance(model, ModelFiles) else find_model(model, progress)
     tokenizer = _tokenizer(files)
-    module = _load_weights(files, dtype or native_dtype(device), device, attention, progress)
+    is_plain = isinstance(files.config, PlainConfig)
+    config = read_config(files.folder) if is_plain else files.config
+    module = load_module(
+        files, config, dtype or native_dtype(device), device, progress, attention=attention
+    )
+    return as_loaded(files, module, tokenizer)
+
+
+def as_loaded(
+    files: ModelFiles, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None
+) -> LoadedModel:
+    """What speaks to a model, around a module that has been loaded."""
+    tokenizer = tokenizer or _tokenizer(files)
     vocabulary = vocabulary_from_tokenizer(
         tokenizer,
         end_ids=_end_ids(
@@ -203,16 +217,22 @@ def native_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if has(InstructionSet.AVX512_BF16) else torch.float32
 
 
-def _load_weights(
+def load_module(
     files: ModelFiles,
+    config: PretrainedConfig | Any,
     dtype: torch.dtype,
     device: torch.device,
-    attention: str | None,
     progress: Progress,
+    *,
+    attention: str | None = None,
+    ranks: int = 1,
 ) -> PreTrainedModel:
+    """The module of transformers alone; of several ranks, which load it at once, a share of it.
+
+    ``config`` is that of transformers; the plan by which it is split is there. Ranks are on the
+    devices of their numbers.
+    """
     source, size = files.folder, files.checkpoint.nbytes
-    is_plain = isinstance(files.config, PlainConfig)
-    config = read_config(source) if is_plain else files.config
     # With what it returns when it is asked for a report as well; the model is in evaluation mode.
     from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
         "Any", loading_class(config, source).from_pretrained
@@ -226,7 +246,7 @@ def _load_weights(
             source,
             config=config,
             dtype=dtype,
-            device_map=device,
+            **_placing(device, ranks),
             attn_implementation=attention,
             trust_remote_code=False,
             output_loading_info=True,
@@ -240,6 +260,14 @@ def _load_weights(
             hint="fetch or save the model again",
         )
     return module
+
+
+def _placing(device: torch.device, ranks: int) -> dict[str, Any]:
+    if ranks == 1:
+        return {"device_map": device}
+    from transformers import DistributedConfig
+
+    return {"distributed_config": DistributedConfig(tp_size=ranks)}
 
 
 def _end_ids(told: Iterable[Any]) -> frozenset[int]:

@@ -274,6 +274,9 @@ class ModelRunner:
             logits = torch.nn.functional.pad(logits, (0, missing), value=float("-inf"))
         return StepOutput(logits[:, : self._vocabulary_size], states, taps)
 
+    def close(self) -> None:
+        """End what runs beside this process; here that is nothing."""
+
     def _layers(self, window: int | None) -> dict[int, LayerShape]:
         every = zip(self.shape.layers, self.shape.windows, strict=True)
         return {

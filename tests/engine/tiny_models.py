@@ -68,10 +68,11 @@ def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
     """With ``weights``, a format, the forward pass is our own, else that of transformers.
 
     ``kernel`` then says what computes its attention; ``quantise_cache`` keeps the cache as int8.
+    Or a ``runner`` is given.
     """
     vocabulary = make_vocabulary()
     weights: WeightFormat | None = options.pop("weights", None)
-    runner = ModelRunner(
+    runner: ModelRunner = options.pop("runner", None) or ModelRunner(
         model or make_model(),
         vocabulary_size=len(TOKEN_BYTES),
         weights=weights,

@@ -1,0 +1,251 @@
+"""The other ranks, as rank 0 sees them: processes that it starts, tells what to do, and misses."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import Final, TypeVar
+
+import msgspec
+import torch
+from torch import distributed
+
+from guided.errors import GuidedError, ModelError
+from guided.model.parallel.messages import (
+    Failed,
+    FromRank,
+    Loaded,
+    RankSettings,
+    Started,
+    ToRank,
+    read_from_rank,
+    write,
+)
+from guided.model.parallel.shares import device_of, join_group
+
+__all__ = ["Ranks"]
+
+
+_Kind = TypeVar("_Kind", Started, Loaded)
+_PROGRAM: Final = "guided.model.parallel.worker"
+_GRACE: Final = 2.0
+"""Seconds in which the ends of all ranks are noticed: one that is lost takes others with it."""
+_log: Final = logging.getLogger(__name__)
+_HINT: Final = "load the model again; if memory ran out, choose a smaller cache or more ranks"
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """How a rank ended."""
+
+    error: ModelError
+    told: Failed | None
+    """What it said itself, which may be that it missed another; ``None`` where it was ended."""
+
+
+class Ranks:
+    """The ranks from 1 on. There is one set of them in a process at a time.
+
+    Once a call has failed, on whichever rank, the others wait for what will not come: all are ended
+    then, and the model has to be loaded again.
+    """
+
+    def __init__(self, settings: RankSettings, place: TemporaryDirectory[str]) -> None:
+        self.count: Final = settings.ranks
+        """How many there are, this one among them."""
+        self._place = place
+        self._on_loss: Callable[[ModelError], None] | None = None
+        self._losses: list[_Loss] = []
+        self._has_lost = threading.Event()
+        self._is_closing = False
+        self._others: list[_Rank] = []
+        atexit.register(self.close)
+        for rank in range(1, settings.ranks):
+            other = msgspec.structs.replace(settings, rank=rank)
+            self._others.append(_Rank(other, self._note))
+
+    @classmethod
+    def start(
+        cls,
+        folder: Path,
+        dtype: torch.dtype,
+        device: torch.device,
+        *,
+        ranks: int,
+        threads: int,
+        quantises_cache: bool = False,
+    ) -> Ranks:
+        """Start them, and meet them; they begin to load their shares of the model in ``folder``."""
+        if distributed.is_initialized():
+            raise ModelError(
+                "this process is already a rank of a model",
+                hint="load one model over several ranks in a process, and close it before another",
+            )
+        place = TemporaryDirectory(prefix="guided-ranks-")
+        settings = RankSettings(
+            rank=0,
+            ranks=ranks,
+            meeting=str(Path(place.name, "meeting")),
+            control=-1,
+            folder=str(folder),
+            dtype=str(dtype).removeprefix("torch."),
+            device=device.type,
+            threads=threads,
+            quantises_cache=quantises_cache,
+        )
+        found = cls(settings, place)
+        with found.together():
+            found._hear(Started)
+            join_group(0, ranks, settings.meeting, device_of(device.type, 0))
+        return found
+
+    def loaded(self, on_loss: Callable[[ModelError], None] | None = None) -> list[int]:
+        """Wait until all have loaded; the bytes of their weights, by rank from 1 on.
+
+        From then on ``on_loss`` is told of a rank that ends, in a thread of its own, even while no
+        call is made.
+        """
+        with self.together():
+            nbytes = [told.nbytes for told in self._hear(Loaded)]
+        # Groups that were made while loading met there as well.
+        self._place.cleanup()
+        self._on_loss = on_loss
+        return nbytes
+
+    @contextmanager
+    def together(self, message: ToRank | None = None) -> Iterator[None]:
+        """Tell the others what to do, and do it here as well; an error in here ends them all."""
+        try:
+            if message is not None:
+                self._tell(message)
+            yield
+        except BaseException as error:
+            cause = self._cause(error)
+            self.close()
+            if cause is error:
+                raise
+            raise cause from error
+
+    def close(self) -> None:
+        """End the other ranks, and leave their group."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        atexit.unregister(self.close)
+        for other in self._others:
+            other.end()
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+        self._place.cleanup()
+
+    def _tell(self, message: ToRank) -> None:
+        if self._is_closing:
+            raise ModelError("the ranks of this model have ended", hint=_HINT)
+        payload = write(message)
+        for other in self._others:
+            other.tell(payload)
+
+    def _hear(self, kind: type[_Kind]) -> list[_Kind]:
+        """The next message of each, which is of a kind."""
+        found = []
+        for other in self._others:
+            said = other.hear()
+            if isinstance(said, ModelError):
+                raise said
+            assert isinstance(said, kind), f"{said!r} instead of {kind.__name__}"
+            found.append(said)
+        return found
+
+    def _note(self, loss: _Loss) -> None:
+        """Take note of an end that nobody asked for."""
+        if self._is_closing:
+            return
+        self._losses.append(loss)
+        if self._on_loss is not None:
+            # It may end the process, before a call that fails of the same loss says so as well.
+            self._on_loss(self._first_loss())
+        self._has_lost.set()
+
+    def _first_loss(self) -> ModelError:
+        """What most likely began it: one that was killed tells nothing, and others miss it."""
+        threading.Event().wait(_GRACE / 4)
+        loss = min(self._losses, key=lambda loss: loss.told is not None)
+        if loss.told is not None and loss.told.trace:
+            _log.error("%s\n%s", loss.error, loss.told.trace)
+        return loss.error
+
+    def _cause(self, error: BaseException) -> BaseException:
+        """What an error here comes of: a rank that is lost shows as a broken connection."""
+        if isinstance(error, Exception) and self._has_lost.wait(_GRACE):
+            is_ended = any(loss.told is None for loss in self._losses)
+            # All ranks refuse a model for the same reason; ours is the one to tell.
+            return error if isinstance(error, GuidedError) and not is_ended else self._first_loss()
+        return error
+
+
+class _Rank:
+    """One other rank: its process, and the thread that listens to it."""
+
+    def __init__(self, settings: RankSettings, note: Callable[[_Loss], None]) -> None:
+        ours, theirs = Pipe()
+        with theirs:
+            told = msgspec.structs.replace(settings, control=theirs.fileno())
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", _PROGRAM, msgspec.json.encode(told).decode()],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+            )
+        self._rank = settings.rank
+        self._control: Connection[bytes, bytes] = ours
+        self._said: SimpleQueue[FromRank | ModelError] = SimpleQueue()
+        self._note = note
+        name = f"rank {settings.rank}"
+        self._listening = threading.Thread(target=self._listen, name=name, daemon=True)
+        self._listening.start()
+
+    def tell(self, payload: bytes) -> None:
+        """Send a message; raises ``OSError`` where nobody takes it any more."""
+        self._control.send_bytes(payload)
+
+    def hear(self) -> FromRank | ModelError:
+        """The next message, or how it ended."""
+        return self._said.get()
+
+    def end(self) -> None:
+        """End the process, which holds nothing that has to be kept."""
+        self._process.kill()
+        self._process.wait()
+        if threading.current_thread() is not self._listening:
+            self._listening.join()
+            self._control.close()
+
+    def _listen(self) -> None:
+        failed: Failed | None = None
+        with suppress(EOFError, OSError):
+            while True:
+                said = read_from_rank(self._control.recv_bytes())
+                if isinstance(said, Failed):
+                    failed = said
+                else:
+                    self._said.put(said)
+        status = self._process.wait()
+        # Where the model or the settings are wrong the reason tells the way out as well.
+        hint = None if failed is not None and not failed.trace else _HINT
+        if failed is not None:
+            how = f"failed: {failed.reason}"
+        else:
+            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        error = ModelError(f"rank {self._rank} (process {self._process.pid}) {how}", hint=hint)
+        self._said.put(error)
+        self._note(_Loss(error, failed))

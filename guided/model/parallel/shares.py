@@ -1,0 +1,89 @@
+"""The share of one rank: its place among the ranks, its device, its part of the weights."""
+
+from __future__ import annotations
+
+import os
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import torch
+from torch import distributed
+from torch._C._distributed_c10d import FileStore
+from torch.distributed.tensor import DTensor
+
+from guided.errors import ModelError
+from guided.model.device import CPU
+from guided.model.load import load_module
+from guided.model.model_files import ModelFiles, read_config
+from guided.model.parallel.plan import tensor_plan
+from guided.model.progress import Progress
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+__all__ = ["check_devices", "device_of", "join_group", "load_share", "share_nbytes"]
+
+_BACKENDS: Final = {"cpu": "gloo", "cuda": "nccl"}
+_LOOPBACK: Final = "lo"
+
+
+def check_devices(device: torch.device, ranks: int) -> None:
+    """Raise ``ModelError`` unless there is a device for each rank; on the CPU they share it."""
+    accelerator = torch.accelerator.current_accelerator()
+    if device == CPU and accelerator is not None:
+        # Transformers places shares on an accelerator wherever there is one.
+        raise ModelError(
+            f"a model over {ranks} ranks cannot be on the CPU where torch finds {accelerator.type}",
+            hint="hide it with CUDA_VISIBLE_DEVICES='', or leave device out",
+        )
+    if device.type == "cuda" and torch.cuda.device_count() < ranks:
+        raise ModelError(
+            f"a model over {ranks} ranks takes a CUDA device for each; torch finds "
+            f"{torch.cuda.device_count()}",
+            hint="choose fewer ranks, and check CUDA_VISIBLE_DEVICES",
+        )
+
+
+def device_of(kind: str, rank: int) -> torch.device:
+    """The device of a rank: the CPU, or the CUDA device of its number."""
+    return CPU if kind == "cpu" else torch.device(kind, rank)
+
+
+def join_group(rank: int, ranks: int, meeting: str, device: torch.device) -> None:
+    """Meet the other ranks in ``torch.distributed``; each calls this once."""
+    # All are on this machine, whatever its name resolves to.
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
+    os.environ["LOCAL_RANK"] = str(rank)  # by which transformers chooses the device
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    distributed.init_process_group(
+        _BACKENDS[device.type],
+        store=FileStore(meeting, ranks),
+        rank=rank,
+        world_size=ranks,
+        device_id=device if device.type == "cuda" else None,
+    )
+
+
+def load_share(
+    files: ModelFiles,
+    dtype: torch.dtype,
+    device: torch.device,
+    ranks: int,
+    progress: Progress,
+) -> PreTrainedModel:
+    """A module of transformers with this rank's part of the weights, read straight from the files.
+
+    Its calls are to be made by all ranks at once. Raises ``ModelError`` as ``tensor_plan`` does.
+    """
+    config = read_config(files.folder)
+    plan = tensor_plan(files, config, ranks)
+    # What the class says stays as it is.
+    vars(config.get_text_config())["base_model_tp_plan"] = dict(plan.rules)
+    return load_module(files, config, dtype, device, progress, ranks=ranks)
+
+
+def share_nbytes(module: PreTrainedModel) -> int:
+    """Memory that the weights of this rank take."""
+    tensors = chain(module.parameters(), module.buffers())
+    return sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in tensors)
