@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ from tests.kit.written_lark import has_cycle, written_lark
 
 __all__ = ["GrammarCase", "Grammars", "lark_verdicts"]
 
+_PEER_SECONDS = 5.0
+"""Of the processor, for one text."""
 _WORK = 20_000_000
 _LONGEST = 9
 _LETTERS = "abé_"
@@ -145,6 +148,8 @@ class Grammars(Subject[GrammarCase]):
             begun = time.process_time()
             is_parsed = _parses(lark, text)
             self.peer_seconds += time.process_time() - begun
+            if is_parsed is None:
+                return None
             if is_parsed != is_text:
                 return Fault("Lark differs", f"{text!r} is a text: {is_text}")
         return None
@@ -216,12 +221,28 @@ def _written_by(machine: GrammarMachine | None, case: GrammarCase) -> list[str]:
     return [text for text in texts if len(text) <= _LONGEST]
 
 
-def _parses(lark: Lark, text: str) -> bool:
+class _TooSlowError(Exception):
+    """Lark takes too long: its trees of an ambiguous text may be very many."""
+
+
+def _parses(lark: Lark, text: str) -> bool | None:
+    """Whether Lark takes a text, ``None`` where that takes longer than ``_PEER_SECONDS``."""
+    before = signal.signal(signal.SIGVTALRM, _raise_too_slow)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _PEER_SECONDS)
     try:
         lark.parse(text)
     except LarkError:
         return False
+    except _TooSlowError:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
     return True
+
+
+def _raise_too_slow(*_: object) -> None:
+    raise _TooSlowError
 
 
 def _words(body: Body) -> Iterator[Terminal]:

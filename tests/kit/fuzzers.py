@@ -12,7 +12,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -78,7 +78,7 @@ def main() -> int:
     failed = False
     with ProcessPoolExecutor(options.workers, get_context("spawn"), max_tasks_per_child=1) as pool:
         runs = [pool.submit(_run, name, options.seed, options.seconds) for name in names]
-        for run in runs:
+        for run in as_completed(runs):
             report = run.result()
             for finding in report.findings:
                 _tell(report.subject, finding, options.write)
