@@ -58,7 +58,8 @@ class FreeNames:
         owed = self._evaluation.ends.end(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
             key = json_key(name)[1:]
-            if key.startswith(begun):
+            # One that comes later in the order of names may owe others before it.
+            if key.startswith(begun) and self._may_stand(stack, key[:-1], ()):
                 return key[len(begun) :]
         taken = self._stacks.free_keys(stack)
         refused = len(taken) + len(self._order(stack).spelled)

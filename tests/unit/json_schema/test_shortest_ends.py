@@ -250,3 +250,13 @@ def test_a_name_is_found_however_many_shorter_ones_are_taken() -> None:
     )
     begun = "{" + "".join(f'"{name}":0,' for name in names) + '"'
     assert machine.shortest_end(reached(machine, begun)) == b'aaaaaaaaaaa":0}'
+
+
+def test_a_begun_name_does_not_end_as_one_that_others_had_to_come_before() -> None:
+    """The shortest object has "b" and "c"; after "c" there is no way back to "b"."""
+    lacks_c = {"dependencies": {"c": {"enum": []}}, "minProperties": 1}
+    machine = machine_of({"oneOf": [{"required": ["b"]}, lacks_c]}, JsonOptions())
+    state = reached(machine, '{"c')
+    found = machine.shortest_end(state)
+    assert not found.startswith(b'"')
+    assert accepts(machine, '{"c' + found.decode())
