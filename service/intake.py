@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -34,7 +34,7 @@ from guided_service.memory import give_back_memory
 from guided_service.request_watch import note_message
 from guided_service.status import Context, abort
 
-__all__ = ["Intake", "Readers"]
+__all__ = ["READERS", "Intake", "Readers"]
 
 T = TypeVar("T")
 
@@ -44,7 +44,8 @@ Descriptor: TypeAlias = Any
 _SHORT_BYTES = 2**12
 """Of a message that is read at once: it has some two thousand fields at most."""
 
-_THREADS = 2
+READERS: Final = 2
+"""Threads at most; each is started when the others are busy."""
 
 _UNRETURNED_BYTES = 2**25
 """Of messages after which memory is given back to the system."""
@@ -55,7 +56,7 @@ class Readers:
 
     def __init__(self, most_bytes: int) -> None:
         """``most_bytes`` is the size of the messages that may be in their hands."""
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="intake")
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="intake")
         self._most_bytes = most_bytes
         self._held_bytes = 0
         self._read_bytes = 0

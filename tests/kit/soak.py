@@ -25,6 +25,7 @@ import typer
 
 from guided.client import AsyncClient, wait_until_serving
 from guided.errors import GuidedError
+from guided_service.intake import READERS
 from tests.kit.callers import Tally, call_once
 from tests.kit.processes import ProcessFacts, facts_of
 from tests.kit.tiny_model import save_tiny_model
@@ -94,7 +95,7 @@ class Outcome:
             ("descriptors of the server", first.server.descriptors, last.server.descriptors),
             ("descriptors of the standby", first.standby.descriptors, last.standby.descriptors),
             ("descriptors of the engine", first.engine.descriptors, last.engine.descriptors),
-            ("threads of the server", first.server.threads, last.server.threads),
+            ("threads of the server", first.server.threads + READERS, last.server.threads),
             ("threads of the engine", first.engine.threads, last.engine.threads),
         ):
             if after > before:

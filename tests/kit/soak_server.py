@@ -5,17 +5,31 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Final
 
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import log_choice_of
 from guided_service.logs import configure_logs
 from guided_service.server import ENGINE_COMMAND, run_server
 
+_THREADS: Final = 6
+
 
 async def _run() -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGUSR1, _tell, loop)
+    await _fill_pool(loop)
     await run_server(ServerConfig(), ENGINE_COMMAND)
+
+
+async def _fill_pool(loop: asyncio.AbstractEventLoop) -> None:
+    """Start all threads that ``asyncio.to_thread`` may have, which it starts one at a time when it
+    is busy: what is counted at the beginning is then what there is at most."""
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="to_thread"))
+    together = Barrier(_THREADS)
+    await asyncio.gather(*(asyncio.to_thread(together.wait) for _ in range(_THREADS)))
 
 
 def _tell(loop: asyncio.AbstractEventLoop) -> None:
