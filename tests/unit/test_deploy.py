@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from guided_service.config import ServerConfig
+from guided_service.ray.settings import checked_settings
 
 DEPLOY = Path(__file__).parents[2] / "docs" / "deploy"
 OTHERS = {"GUIDED_CACHE", "GUIDED_NATIVE"}
@@ -22,11 +23,21 @@ def settings() -> set[str]:
     return {f"GUIDED_{name.upper()}" for name in ServerConfig.model_fields}
 
 
-@pytest.mark.parametrize("file", sorted(DEPLOY.iterdir()), ids=lambda file: file.name)
+FILES = [file for file in sorted(DEPLOY.iterdir()) if file.name != "ray.yaml"]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_every_setting_that_is_named_is_one(file: Path) -> None:
     named = set(re.findall(r"\bGUIDED_[A-Z_]+", file.read_text("utf-8")))
     assert named
     assert named - settings() <= OTHERS
+
+
+def test_every_setting_of_the_deployment_on_ray_is_one() -> None:
+    service, *_ = yaml.safe_load_all((DEPLOY / "ray.yaml").read_text("utf-8"))
+    (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+    assert application["args"]
+    checked_settings(application["args"])
 
 
 def documents() -> list[Any]:
