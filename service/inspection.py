@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from guided.error_record import record_error
 from guided.errors import GuidedError
 from guided.spec import TextReport, TokenId
-from guided.spec.findings import Automaton, MaskReport
+from guided.spec.findings import Automaton, Finding, MaskReport
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_constraint
 from guided_service.messages import (
@@ -24,7 +24,7 @@ from guided_service.messages import (
 if TYPE_CHECKING:
     from guided.engine.workbench import FinishedTask, Task, Workbench
 
-__all__ = ["HasWorkbench", "Inspections", "task_of"]
+__all__ = ["HasWorkbench", "Inspections", "reply_of_finding", "task_of"]
 
 
 class HasWorkbench(Protocol):
@@ -89,11 +89,16 @@ def _message(ended: FinishedTask) -> FromEngine:
     outcome = ended.outcome
     if isinstance(outcome, GuidedError):
         return Failed(ended.request_id, record_error(outcome))
-    match outcome:
+    return reply_of_finding(ended.request_id, outcome)
+
+
+def reply_of_finding(request_id: str, finding: Finding) -> Checked | Drawn | MaskRead | TextRead:
+    """The message that tells what was found."""
+    match finding:
         case TextReport():
-            return TextRead(ended.request_id, outcome)
+            return TextRead(request_id, finding)
         case MaskReport():
-            return MaskRead(ended.request_id, outcome)
+            return MaskRead(request_id, finding)
         case Automaton():
-            return Drawn(ended.request_id, outcome)
-    return Checked(ended.request_id, outcome)
+            return Drawn(request_id, finding)
+    return Checked(request_id, finding)

@@ -281,11 +281,11 @@ class Engine:
         """Raise unless the cache adds up and every running answer has something to compute."""
         self._scheduler.check()
 
-    # --- one step -------------------------------------------------------------------------
-
     def close(self) -> None:
         """End what the model runs beside this process; the engine is not to be used after it."""
         self._model.runner.close()
+
+    # --- one step -------------------------------------------------------------------------
 
     def _work_in_slices(self) -> None:
         """Do a slice of what takes long: for an answer under way, or in turn of compilation."""

@@ -142,8 +142,10 @@ def _joins(
     if row == DEAD or is_closing(rows, row):
         return False
     if state == BOUNDARY:
+        if not _counts_as(rows, row, first):
+            return False
         also_low, also_high = _staying(machine, row, first)
-        return _counts_as(rows, row, first) and not (low & ~also_low | high & ~also_high)
+        return not (low & ~also_low | high & ~also_high)
     # One code point is begun: with it a string has one more, as if it were there already.
     if rows[first, BEAT] == NO_BEAT:
         return bool(rows[row, BEAT] == NO_BEAT)

@@ -134,6 +134,8 @@ def walk_inside(
 @inlined
 def _characters_of(node: int, trie: TrieArrays, text: TrieText) -> int:
     """The characters that begin in what a node spells, found by the first token there or below."""
+    if node == 0:
+        return 0  # the root, which has no token where there is none at all
     first = trie.nodes[node, FIRST_TOKEN]
     characters = int(text.characters[first])
     # The way down to that token, as the nodes of a trie that hold no token have children.

@@ -11,24 +11,14 @@ from typing import Final
 import msgspec
 
 from guided.errors import ServiceUnavailableError
-from guided.spec import CheckedConstraint, GenerationResult, TextReport
-from guided.spec.findings import Automaton, Finding, MaskReport
+from guided.spec import GenerationResult
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
+from guided_service.inspection import reply_of_finding
 from guided_service.logs import configure_logs
-from guided_service.messages import (
-    Answered,
-    Checked,
-    Drawn,
-    Grown,
-    Inspect,
-    MaskRead,
-    Ready,
-    Report,
-    TextRead,
-)
+from guided_service.messages import Answered, Grown, Inspect, Ready, Report
 from guided_service.ray.messages import Asked, Reply, failed, write_reply
 from guided_service.stream_events import StreamEvent, Thought
 
@@ -103,7 +93,7 @@ class Engine:
         deadline = None if asked.seconds is None else time.monotonic() + asked.seconds
         inspect = msgspec.structs.replace(inspect, deadline=deadline)
         try:
-            reply = _reply_of_finding(await self._supervisor.inspect(inspect))
+            reply: Reply = reply_of_finding("", await self._supervisor.inspect(inspect))
         except Exception as error:
             reply = failed(error)
         return write_reply(reply)
@@ -136,15 +126,3 @@ def _reply_of_event(event: StreamEvent) -> Reply:
             return Grown((("", text, True),))
         case _:
             return Grown((("", event, False),))
-
-
-def _reply_of_finding(finding: Finding) -> Reply:
-    match finding:
-        case CheckedConstraint():
-            return Checked("", finding)
-        case TextReport():
-            return TextRead("", finding)
-        case MaskReport():
-            return MaskRead("", finding)
-        case Automaton():
-            return Drawn("", finding)

@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -179,7 +180,7 @@ class Ranks:
 
     def _first_loss(self) -> ModelError:
         """What most likely began it: one that was killed tells nothing, and others miss it."""
-        threading.Event().wait(_GRACE / 4)
+        time.sleep(_GRACE / 4)
         loss = min(self._losses, key=lambda loss: loss.told is not None)
         if loss.told is not None and loss.told.trace:
             _log.error("%s\n%s", loss.error, loss.told.trace)
