@@ -7,7 +7,12 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, Items, Unique
 from guided.json_schema.formulas.formula import TRUE, Formula
-from guided.json_schema.formulas.values import differs, equals_earlier
+from guided.json_schema.formulas.values import (
+    differs,
+    equals_earlier,
+    formula_of_value,
+    read_value,
+)
 from guided.json_schema.machine.distinct import DistinctTexts
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.search import Literals
@@ -93,10 +98,7 @@ class ArrayEnding:
 
     def text(self) -> bytes | None:
         """The items and the closing bracket; ``None`` where there are none, or none was found."""
-        if self.low > MAX_OWED_ITEMS:
-            self.values.too_long = True
-            return None
-        if self.low > self.high:
+        if not self._counts_agree():
             return None
         if self.contains or self.start.broken or self.unique or self.start.repeated:
             texts = self._searched()
@@ -106,6 +108,27 @@ class ArrayEnding:
             return None
         comma = b"," if self.begun and texts else b""
         return comma + b",".join(texts) + b"]"
+
+    def first_item(self) -> Formula | None:
+        """What the first of these items fits; the others complete the array after any such item.
+
+        Some that repeat it are then other texts. Only where there is one; ``None`` as for ``text``.
+        """
+        found = self._found_steps() if self._counts_agree() else None
+        if found is None:
+            return None
+        steps, distinct = found
+        if distinct is not None:
+            # Others were chosen to differ from the one that was found.
+            return formula_of_value(read_value(distinct.texts[0]), self.formulas)
+        return _item_formulas(steps)[0]
+
+    def _counts_agree(self) -> bool:
+        """Whether no count asks for more items than another allows, or than are written."""
+        if self.low > MAX_OWED_ITEMS:
+            self.values.too_long = True
+            return False
+        return self.low <= self.high
 
     def _least(self) -> list[bytes] | None:
         """As few items as may be, where nothing but their place tells them apart: one text does
@@ -121,6 +144,24 @@ class ArrayEnding:
         return texts + texts[-1:] * (self.low - len(texts))
 
     def _searched(self) -> list[bytes] | None:
+        """The items that the search finds, ``None`` where it finds none.
+
+        Each formula was found to have a value when its step was made.
+        """
+        found = self._found_steps()
+        if found is None:
+            return None
+        steps, distinct = found
+        if distinct is not None:
+            return distinct.texts
+        texts: list[bytes] = []
+        for formula in _item_formulas(steps):
+            text = self.values.text(formula)
+            assert text is not None, formula
+            texts.append(text)
+        return texts
+
+    def _found_steps(self) -> tuple[list[_Step], DistinctTexts | None] | None:
         """Items one by one, depth first, until all that is due is done.
 
         ``None`` where there are none, or too many dead ends were met. ``steps`` has the start and
@@ -154,24 +195,7 @@ class ArrayEnding:
             if dead_ends > MAX_DEAD_ENDS:
                 self.values.searches.missed += 1
                 return None
-        return self._texts(steps) if distinct is None else distinct.texts
-
-    def _texts(self, steps: list[_Step]) -> list[bytes]:
-        """The items of a finished search, those that repeat others made equal.
-
-        Each formula was found to have a value when its step was made.
-        """
-        formulas = [step.formula for step in steps[1:]]
-        for step in steps[1:]:
-            if step.same_as is not None:
-                # Both get the stricter formula, and with it the same text.
-                formulas[step.same_as] = step.formula
-        texts: list[bytes] = []
-        for formula in formulas:
-            text = self.values.text(formula)
-            assert text is not None, formula
-            texts.append(text)
-        return texts
+        return steps, distinct
 
     def _is_met(self, steps: list[_Step]) -> bool:
         """Whether the array may close after these steps: nothing is due any more."""
@@ -289,3 +313,13 @@ class ArrayEnding:
             for about, before, now in zip(self.contains, last.met, met, strict=True)
         )
         yield _Step(formula, broken, met, last.repeated, helps=helps)
+
+
+def _item_formulas(steps: list[_Step]) -> list[Formula]:
+    """What each item of a finished search fits, those that repeat others made equal."""
+    formulas = [step.formula for step in steps[1:]]
+    for step in steps[1:]:
+        if step.same_as is not None:
+            # Both get the stricter formula, and with it the same text.
+            formulas[step.same_as] = step.formula
+    return formulas

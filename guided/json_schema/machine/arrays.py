@@ -13,11 +13,9 @@ from guided.json_schema.formulas.assertions import (
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
-    AllOf,
     Formula,
     Formulas,
     Leaf,
-    Not,
     evaluate,
     leaves_of,
     truth_vector,
@@ -128,30 +126,6 @@ class ArrayRules:
                 by[leaf] = self.formulas.leaf(with_value(about, read_value(text), self.formulas))
         goals = replaced(self.formulas, frame.goals, by)
         return ArrayFrame(goals, frame.must, begun=True, hazy=pending.remembers and text is None)
-
-    def repeatable(self, frame: ArrayFrame) -> Formula | None:
-        """What an item fits that may come again later, where the goal itself says that some item
-        has to come twice; ``None`` where it does not.
-        """
-        goal = frame.goals[0] if frame.must else TRUE
-        parts = goal.parts if isinstance(goal, AllOf) else (goal,)
-        opposites = [part.item for part in parts if isinstance(part, Not)]
-        if not any(isinstance(o, Leaf) and isinstance(o.assertion, Unique) for o in opposites):
-            return None
-        abouts = [part.assertion for part in parts if isinstance(part, Leaf)]
-        items = [about for about in abouts if isinstance(about, Items)]
-        # Items after the longest prefix fit the same formulas as the first of them.
-        # Place 0 is that of the item awaited now, which may come again from place 1 on.
-        last = max([1, *(len(about.prefix) for about in items)])
-        for about in abouts:
-            if isinstance(about, ItemCount) and about.high is not None:
-                last = min(last, about.high)
-        return self.formulas.any_of(
-            self.formulas.all_of(
-                self.sharing.of(a.prefix[place] if place < len(a.prefix) else a.rest) for a in items
-            )
-            for place in range(1, last + 1)
-        )
 
     def truth(self, frame: ArrayFrame) -> int:
         """Which formulas the array fits if it closes here, one bit each."""

@@ -12,7 +12,8 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from guided.json_schema.formulas.formula import Formula, evaluate
+from guided.json_schema.formulas.assertions import ItemCount, Items
+from guided.json_schema.formulas.formula import TRUE, Formula, evaluate
 from guided.json_schema.machine import arrays
 from guided.json_schema.machine.array_endings import ArrayEnding
 from guided.json_schema.machine.arrays import ArrayRules
@@ -31,6 +32,8 @@ from guided.json_schema.machine.truth_vectors import MAX_ENUMERATED_ASKS, TruthV
 
 __all__ = ["ContainerEnds", "items_of"]
 
+MAX_WAYS: Final = 8
+"""Completions asked for to learn which items may come next."""
 MAX_KEPT_BYTES: Final = 4 * 2**20
 """Memory for completions, in bytes."""
 _DECODER: Final = json.JSONDecoder()
@@ -199,6 +202,33 @@ class ContainerEnds:
         matters = pending.remembers or bool(pending.links)
         if not matters or first == self.values.text(self.truths.as_formula(pending.asks, (truth,))):
             self.inherit(frame, rest)
+
+    def next_items(self, stack: int, formula: Formula) -> Formula:
+        """The next items of an array that leave a completion, of those that fit a formula.
+
+        Each completion that is found tells which items may stand in its first place, and the next
+        one is to have another there. After ``MAX_WAYS`` of them more may be missed: counted.
+        """
+        frame = self.stacks.frames[stack]
+        assert isinstance(frame, ArrayFrame), frame
+        formulas = self.truths.formulas
+        want = self.want(frame, self.stacks.parents[stack])
+        one_item = formulas.leaf(ItemCount(1, None))
+
+        def realise(literals: Literals) -> Formula | None:
+            return ArrayEnding(self.truths.restriction, self.values, frame, literals).first_item()
+
+        found: list[Formula] = []
+        for _ in range(MAX_WAYS):
+            other = formulas.all_of([formula, *map(formulas.negate, found)])
+            first = formulas.leaf(Items((other,), TRUE))
+            goal = formulas.all_of([want, one_item, first])
+            item: Formula | None = satisfy(goal, formulas, realise, self.searches)
+            if item is None:
+                return formulas.any_of(found)
+            found.append(item)
+        self.searches.incomplete += 1
+        return formulas.any_of(found)
 
     def noted_item(self, frame: ArrayFrame) -> tuple[bytes, bytes] | None:
         """The next item that a known completion has, and what follows it there."""

@@ -226,3 +226,31 @@ def test_the_last_item_but_one_may_be_the_one_that_comes_again(items: Any) -> No
         assert allows(matcher.mask(), token), (chr(byte), text)
         matcher = matcher.advance(token)
     assert matcher.is_accepting
+
+
+@pytest.mark.parametrize(
+    "denied",
+    [
+        {"uniqueItems": True},
+        # The same for numbers, though the schema says more.
+        {"uniqueItems": True, "items": {"uniqueItems": True}},
+        {"uniqueItems": True, "items": {"type": "integer"}, "contains": {"minimum": 3}},
+    ],
+)
+def test_a_number_that_could_not_come_again_is_not_begun(denied: dict[str, Any]) -> None:
+    """After 8 only another 8, or a number that the third place may repeat."""
+    schema = {
+        "type": "array",
+        "prefixItems": [True, True],
+        "items": {"maximum": 1},
+        "maxItems": 3,
+        "allOf": [{"items": {"type": "integer", "minimum": 0}}],
+        "not": denied,
+    }
+    constraint = compiled(schema, JsonOptions())
+    matcher = constraint.start()
+    for byte in b"[8,":
+        matcher = matcher.advance(BYTES.byte_ids[byte])
+    digits = {chr(byte) for byte in b"0123456789" if allows(matcher.mask(), BYTES.byte_ids[byte])}
+    assert digits == set("018")
+    assert not constraint.incomplete
