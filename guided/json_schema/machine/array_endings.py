@@ -109,19 +109,20 @@ class ArrayEnding:
         comma = b"," if self.begun and texts else b""
         return comma + b",".join(texts) + b"]"
 
-    def first_item(self) -> Formula | None:
-        """What the first of these items fits; the others complete the array after any such item.
+    def item_formulas(self) -> list[Formula] | None:
+        """What each of these items fits; with any other first item that fits, others are left.
 
-        Some that repeat it are then other texts. Only where there is one; ``None`` as for ``text``.
+        An item that repeats the first is then another text. ``None`` as for ``text``.
         """
         found = self._found_steps() if self._counts_agree() else None
         if found is None:
             return None
         steps, distinct = found
-        if distinct is not None:
-            # Others were chosen to differ from the one that was found.
-            return formula_of_value(read_value(distinct.texts[0]), self.formulas)
-        return _item_formulas(steps)[0]
+        if distinct is None:
+            return _formulas_of(steps)
+        # Of items that differ, the others were chosen to differ from just these.
+        values = map(read_value, distinct.texts)
+        return [formula_of_value(value, self.formulas) for value in values]
 
     def _counts_agree(self) -> bool:
         """Whether no count asks for more items than another allows, or than are written."""
@@ -155,7 +156,7 @@ class ArrayEnding:
         if distinct is not None:
             return distinct.texts
         texts: list[bytes] = []
-        for formula in _item_formulas(steps):
+        for formula in _formulas_of(steps):
             text = self.values.text(formula)
             assert text is not None, formula
             texts.append(text)
@@ -315,7 +316,7 @@ class ArrayEnding:
         yield _Step(formula, broken, met, last.repeated, helps=helps)
 
 
-def _item_formulas(steps: list[_Step]) -> list[Formula]:
+def _formulas_of(steps: list[_Step]) -> list[Formula]:
     """What each item of a finished search fits, those that repeat others made equal."""
     formulas = [step.formula for step in steps[1:]]
     for step in steps[1:]:

@@ -207,7 +207,7 @@ class ContainerEnds:
         """The next items of an array that leave a completion, of those that fit a formula.
 
         Each completion that is found tells which items may stand in its first place, and the next
-        one is to have another there. After ``MAX_WAYS`` of them more may be missed: counted.
+        one is to have another there. After ``MAX_WAYS`` of them more may be missed, which counts.
         """
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
@@ -215,18 +215,20 @@ class ContainerEnds:
         want = self.want(frame, self.stacks.parents[stack])
         one_item = formulas.leaf(ItemCount(1, None))
 
-        def realise(literals: Literals) -> Formula | None:
-            return ArrayEnding(self.truths.restriction, self.values, frame, literals).first_item()
+        def realise(literals: Literals) -> list[Formula] | None:
+            return ArrayEnding(
+                self.truths.restriction, self.values, frame, literals
+            ).item_formulas()
 
         found: list[Formula] = []
         for _ in range(MAX_WAYS):
             other = formulas.all_of([formula, *map(formulas.negate, found)])
             first = formulas.leaf(Items((other,), TRUE))
             goal = formulas.all_of([want, one_item, first])
-            item: Formula | None = satisfy(goal, formulas, realise, self.searches)
-            if item is None:
+            items = satisfy(goal, formulas, realise, self.searches)
+            if items is None:
                 return formulas.any_of(found)
-            found.append(item)
+            found.append(items[0])
         self.searches.incomplete += 1
         return formulas.any_of(found)
 
