@@ -26,6 +26,8 @@ __all__ = ["MAX_TRIES", "Literals", "Searches", "satisfy"]
 MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
 HASTY_TRIES: Final = 2
+HASTY_CONTRADICTIONS: Final = 50
+"""Choices of literals that exclude one another, met before choices are asked about half-way."""
 CALLS_OF_A_CHOICE: Final = 4
 """From one choice to the next inside of it."""
 Literals = dict[Leaf, bool]
@@ -93,6 +95,7 @@ class _Search(Generic[_Found]):
         """How often ``realise`` may still be asked; below 0 the search has given up."""
         self.asks_early = asks_early
         """``realise`` is asked half-way too, with choices still open."""
+        self.contradictions = 0
         self._propagated = False
         """The parts of all choices were tried once; see ``branch``."""
 
@@ -121,7 +124,7 @@ class _Search(Generic[_Found]):
             elif isinstance(formula, Leaf):
                 # Known to be False: the leaf is to hold and to fail.
                 if not literals.setdefault(formula, True):
-                    return None
+                    return self._contradicted()
             else:
                 assert isinstance(formula, Not), formula
                 assert not isinstance(formula.item, SchemaNode), formula
@@ -129,7 +132,7 @@ class _Search(Generic[_Found]):
                 if opposite is not None:
                     agenda.append(opposite)
                 elif isinstance(formula.item, Leaf) and literals.setdefault(formula.item, False):
-                    return None
+                    return self._contradicted()
         spend(1 + 3 * len(choices))
         # Literals that were chosen may settle other choices on the way.
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
@@ -156,6 +159,15 @@ class _Search(Generic[_Found]):
         return self.searches.nesting.within(
             CALLS_OF_A_CHOICE, lambda: self._first_of(parts, others, literals)
         )
+
+    def _contradicted(self) -> None:
+        """Count literals that exclude one another; a hasty search gives up after many of them.
+
+        Nobody is asked about these, so that ``tries`` alone would not bound how many there are.
+        """
+        self.contradictions += 1
+        if not self.asks_early and self.contradictions > HASTY_CONTRADICTIONS:
+            self.tries = -1
 
     def _first_of(
         self, parts: Iterable[Formula], others: list[AnyOf], literals: Literals

@@ -126,6 +126,15 @@ def test_a_search_that_gives_up_is_counted() -> None:
     assert tries <= 2 * MAX_TRIES
 
 
+def test_choices_that_nobody_is_asked_about_are_not_all_tried() -> None:
+    """The last choice contradicts the formula whatever was chosen of the sixteen pairs."""
+    leaves = [_F.leaf(Has(str(number))) for number in range(32)]
+    pairs = [_F.any_of(leaves[number : number + 2]) for number in range(0, 32, 2)]
+    denied = _F.any_of(_F.all_of([_F.negate(_A), other]) for other in (_B, _C, _D))
+    with limited_work(20_000):
+        assert _found(_F.all_of([_A, *pairs, denied])) is None
+
+
 def test_a_search_draws_on_the_tank() -> None:
     formula = _F.all_of(_F.leaf(Has(str(n))) for n in range(100))
     with limited_work(50), pytest.raises(LimitExceededError):
