@@ -124,7 +124,8 @@ class _Search(Generic[_Found]):
             elif isinstance(formula, Leaf):
                 # Known to be False: the leaf is to hold and to fail.
                 if not literals.setdefault(formula, True):
-                    return self._contradicted()
+                    self._note_contradiction()
+                    return None
             else:
                 assert isinstance(formula, Not), formula
                 assert not isinstance(formula.item, SchemaNode), formula
@@ -132,7 +133,8 @@ class _Search(Generic[_Found]):
                 if opposite is not None:
                     agenda.append(opposite)
                 elif isinstance(formula.item, Leaf) and literals.setdefault(formula.item, False):
-                    return self._contradicted()
+                    self._note_contradiction()
+                    return None
         spend(1 + 3 * len(choices))
         # Literals that were chosen may settle other choices on the way.
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
@@ -160,7 +162,7 @@ class _Search(Generic[_Found]):
             CALLS_OF_A_CHOICE, lambda: self._first_of(parts, others, literals)
         )
 
-    def _contradicted(self) -> None:
+    def _note_contradiction(self) -> None:
         """Count literals that exclude one another; a hasty search gives up after many of them.
 
         Nobody is asked about these, so that ``tries`` alone would not bound how many there are.
