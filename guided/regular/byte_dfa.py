@@ -30,7 +30,8 @@ __all__ = [
 MAX_BLOCK_CELLS: Final = 8_000_000
 Spelling = Callable[[int, int], Iterator[ByteRanges]]
 """The spellings of the code points from a first to a last one, such as ``utf8_sequences``. What it
-gives is kept for its arguments, so it must depend on them alone."""
+gives is kept for its arguments, so it must depend on them alone. Where the spellings of two ranges
+first differ, they must agree on no byte: ``_template`` makes a trie of them."""
 
 
 class ByteDfa:
@@ -39,7 +40,7 @@ class ByteDfa:
     ``byte_class`` is uint8 ``[256]``, ``next`` is int32 ``[states, classes]`` with DEAD for no
     move. ``label`` is int32 ``[states]``: DEAD where a state does not accept, else what it accepts
     as. The first ``between`` states, all unless said, stand between two code points, the others
-    inside of one.
+    inside of one. None of the arrays may be changed: automata share them.
     """
 
     __slots__ = ("between", "byte_class", "label", "next")
@@ -137,7 +138,7 @@ def byte_dfa_from_literals(
 ) -> ByteDfa:
     """The trie of the literals, each accepted as its label; those with a missing byte are left out.
 
-    Raises ValueError where one text has two labels.
+    A text may come twice. Raises ValueError where one text has two labels.
     """
     children: list[dict[int, int]] = [{}]
     labels = [DEAD]
@@ -157,7 +158,8 @@ def byte_dfa_from_literals(
     if len(children) == 1 and labels[0] == DEAD:
         return _empty()
     used = sorted({byte for edges in children for byte in edges})
-    byte_class = np.zeros(256, dtype=np.uint8)  # class 0: bytes of no literal
+    # Class 0 is that of bytes in no literal. UTF-8 never has all 256, so the others fit into uint8.
+    byte_class = np.zeros(256, dtype=np.uint8)
     byte_class[used] = np.arange(1, len(used) + 1)
     table = np.full((len(children), len(used) + 1), DEAD, dtype=np.int32)
     for node, edges in enumerate(children):
@@ -252,6 +254,7 @@ def _trimmed(
         return ByteDfa(byte_class, table, label, between)
     if not len(live) or live[0] != 0:
         return _empty()
+    # One entry more, which DEAD (-1) finds from the end: no move stays none.
     renumber = np.full(len(label) + 1, DEAD, dtype=np.int32)
     renumber[live] = np.arange(len(live), dtype=np.int32)
     inside = int(np.searchsorted(live, between))

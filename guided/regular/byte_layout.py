@@ -42,8 +42,9 @@ def laid_out(
     a code point follow all states.
 
     ``most_cells`` bounds memory and work, both checked before each state: None where there are more
-    cells than that by then, or where ``32 * most_cells`` cells of the template were looked at. So
-    the result may have some more cells than ``most_cells``: those that the last state adds.
+    cells than that by then, or where ``32 * most_cells`` cells of the template were looked at: work
+    is allowed more, as most rows inside of a code point are found again and add no cell. So the
+    result may have some more cells than ``most_cells``: those that the last state adds.
     """
     rows, spelled = _laid_out(
         np.ascontiguousarray(table), np.ascontiguousarray(template), most_cells
@@ -53,7 +54,7 @@ def laid_out(
 
 @making_kernel
 def _hash(row: NDArray[np.int32]) -> np.uint64:
-    """A hash of a row, for the table of rows inside of code points."""
+    """A hash of a row, for the table of rows inside of code points; its cells are -1 or more."""
     value = np.uint64(0xCBF29CE484222325)
     for cell in row:
         value = (value ^ np.uint64(cell + 1)) * np.uint64(0x100000001B3)
@@ -82,6 +83,7 @@ def _laid_out(
     numbers = np.empty(nodes, dtype=np.int32)
     row = np.empty(width, dtype=np.int32)
     # Rows of states have their places from the start; ``slots`` finds all other rows by their hash.
+    # Its size is a power of two, and at most half of it is used, so a search ends at a free slot.
     rows = count
     for state in range(count):
         if rows * width > most_cells or state * nodes * width > 32 * most_cells:

@@ -33,6 +33,7 @@ class CodePoints:
     def of(cls, ranges: Iterable[tuple[int, int]]) -> CodePoints:
         """The union of inclusive ranges given in any order; surrogates are dropped."""
         merged: list[tuple[int, int]] = []
+        # The range that may still grow; at first none, and -2 keeps one from 0 on from joining it.
         first, last = 0, -2
         for low, high in sorted(ranges):
             if low <= last + 1:
@@ -74,7 +75,9 @@ class CodePoints:
         return CodePoints.of((*self.ranges, *other.ranges))
 
     def __and__(self, other: CodePoints) -> CodePoints:
-        # Both are ascending, so one pass over the two lists finds all that overlaps.
+        # Both are ascending, so one pass over the two lists finds all that overlaps. What is found
+        # needs no ``of``: where one common range began right after another, so would two ranges of
+        # one of the sets.
         common: list[tuple[int, int]] = []
         at = 0
         for low, high in self.ranges:
@@ -116,6 +119,7 @@ def _shown(code_point: int) -> str:
 
 
 def _without_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ascending ranges cut around the surrogates: one that spans them becomes two."""
     kept: list[tuple[int, int]] = []
     for low, high in ranges:
         if low < _FIRST_SURROGATE:

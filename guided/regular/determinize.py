@@ -115,7 +115,8 @@ def _classes(
 ) -> tuple[CodePoints, ...]:
     """The classes as sets; ``origin`` has by class the set that it is, -1 where it is none.
 
-    A set that is there is used again: its hash is known, and so is what was made of it.
+    ``first`` and ``ranges`` are the ranges of the classes, as ``ranges_by_group`` gives them. A set
+    that is there is used again: its hash is known, and so is what was made of it.
     """
     if -1 not in origin:
         return tuple([sets[number] for number in origin])

@@ -137,7 +137,8 @@ def _moves_over_classes(
     """Moves by state, one for each class, of a list of moves that read sets (a counting sort).
 
     ``over_sets``, int32 ``[3, moves]``, has sources, targets and numbers of sets. The classes of
-    set ``s`` are ``classes`` from ``class_first[s]`` up to ``class_first[s + 1]``.
+    set ``s`` are ``classes`` from ``class_first[s]`` up to ``class_first[s + 1]``. Places are
+    int32: ``_num_moves`` has shown before that there are not too many.
     """
     first = np.zeros(count + 1, dtype=np.int32)
     for edge in range(over_sets.shape[1]):
@@ -183,7 +184,8 @@ def _sets_alone(
 ) -> NDArray[np.int32]:
     """For each group of classes the set that it is, where both are one class; else -1.
 
-    Then the set itself can stand for the group, and its ranges need not be made again.
+    Then the set itself can stand for the group, and its ranges need not be made again. Groups of
+    several classes have -1 even where some set is the same: finding it would take longer.
     """
     origin = np.full(groups, -1, dtype=np.int32)
     sizes = np.zeros(groups, dtype=np.int32)

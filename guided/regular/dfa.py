@@ -99,7 +99,8 @@ class Dfa:
 
     def edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
         """Source, code point and target of each move over one of the code points ``low`` to
-        ``high``, which are few.
+        ``high``. Each code point that is read is listed by itself, so they should be few; the
+        list is kept, and not to be changed.
         """
         found = self._edges.get((low, high))
         if found is None:
@@ -109,7 +110,8 @@ class Dfa:
     def _edges_over(self, low: int, high: int) -> list[tuple[int, int, int]]:
         """``edges`` without its memory.
 
-        ``read`` and ``columns`` are the classes that hold some of the code points, with these.
+        ``columns`` are the classes that hold some of the code points, and ``read`` has, in the same
+        order, which of them each holds.
         """
         read: list[list[int]] = []
         columns: list[int] = []

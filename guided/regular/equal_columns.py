@@ -54,8 +54,8 @@ def joint_columns(
     classes of their own. ``byte_column``, uint8 ``[256]``, has by byte its column; no column is
     without a byte, as one is returned of every class. Returns the class of each byte, uint8
     ``[256]``, and by class: what its column holds, and after it the column's number if it is one
-    apart, else -1, int32 ``[classes, places + 1]``; which of the rows alone has a move, NONE or
-    SEVERAL; and a byte of it.
+    apart, else -1, int32 ``[classes, places + 1]``; which of the rows alone has a move, as a place
+    in ``places``, or NONE or SEVERAL; and its lowest byte.
     """
     count, width = len(places), rows.shape[1]
     chosen = np.full((count + 1, width), -1, dtype=np.int32)
@@ -162,7 +162,8 @@ def _same(
 def _all_grouped(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The group of each column of a table, and a column of each group.
 
-    As ``column_groups``, with the columns that hold -1 alone in a group, too.
+    As ``column_groups``, with the columns that hold -1 alone in a group, too. Groups are numbered
+    by their first columns, and the column of each is the first.
     """
     width = rows.shape[1]
     group, groups = column_groups(moves_by_state(rows), width)

@@ -44,6 +44,7 @@ _PLAIN_RANGES: Final = (
 )
 """Characters that JSON and every tokenizer spell plainly, the preferred ones first."""
 _MAX_SHORT: Final = 1_000
+"""Characters of a short match; for longer ones none is given."""
 MAX_DEPTH: Final = 1_000
 """Expressions inside of one another. What goes through them does so by recursion, and compiled
 ahead of time that has no limit of its own."""
@@ -79,7 +80,10 @@ class Value:
 
 
 class _Node(Value):
-    """A value made of ``parts``; raises LimitExceededError where they nest MAX_DEPTH deep."""
+    """A value made of ``parts``; raises LimitExceededError where they nest deeper than MAX_DEPTH.
+
+    ``fields`` are all that it is compared by, ``parts`` those of them that are expressions.
+    """
 
     __slots__ = ("_depth",)
 
@@ -132,8 +136,8 @@ class Alternate(_Node):
 class Repeat(_Node):
     """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound.
 
-    ``lazy`` is a remark of the pattern's author, the texts are the same: see
-    ``guided.regular.patterns.terminal_edges``.
+    Whoever makes one sees to it that ``low`` is not above ``high``. ``lazy`` is a remark of the
+    pattern's author, the texts are the same: see ``guided.regular.patterns.terminal_edges``.
     """
 
     __slots__ = ("high", "item", "lazy", "low")
@@ -198,7 +202,8 @@ class Graph:
     """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
 
     ``moves`` is int32 ``[3, moves]``: the source, the target, and which of the ``sets`` of
-    code points may be read between them. Equal to itself alone, whatever its moves.
+    code points may be read between them. Equal to itself alone, whatever its moves. Moves may lead
+    back to ``start`` and on from ``final``.
     """
 
     count: int
@@ -271,8 +276,9 @@ def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
 def short_match(regular: Regular) -> str | None:
     """A short text that the expression matches as a whole, found without an automaton.
 
-    ``None`` where that is not plain to see: anchors are understood at the very beginning and end
-    only, look-around not at all. Cached for formats, which are large and often named.
+    It need not be the shortest. ``None`` where that is not plain to see: anchors are understood at
+    the very beginning and end only, look-around not at all. Cached for formats, which are large and
+    often named.
     """
     parts = list(regular.parts) if isinstance(regular, Concat) else [regular]
     if parts and isinstance(parts[0], Start):
@@ -302,7 +308,7 @@ def _match(node: Regular) -> str | None:
 
 
 def _joined(texts: map[str | None]) -> str | None:
-    """The texts as one; ``None`` where one of them is, or where it gets too long."""
+    """The texts as one; ``None`` where one of them is, or where it gets too long (_MAX_SHORT)."""
     whole = ""
     for text in texts:
         if text is None or len(whole) + len(text) > _MAX_SHORT:

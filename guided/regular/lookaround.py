@@ -85,10 +85,12 @@ def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
     """
     if not isinstance(regular, Concat) or (search and Start() not in regular.parts[:1]):
         return regular
-    first = next((part for part in regular.parts if not isinstance(part, Start)), None)
+    parts = regular.parts
+    at = next((at for at, part in enumerate(parts) if not isinstance(part, Start)), 0)
+    first = parts[at] if parts else None
     if not isinstance(first, Look) or not first.ahead:
         return regular
-    rest = tuple(part for part in regular.parts if part is not first)
+    rest = parts[:at] + parts[at + 1 :]
     ahead = Concat((Start(), _and_anything(first.item)) if search else (_and_anything(first.item),))
     return Both(Concat(rest), ahead, first.negative)
 
@@ -224,7 +226,10 @@ class LookaroundSubsets:
         here: Position,
         known: dict[Obligation, Obligation | bool],
     ) -> frozenset[Obligation] | None:
-        """What is left of them after a code point, None where one cannot be fulfilled."""
+        """What is left of them after a code point, None where one cannot be fulfilled.
+
+        Enters what it works out into ``known``, see ``_moved``.
+        """
         left: list[Obligation] = []
         for obligation in obligations:
             if obligation not in known:
@@ -253,7 +258,7 @@ class LookaroundSubsets:
         return Obligation(number, threads)
 
     def _condition(self, number: int, here: Position) -> Obligation | bool:
-        """Whether a look-around holds here, or what it still asks for."""
+        """Whether a look-around holds here, or what it still asks for, see ``_settled``."""
         look = self.nfa.looks[number]
         if look.ahead:
             return self._settled(number, self._closed([(look.start, _FREE)], here), here)
@@ -274,9 +279,10 @@ class LookaroundSubsets:
         return any(at == look.final for at, _ in ended) != look.negative
 
     def _closed(self, threads: Iterable[Thread], here: Position) -> ThreadSet:
-        """The threads with all that they reach without reading a code point.
+        """The threads with all that they reach without reading a code point, ``_reduced``.
 
-        One that passes a look-around which is not settled here takes it along as an obligation.
+        One that passes a look-around which is not settled here takes it along as an obligation. The
+        look-behinds that it may meet must stand in ``here.behind`` already, see ``Position``.
         """
         seen = set(threads)
         stack = list(seen)
@@ -301,7 +307,11 @@ class LookaroundSubsets:
         return self._reduced(seen)
 
     def _reduced(self, threads: set[Thread]) -> ThreadSet:
-        """Without threads that have all obligations of another one in the same state, and more."""
+        """Without threads that have all obligations of another one in the same state, and more.
+
+        They add no text to those of the other one. Nor do threads in states that nothing follows
+        from, which are left out as well.
+        """
         places: dict[int, list[frozenset[Obligation]]] = {}
         for at, obligations in threads:
             if at in self.kept:

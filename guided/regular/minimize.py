@@ -157,7 +157,11 @@ def _only(
 def _merged(
     moves: Moves, label: NDArray[np.int32], block_of: NDArray[np.int32]
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """One state for each block; blocks are numbered by their first states."""
+    """One state for each block; blocks are numbered by their first states.
+
+    Its moves and its label are those of the first state, as equal states have the same labels and
+    lead to the same blocks. The arrays that were given where no two states are equal.
+    """
     count = len(label)
     number_of = np.full(count, -1, dtype=np.int32)
     members = np.empty(count, dtype=np.int32)
@@ -178,7 +182,10 @@ def _merged(
 def _those_of(
     moves: Moves, label: NDArray[np.int32], members: NDArray[np.int32], renamed: NDArray[np.int32]
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """The moves and labels of some states; moves to states that are ``renamed`` -1 drop out."""
+    """The moves and labels of some states; moves to states that are ``renamed`` -1 drop out.
+
+    ``members`` are these states in their new order; ``renamed`` has by old state the new one.
+    """
     count, size = len(members), 0
     for state in members:
         size += moves.first[state + 1] - moves.first[state]
@@ -198,7 +205,11 @@ def _those_of(
 
 
 class _Partition(NamedTuple):
-    """Blocks of states; see the drawing above. All arrays are int32 ``[states]``."""
+    """Blocks of states; see the drawing above.
+
+    All arrays are int32 ``[states]``, and ``_mark`` and ``_split`` change them in place. ``marked``
+    is 0 but while the splits by one class are worked out.
+    """
 
     order: NDArray[np.int32]
     place: NDArray[np.int32]
@@ -210,7 +221,11 @@ class _Partition(NamedTuple):
 
 @making_kernel
 def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[np.int32]:
-    """The block of each state when no splitter is left (Hopcroft)."""
+    """The block of each state when no splitter is left (Hopcroft).
+
+    A state has at most one move by each class, as the automaton is deterministic. So each state is
+    marked at most once for a class of the splitter, which ``_mark`` relies on.
+    """
     count = len(label)
     partition, blocks = _by_label(label)
     order, begin, end = partition.order, partition.begin, partition.end
@@ -281,7 +296,7 @@ def _by_label(label: NDArray[np.int32]) -> tuple[_Partition, int]:
 
 @inlined
 def _mark(partition: _Partition, state: int, block: int) -> None:
-    """Bring a state that leads into the splitter to the front of its block."""
+    """Bring a state that leads into the splitter, not yet marked, to the front of its block."""
     order, place = partition.order, partition.place
     here, there = place[state], partition.begin[block] + partition.marked[block]
     other = order[there]

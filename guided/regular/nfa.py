@@ -145,13 +145,20 @@ class Nfa:
         self.move_sets.append(self.sets.setdefault(chars, len(self.sets)))
 
     def paste(self, moves: NDArray[np.int32], first: int, sets: Items[CodePoints]) -> None:
-        """Add moves in bulk: those of other states, which ``first`` is the first of here."""
+        """Add moves in bulk: int32 ``[3, moves]``, sources, targets and places in ``sets``.
+
+        State ``s`` of ``moves`` is state ``first + s`` here, which was added before.
+        """
         numbers = [self.sets.setdefault(chars, len(self.sets)) for chars in sets]
         begin = self.add_bulk(moves.shape[1])
         paste_moves(self.bulk, begin, moves, first, np.array(numbers, dtype=np.int32))
 
     def add_bulk(self, size: int) -> int:
-        """Make room for ``size`` moves in bulk, and return the place of the first."""
+        """Make room for ``size`` moves in bulk, and return the place of the first.
+
+        They count at once, so the caller writes them there before anything reads ``bulk``, which
+        may be another array than before.
+        """
         begin = self.bulk_size
         self.bulk_size += size
         if self.bulk_size > self.bulk.shape[1]:
@@ -162,11 +169,14 @@ class Nfa:
 
 
 def nfa_from_regular(regular: Regular) -> Nfa:
-    """The automaton of an expression; its size is that of the expression with repeats unrolled."""
+    """The automaton of an expression; its size is that of the expression with repeats unrolled.
+
+    Raises LimitExceededError past MAX_NFA_STATES, and ValueError for a ``Both`` in it.
+    """
     nfa = Nfa()
     start = nfa.add_states()
     nfa.final = nfa.add_states()
-    # They stand on their own, so that a repeat does not copy them.
+    # They stand on their own, so that a repeat does not copy them; ``_build`` looks them up.
     _build_looks(nfa, regular)
     _build(nfa, regular, start, nfa.final)
     return nfa
@@ -252,8 +262,9 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
 def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
     """Lay a repeat down from ``entry`` on, a state that is its own; returns its end.
 
-    The item is built once. The other copies are its states and moves with their numbers shifted,
-    which is many times as fast as building the item again.
+    ``entry`` must be the state that was added last: the item with its entry is then all states
+    from there on. The item is built once. The other copies are its states and moves with their
+    numbers shifted, which is many times as fast as building the item again.
     """
     # x{2,4} -> x x (x (x)?)?      x{2,} -> x x+
     low, high = repeat.low, repeat.high
@@ -308,7 +319,8 @@ def _ended(nfa: Nfa, exit_: int, end: int | None) -> int:
 
 
 def _edges(nfa: Nfa) -> tuple[Edges, ...]:
-    """All lists of moves but ``bulk``; ``_copy`` relies on their order."""
+    """All lists of moves but ``bulk``; ``_copy`` takes the first for moves that read a set, and the
+    last for those with a condition."""
     return nfa.moves, nfa.empties, nfa.starts, nfa.ends, nfa.conditions
 
 

@@ -20,7 +20,10 @@ MAX_OVERLAP: Final = 16_000_000
 
 
 class Partition:
-    """Disjoint classes, and for each set those that it is put together of, ascending."""
+    """Disjoint classes, and for each set those that it is put together of, ascending.
+
+    ``members`` has the places of these in ``classes``, by set in the order that they were given in.
+    """
 
     __slots__ = ("classes", "members")
 
@@ -29,7 +32,10 @@ class Partition:
         self.members: Final = members
 
     def holders(self, first: int, count: int) -> list[int]:
-        """For each class which of ``count`` disjoint sets from ``first`` on has it; -1 for none."""
+        """For each class which of ``count`` disjoint sets from ``first`` on has it; -1 for none.
+
+        Counted from ``first``: 0 for the set with that place among those that were given.
+        """
         found = [-1] * len(self.classes)
         for place in range(count):
             for index in self.members[first + place]:
@@ -56,7 +62,10 @@ def partition(sets: Sequence[CodePoints]) -> Partition:
 
 
 def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
-    """The ends of all ranges, set by set, and how many ranges each set has."""
+    """The ends of all ranges, set by set, and how many ranges each set has.
+
+    So ``class_intervals`` takes them: the first and the last code point of each range in turn.
+    """
     ends: list[int] = []
     sizes: list[int] = []
     for chars in sets:

@@ -47,6 +47,7 @@ def class_intervals(
         return intervals, -1, first, first
     members = np.empty(held, dtype=np.int32)
     begin = np.zeros(events + 1, dtype=np.int32)
+    # Classes by the hash of their sets. They are fewer than ends, so some slot is always free.
     room = 16
     while room < 2 * events:
         room *= 2
@@ -104,7 +105,8 @@ def _slot_of(
 ) -> int:
     """The slot of the class whose ``size`` sets hold here: where it is or is to be entered.
 
-    ``key`` is the hash of these sets.
+    ``key`` is the hash of these sets, the same in whatever order they began to hold. The number of
+    slots is a power of two, and one of them is free.
     """
     slot = np.int64(key >> np.uint64(20)) & (len(slots) - 1)
     while slots[slot] != -1:
@@ -141,7 +143,10 @@ def _classes_by_set(
 
 @making_kernel
 def _sorted_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Where a set begins or ends to hold: the code point in the upper 32 bits, the set below."""
+    """Where a set begins or ends to hold: the code point in the upper 32 bits, the set below.
+
+    Ascending. A set ends to hold at the code point after the last one of a range.
+    """
     ends = np.empty(len(ranges), dtype=np.int64)
     at = 0
     for number in range(len(sizes)):
@@ -176,6 +181,8 @@ def ranges_by_group(
     """The code points of groups of classes, as ranges: int32 ``[2, ranges]``, by group.
 
     Those of a group are from ``first[group]`` on. ``group`` has that of each class, -1 for none.
+    ``intervals`` are as ``class_intervals`` gives them: they must ascend, as those of a group that
+    follow each other at once become one range.
     """
     count = intervals.shape[1]
     first = np.zeros(groups + 1, dtype=np.int32)

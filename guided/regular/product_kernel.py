@@ -92,7 +92,8 @@ def _pair_up(
 
 @making_kernel
 def _slots_for(room: int) -> int:
-    """A power of two, at least twice as many."""
+    """How many slots so many pairs need: a power of two, for the mask of ``_slot``, and at least
+    twice as many, so that one is always free."""
     size = 32
     while size < 2 * room:
         size *= 2

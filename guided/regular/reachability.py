@@ -53,6 +53,7 @@ def count_texts(
     """How many texts lead from each state to an end, ``limit`` where they are as many or more.
 
     Also ``limit`` where a cycle is ahead, even one that no end follows: give it a trimmed table.
+    257 times ``limit`` must fit into int64.
     """
     sizes = np.bincount(byte_class, minlength=table.shape[1]).astype(np.int64)
     texts, is_finite = _count_texts(np.ascontiguousarray(table), sizes, ends, limit)
@@ -121,8 +122,9 @@ def _count_texts(
     """How many texts lead from each state to an end, ``limit`` at most; and if no cycle is ahead.
 
     States are peeled off from the ends (Kahn, 1962): a state falls when all that it leads to have
-    fallen, and then its number is final. From states that never fall a cycle can be reached.
-    ``sizes`` has how many bytes each class has.
+    fallen, and then its number is final. From states that never fall a cycle can be reached, and
+    their numbers mean nothing. ``sizes`` has how many bytes each class has. ``endless_states``
+    reads the second result alone.
     """
     moves = moves_by_state(table)
     into = moves_into(moves)

@@ -82,7 +82,9 @@ class _Progress(NamedTuple):
     done: int  # those of them whose moves are complete
     moves: int
     work: int  # states and moves of the NFA looked at
-    stamp: int  # the last one used
+    stamp: int
+    """The last one used. Each subset that is worked out takes a new one, or two or three, so that
+    marks need not be wiped; bounded by the work, they stay within int32."""
 
 
 @making_kernel
@@ -288,7 +290,7 @@ def _chain(moves: Moves, subsets: _Subsets, subset: int, scratch: _Scratch) -> t
 
 @inlined
 def _linked(scratch: _Scratch, link: int, stamp: int) -> int:
-    """Begin a queue with the targets of some links, each once; its size."""
+    """Begin a queue with the targets of the links from ``link`` on, each once; its size."""
     size = 0
     while link != -1:
         target = scratch.link_target[link]
@@ -302,7 +304,10 @@ def _linked(scratch: _Scratch, link: int, stamp: int) -> int:
 
 @inlined
 def _spread(links: Links, state: int, scratch: _Scratch, stamp: int, size: int) -> int:
-    """Put what the links of a state lead to into the queue; its new size."""
+    """Put what the links of a state lead to into the queue, where it is not marked; its new size.
+
+    The queue has room for every state, and each state is put in once for each stamp.
+    """
     for edge in range(links.first[state], links.first[state + 1]):
         target = links.targets[edge]
         if scratch.mark[target] != stamp:
@@ -331,7 +336,11 @@ def _closed(nfa: NfaArrays, at_start: bool, scratch: _Scratch, stamp: int, size:
 
 @inlined
 def _kept(nfa: NfaArrays, queue: NDArray[np.int32], size: int) -> int:
-    """Move the states that something follows from to the front of the queue; how many they are."""
+    """Move the states that something follows from to the front of the queue; how many they are.
+
+    Those are ``final`` and states with moves, or with links for the end of the text. The others
+    lead on by empty links alone, and what these lead to is in the queue as well.
+    """
     kept = 0
     for place in range(size):
         state = queue[place]
@@ -374,7 +383,10 @@ def _label_at_end(
 
 @inlined
 def _add(subsets: _Subsets, number: int, queue: NDArray[np.int32], size: int) -> None:
-    """Write down the members of a new subset, the last one; there must be room for them."""
+    """Write down the members of a new subset, the last one, for whose members there must be room.
+
+    Its label and its slot are the caller's to write.
+    """
     begin = subsets.begin[number]
     for place in range(size):
         subsets.members[begin + place] = queue[place]
@@ -383,7 +395,7 @@ def _add(subsets: _Subsets, number: int, queue: NDArray[np.int32], size: int) ->
 
 @inlined
 def _hash(members: NDArray[np.int32], begin: int, end: int) -> np.uint64:
-    """A hash that does not mind the order."""
+    """A hash that does not mind the order, as the members of equal subsets may differ in it."""
     value = np.uint64(0)
     for at in range(begin, end):
         mixed = np.uint64(members[at] + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -418,7 +430,7 @@ def _slot_of(
 
 @making_kernel
 def _enter(subsets: _Subsets, known: int) -> None:
-    """Enter all subsets but subset 0 into new slots."""
+    """Enter all subsets but subset 0 (see ``_begin``) into new slots, which must be all -1."""
     slots, begin = subsets.slots, subsets.begin
     mask = np.uint64(len(slots) - 1)
     for subset in range(1, known):

@@ -25,9 +25,10 @@ _SHORT_ESCAPES: Final = {
 
 
 def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
-    """The UTF-8 spellings of the code points ``low`` to ``high``, neither of them a surrogate.
+    """The UTF-8 spellings of the code points ``low`` to ``high``, none of which is a surrogate.
 
-    Two sequences agree in their first differing range on no byte, so they merge into a trie.
+    Two sequences, of this range or of others that share no code point with it, agree in their first
+    differing range on no byte. So they merge into a trie, which ``byte_dfa`` relies on.
     """
     for last in _LAST_OF_LENGTH:
         if low > last or low > high:
@@ -38,7 +39,7 @@ def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
-    """The UTF-8 spellings of code points that all have as many bytes."""
+    """The UTF-8 spellings of code points that all have as many bytes, ascending."""
     # Cut at the borders of 64, 4096, ... so that all bytes after the cut run from 80 to BF.
     for shift in (6, 12, 18):
         tail = (1 << shift) - 1
@@ -74,7 +75,7 @@ def json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def any_json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
-    """Every spelling inside a JSON string of ``low`` to ``high``, neither of them a surrogate.
+    """Every spelling inside a JSON string of ``low`` to ``high``, none of them a surrogate.
 
     Raw where that is allowed, by a short escape (``\\/`` too), or by ``\\u`` and four hexadecimal
     digits in either case, of which two make a surrogate pair above U+FFFF. Never half a pair.
@@ -118,7 +119,10 @@ def _pairs(low: int, high: int) -> Iterator[ByteRanges]:
 
 @functools.lru_cache(maxsize=4096)
 def _digits(low: int, high: int, count: int) -> tuple[ByteRanges, ...]:
-    """The numbers ``low`` to ``high`` in ``count`` hexadecimal digits of either case."""
+    """The numbers ``low`` to ``high`` in ``count`` hexadecimal digits of either case.
+
+    Each number, in each mixture of cases, is in exactly one of the sequences.
+    """
     if count == 0:
         return ((),)
     found: list[ByteRanges] = []
@@ -142,7 +146,10 @@ def _same_case(first: int, last: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _split(low: int, high: int, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """``low`` to ``high`` as ranges of quotients by ``size``, each with one range of remainders."""
+    """``low`` to ``high`` as ranges of quotients by ``size``, each with one range of remainders.
+
+    0x15 to 0x42 by 16 is ``1 1 5 F``, ``2 3 0 F`` and ``4 4 0 2``.
+    """
     first, below = divmod(low, size)
     last, above = divmod(high, size)
     if first == last:

@@ -37,13 +37,16 @@ class _Open:
 
 
 def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
-    """The automaton without these texts."""
+    """The automaton without these texts; what else it accepts keeps its labels.
+
+    Raises LimitExceededError as ``word_graph`` and ``combine`` do.
+    """
     words = dfa_from_regular(word_graph([*texts]))
     return combine([dfa, words], lambda labels: labels[0] if labels[1] == DEAD else DEAD)
 
 
 def word_graph(texts: Collection[str]) -> Regular:
-    """Exactly these texts, with common beginnings and ends shared.
+    """Exactly these texts, in any order, with common beginnings and ends shared.
 
     Incremental construction from sorted texts (Daciuk et al., 2000): when a text leaves the path of
     the one before, the nodes that are left can get no more edges, and equal ones are made one.

@@ -245,6 +245,7 @@ class _Parser(CharacterReader):
         return low, high
 
     def repeats_too_often(self, times: str, start: int) -> LimitExceededError:
+        """The error of a bound at ``start``; ``times`` is how it is written, perhaps cut off."""
         return LimitExceededError(
             f"the pattern repeats {times} times at character {start}, more than {MAX_REPEAT}",
             limit=MAX_REPEAT,

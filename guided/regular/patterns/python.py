@@ -186,7 +186,11 @@ def _folded(chars: CodePoints, flags: int) -> CodePoints:
 
 
 def _members(items: Any, flags: int) -> CodePoints:
-    """The set of a class in brackets; categories such as ``\\w`` are not folded."""
+    """The set of a class in brackets, turned round last; categories such as ``\\w`` are not folded.
+
+    ``items`` are those of Python's parser: NEGATE, if at all, comes first, then LITERAL, RANGE and
+    CATEGORY, and there are no others.
+    """
     negated = False
     spelled: list[tuple[int, int]] = []
     classes = EMPTY

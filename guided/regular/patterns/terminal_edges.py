@@ -24,11 +24,13 @@ from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.regular.expression import Alternate, Chars, Concat, Look, Regular, Repeat
 from guided.runtime.fuel import spend
 
-__all__ = ["Piece", "has_lazy", "is_nullable", "parted", "settled"]
+__all__ = ["Piece", "parted", "settled"]
 
 _MAX_PIECES: Final = 200
+"""Pieces that a terminal may be a choice of."""
 _NOTHING: Final = Concat(())
 _MAX_COPIES: Final = 50
+"""Rounds of a repeat that are written out, see ``_rounds``."""
 
 
 class Piece(NamedTuple):
@@ -52,7 +54,7 @@ def parted(regular: Regular) -> tuple[Piece, ...]:
             if _looks_away(look.item, first=look.ahead, last=not look.ahead):
                 _refuse("look-around in look-around at the edge of a terminal")
         # Where a lazy repeat ends is asked inside of the text, of one character at most.
-        if has_lazy(piece.regular) and any(not isinstance(a.item, Chars) for a in piece.after):
+        if _has_lazy(piece.regular) and any(not isinstance(a.item, Chars) for a in piece.after):
             _refuse("a lazy repeat before a look-ahead at the edge of a terminal")
     return tuple(
         Piece(before, settled(text, Concat(after)), after) for before, text, after in pieces
@@ -95,7 +97,7 @@ def _concatenated(
     _check_few(left_out)
     for at, part in enumerate(parts):
         before, after = parts[:at], parts[at + 1 :]
-        if _is_empty(part) or not is_nullable(part):
+        if _is_empty(part) or not _is_nullable(part):
             continue
         spend(len(parts))
         if (first and _all_look_away(before, after, first=True)) or (
@@ -127,7 +129,7 @@ def _all_look_away(
     ``first`` says that the edge is the beginning.
     """
     looks_away = _looks_away(Concat(inside), first=first, last=not first)
-    return looks_away and all(map(is_nullable, outside))
+    return looks_away and all(map(_is_nullable, outside))
 
 
 def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
@@ -166,7 +168,7 @@ def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
     match node:
         case Concat(parts):
             # Nothing stands before the parts up to the first that has no empty text.
-            needed = [at for at, part in enumerate(parts) if not is_nullable(part)]
+            needed = [at for at, part in enumerate(parts) if not _is_nullable(part)]
             begin, end = (needed[0], needed[-1]) if needed else (len(parts), -1)
             return any(
                 _looks_away(part, first=first and at <= begin, last=last and at >= end)
@@ -182,7 +184,7 @@ def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
 
 
 def _is_empty(node: Regular) -> bool:
-    """Whether a part has the empty text at most."""
+    """Whether a part has the empty text at most; ``Chars`` count as having a text, even of none."""
     match node:
         case Concat(parts) | Alternate(parts):
             return all(map(_is_empty, parts))
@@ -191,7 +193,7 @@ def _is_empty(node: Regular) -> bool:
     return isinstance(node, Look)
 
 
-def is_nullable(node: Regular) -> bool:
+def _is_nullable(node: Regular) -> bool:
     """Whether a part may have the empty text; look-around has no other text.
 
     For expressions that ``parse_python_regex`` makes of unanchored patterns, and literals: these
@@ -202,11 +204,11 @@ def is_nullable(node: Regular) -> bool:
     """
     match node:
         case Concat(parts):
-            return all(map(is_nullable, parts))
+            return all(map(_is_nullable, parts))
         case Alternate(options):
-            return any(map(is_nullable, options))
+            return any(map(_is_nullable, options))
         case Repeat(item, low):
-            return low == 0 or is_nullable(item)
+            return low == 0 or _is_nullable(item)
     return isinstance(node, Look)
 
 
@@ -217,12 +219,12 @@ def _without_empty(node: Regular) -> Regular:
     lower bounds, as for a concatenation of several optional parts.
     """
     match node:
-        case Repeat(item, low, high, lazy) if not is_nullable(item):
+        case Repeat(item, low, high, lazy) if not _is_nullable(item):
             return Repeat(item, max(low, 1), high, lazy)
         case Alternate(options):
             kept = [each for each in options if not _is_empty(each)]
             return Alternate(
-                tuple(_without_empty(each) if is_nullable(each) else each for each in kept)
+                tuple(_without_empty(each) if _is_nullable(each) else each for each in kept)
             )
         case Concat(parts) if sum(not _is_empty(part) for part in parts) == 1:
             return Concat(
@@ -237,7 +239,10 @@ def _few(pieces: list[Piece]) -> list[Piece]:
 
 
 def _check_few(count: int) -> None:
-    """Raise LimitExceededError for more cases than _MAX_PIECES."""
+    """Raise LimitExceededError for more cases than _MAX_PIECES.
+
+    To be asked at each step that makes more of them: every optional part may double them.
+    """
     if count > _MAX_PIECES:
         raise LimitExceededError(
             f"a terminal whose look-around at its edges has more than {_MAX_PIECES} cases",
@@ -260,13 +265,13 @@ def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
     Has no lazy repeats any more. Each further round of a lazy repeat is put after a negative
     look-ahead for ``rest``, as a backtracking matcher tries what follows before another round.
     """
-    if not has_lazy(node):
+    if not _has_lazy(node):
         return node
     match node:
         case Concat(parts):
             return Concat(
                 tuple(
-                    settled(part, Concat((*parts[at + 1 :], rest))) if has_lazy(part) else part
+                    settled(part, Concat((*parts[at + 1 :], rest))) if _has_lazy(part) else part
                     for at, part in enumerate(parts)
                 )
             )
@@ -292,7 +297,7 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
     written out round by round. For more than _MAX_COPIES rounds each is taken to be followed by
     any number of them.
     """
-    if not has_lazy(item):
+    if not _has_lazy(item):
         return Repeat(item, low, high)
     copies = low if high is None else high
     if copies > _MAX_COPIES:
@@ -310,11 +315,11 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
     return made
 
 
-def has_lazy(node: Regular) -> bool:
+def _has_lazy(node: Regular) -> bool:
     """Whether a lazy repeat stands in an expression, outside of its look-around."""
     match node:
         case Concat(parts) | Alternate(parts):
-            return any(map(has_lazy, parts))
+            return any(map(_has_lazy, parts))
         case Repeat(item, _, _, lazy):
-            return lazy or has_lazy(item)
+            return lazy or _has_lazy(item)
     return False
