@@ -14,7 +14,8 @@ __all__ = ["lower_choice"]
 def lower_choice(options: Collection[str]) -> ContextFreeGrammar:
     """Exactly these texts; one that is listed twice is one.
 
-    Raises InvalidConstraintError for one that is not Unicode text, or LimitExceededError.
+    Raises InvalidConstraintError for one that is not Unicode text, with the position in it, or
+    LimitExceededError.
     """
     for option in options:
         try:

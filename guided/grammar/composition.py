@@ -60,12 +60,12 @@ def lower_composition(constraint: Structure) -> Composition:
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the
     part.
     """
-    composer = _Composer()
     match constraint:
         case Lark() if not _has_holes(constraint):
             return Composition(_lowered(constraint), ())
         case Ebnf() | Regex() | Choice():
             return Composition(_lowered(constraint), ())
+    composer = _Composer()
     composer.rules[_WHOLE] = composer.body(constraint, ())
     grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
     return Composition(grammar, tuple(composer.holes))
@@ -171,13 +171,17 @@ class _Composer:
     def _bodies(
         self, parts: tuple[Structure, ...], what: str, path: tuple[str, ...]
     ) -> tuple[cf.Body, ...]:
+        """The bodies of parts, which errors call ``what`` and their number, from 1 on."""
         return tuple(
             self.body(part, (*path, f"{what} {number}"))
             for number, part in enumerate(parts, start=1)
         )
 
     def _template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
-        """The fixed texts of a template with what fills its holes between them."""
+        """The fixed texts of a template with what fills its holes between them.
+
+        What fills a hole that stands in several places is made once, and stands in each of them.
+        """
         filled = {name: self.body(part, (*path, f"hole {name!r}")) for name, part in template.holes}
         parts: list[cf.Body] = []
         for fixed, name in template.pieces():

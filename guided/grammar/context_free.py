@@ -94,7 +94,7 @@ class Concatenation(Value):
 
 
 class Alternation(Value):
-    """Any one of the options."""
+    """Any one of the options; no options have no text."""
 
     __slots__ = ("options",)
     __match_args__: Final = ("options",)
@@ -135,8 +135,9 @@ Body: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ContextFreeGrammar:
-    """Every rule that a body calls is among ``rules``; nesting inside a body is bounded.
+    """Every rule that a body calls is among ``rules``, and so is ``start``.
 
+    Those who make one bound how deep its bodies nest, since passes go through them by recursion.
     Where no body is ``Alone``, its terminals see the whole text. ``guided.grammar.dump`` prints it.
     """
 
@@ -157,7 +158,7 @@ def inner_bodies(body: Body) -> tuple[Body, ...]:
 
 
 def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
-    """The names of the special tokens in a grammar."""
+    """The names of the special tokens in a grammar; what is ignored, being text, has none."""
     found: set[str] = set()
     waiting: list[Body] = [*grammar.rules.values()]
     while waiting:
@@ -169,7 +170,10 @@ def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
 
 
 def with_inner(body: Body, change: Callable[[Body], Body]) -> Body:
-    """The body with each of the bodies that it is made of changed."""
+    """The body with each of the bodies that it is made of changed; itself where it has none.
+
+    Rules that it calls are not followed.
+    """
     match body:
         case Concatenation(parts):
             return Concatenation(tuple(map(change, parts)))

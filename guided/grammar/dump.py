@@ -83,13 +83,14 @@ def dump_network(network: Network) -> str:
     Bytes that lead to the same state are shown as one set. States are numbered as in the network.
     """
     lines = ["the empty text is one, too"] if network.accepts_nothing else []
-    last = len(network.starts) - len(network.holes)
+    first_hole = len(network.starts) - len(network.holes)
     ends = (*network.starts, len(network))[1:]
     for rule, (start, end) in enumerate(zip(network.starts, ends, strict=True)):
         least = f"at least {network.left[start]} byte{'s' * (network.left[start] != 1)}"
-        if rule >= last:
-            first = _pattern(Chars(_byte_set(network.holes[rule - last].first)))
-            lines.append(f"rule {rule}: hole {rule - last}, begins with {first}, {least}")
+        if rule >= first_hole:
+            hole = rule - first_hole
+            first = _pattern(Chars(_byte_set(network.holes[hole].first)))
+            lines.append(f"rule {rule}: hole {hole}, begins with {first}, {least}")
             continue
         lines.append(f"rule {rule}, {least}:")
         for state in range(start, end):
@@ -165,13 +166,14 @@ def _pattern(regular: Regular) -> str:
 
 
 def _text(regular: Regular) -> str | None:
-    """What an expression spells if it is one text."""
+    """What an expression spells if it is one text; ``None`` for others, and for the empty one."""
     parts = regular.parts if isinstance(regular, Concat) else (regular,)
     spelled = [_single(part) for part in parts]
     return None if None in spelled or not parts else "".join(map(str, spelled))
 
 
 def _single(part: Regular) -> str | None:
+    """A part as a text in quotes has it, ``None`` where it is not a single character."""
     if not isinstance(part, Chars) or len(part.chars.ranges) != 1:
         return None
     low, high = part.chars.ranges[0]
@@ -208,6 +210,7 @@ def _expression(regular: Regular, *, is_part: bool = False) -> str:
 
 
 def _is_unit(part: Regular) -> bool:
+    """Whether a concatenation can hold a part without brackets."""
     return not isinstance(part, Alternate | Both | Several)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -24,10 +24,10 @@ __all__ = [
     "ByteDfa",
     "byte_classes",
     "byte_dfa_from_dfa",
-    "byte_dfa_from_literals",
 ]
 
 MAX_BLOCK_CELLS: Final = 8_000_000
+"""Cells of a table over bytes, of 4 bytes each."""
 Spelling = Callable[[int, int], Iterator[ByteRanges]]
 """The spellings of the code points from a first to a last one, such as ``utf8_sequences``. What it
 gives is kept for its arguments, so it must depend on them alone. Where the spellings of two ranges
@@ -131,41 +131,6 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[: len(dfa)] = dfa.label
     return _trimmed(byte_class, table, label, len(dfa))
-
-
-def byte_dfa_from_literals(
-    literals: Iterable[tuple[bytes, int]], missing: Collection[int] = ()
-) -> ByteDfa:
-    """The trie of the literals, each accepted as its label; those with a missing byte are left out.
-
-    A text may come twice. Raises ValueError where one text has two labels.
-    """
-    children: list[dict[int, int]] = [{}]
-    labels = [DEAD]
-    for text, label in literals:
-        if any(byte in missing for byte in text):
-            continue
-        spend(len(text))
-        node = 0
-        for byte in text:
-            node = children[node].setdefault(byte, len(children))
-            if node == len(children):
-                children.append({})
-                labels.append(DEAD)
-        if labels[node] not in (DEAD, label):
-            raise ValueError(f"{text!r} is labelled {labels[node]} and {label}")
-        labels[node] = label
-    if len(children) == 1 and labels[0] == DEAD:
-        return _empty()
-    used = sorted({byte for edges in children for byte in edges})
-    # Class 0 is that of bytes in no literal. UTF-8 never has all 256, so the others fit into uint8.
-    byte_class = np.zeros(256, dtype=np.uint8)
-    byte_class[used] = np.arange(1, len(used) + 1)
-    table = np.full((len(children), len(used) + 1), DEAD, dtype=np.int32)
-    for node, edges in enumerate(children):
-        for byte, child in edges.items():
-            table[node, byte_class[byte]] = child
-    return ByteDfa(byte_class, table, np.array(labels, dtype=np.int32), len(children))
 
 
 @functools.lru_cache(maxsize=256)

@@ -36,6 +36,7 @@ __all__ = [
     "minimal_automaton",
 ]
 
+# Outcomes, numbered on after those of the subset construction.
 MADE: Final = FOLLOWED
 TOO_MANY_STATES: Final = subset_kernel.TOO_MANY_STATES
 TOO_MUCH_WORK: Final = subset_kernel.TOO_MUCH_WORK
@@ -120,7 +121,10 @@ def minimal_automaton(
 
 @making_kernel
 def _num_moves(sets: NDArray[np.int32], class_first: NDArray[np.int32]) -> int:
-    """How many moves there are if each is counted once for every class that it reads."""
+    """How many moves there are if each is counted once for every class that it reads.
+
+    In int64: there may be more than int32 holds, which the caller then refuses.
+    """
     size = 0
     for number in sets:
         size += int(class_first[number + 1]) - int(class_first[number])

@@ -51,7 +51,9 @@ __all__ = [
 ]
 
 DEAD: Final = -1
+"""In place of a state: no move. In place of a label: the state does not accept."""
 MAX_DFA_STATES: Final = 50_000
+"""States of an automaton, equal ones merged."""
 MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 """States before equal ones merge."""
 MAX_SIDES: Final = 200
@@ -244,7 +246,11 @@ def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES
 
 
 def length_dfa(low: int, high: int | None) -> Dfa:
-    """All texts of at least ``low`` and at most ``high`` code points."""
+    """All texts of at least ``low`` and at most ``high`` code points, ``None`` for any number.
+
+    ``low`` must not be above ``high``: a ``Dfa`` has no states from which no text is accepted.
+    Raises LimitExceededError past MAX_DFA_STATES.
+    """
     size = (low if high is None else high) + 1
     if size > MAX_DFA_STATES:
         raise too_many_states()
@@ -320,7 +326,9 @@ def _numbered(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
 def _side_by_side(left: _Side, right: _Side) -> _Side:
     """The product of two sides: pairs of states that some text leads to, the start first.
 
-    Raises LimitExceededError where they are too many.
+    Equal pairs are merged at the end alone (``_finished``), so there may be more than
+    MAX_DFA_STATES of them. Raises LimitExceededError where their table would have more than
+    MAX_CELLS cells.
     """
     with apart(left.table.size + right.table.size):
         pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])

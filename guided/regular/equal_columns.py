@@ -28,7 +28,7 @@ __all__ = [
 
 NONE: Final = -1
 SEVERAL: Final = -2
-"""In place of the number of the only row that has a move in a column."""
+"""In place of the number of the only row that has a move in a column: no row has, or many have."""
 
 
 @making_kernel

@@ -54,6 +54,7 @@ Thread: TypeAlias = tuple[int, frozenset[Obligation]]
 ThreadSet: TypeAlias = frozenset[Thread]
 
 _FREE: Final[frozenset[Obligation]] = frozenset()
+"""The obligations of a thread that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,7 @@ class LookaroundSubsets:
             return 0
         threads, behind, at_start = state
         here = Position([], at_start=at_start, at_end=True)
+        # Inner look-behinds first, as everywhere: outer ones and the whole ask about them.
         for before in behind:
             here.behind.append(self._closed(self._fulfilled(before, here), here))
         ended = self._closed(self._fulfilled(threads, here), here)
@@ -266,7 +268,7 @@ class LookaroundSubsets:
         return self._settled(number, ended, here)
 
     def _fulfilled(self, threads: ThreadSet, here: Position) -> list[Thread]:
-        """The threads whose obligations the end of the text fulfils."""
+        """The threads whose obligations the end of the text fulfils, which they have no more."""
         return [
             (at, _FREE)
             for at, obligations in threads

@@ -29,6 +29,7 @@ from guided.runtime.fuel import breathe
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
 MAX_NFA_STATES: Final = 100_000
+"""States of one expression, its repeats unrolled and its look-around included."""
 _NO_MOVES: Final = np.empty((3, 0), dtype=np.int32)
 
 

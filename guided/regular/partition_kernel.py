@@ -90,6 +90,7 @@ def class_intervals(
         else:
             intervals[0, count], intervals[1, count], intervals[2, count] = code_point, last, found
             count += 1
+    # So far ``first`` has how many classes each set is in; now it becomes where they begin.
     by_set = _classes_by_set(first, begin[: classes + 1], members)
     return intervals[:, :count], classes, first, by_set
 

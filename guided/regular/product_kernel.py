@@ -104,7 +104,10 @@ def _slots_for(room: int) -> int:
 def _slot(
     slots: NDArray[np.int32], lefts: NDArray[np.int32], rights: NDArray[np.int32], a: int, b: int
 ) -> int:
-    """The slot of a pair: where it is, or where it is to be entered."""
+    """The slot of a pair: where it is, or where it is to be entered.
+
+    The number of slots is as ``_slots_for`` says, so the search ends.
+    """
     mask = len(slots) - 1
     slot = ((a * 0x9E3779B1) ^ (b * 0x85EBCA77)) * 0x27D4EB2F
     slot = (slot ^ (slot >> 15)) & mask

@@ -24,6 +24,7 @@ __all__ = [
 
 STOP: Final = -1
 """In place of a byte: the shortest completion ends here."""
+# As in ``dfa``, which imports this module.
 _DEAD: Final = -1
 
 

@@ -36,6 +36,7 @@ FOLLOWED: Final = 0
 TOO_MANY_STATES: Final = 1
 TOO_MUCH_WORK: Final = 2
 _NO_ROOM: Final = -1
+"""Outcomes; the last is no answer: ``_follow`` is to be called again, with longer arrays."""
 
 
 class Links(NamedTuple):

@@ -110,7 +110,10 @@ def _any_spelling(low: int, high: int) -> tuple[ByteRanges, ...]:
 
 
 def _pairs(low: int, high: int) -> Iterator[ByteRanges]:
-    """``\\uD800\\uDC00`` and so on: ten bits each (RFC 8259, section 7)."""
+    """``\\uD800\\uDC00`` and so on, of code points from _FIRST_PAIRED on: ten bits each.
+
+    RFC 8259, section 7.
+    """
     for first, last, below, above in _split(low - _FIRST_PAIRED, high - _FIRST_PAIRED, 1 << 10):
         for lead in _digits(0xD800 + first, 0xD800 + last, 4):
             for trail in _digits(0xDC00 + below, 0xDC00 + above, 4):

@@ -207,6 +207,7 @@ class _Parser:
             raise self._invalid(opening, "a look-ahead stands at the end of its rule")
 
     def _refuse_attributes(self) -> None:
+        """Raise UnsupportedFeatureError for an attribute, such as ``[a]``, after a rule's name."""
         if self._here.kind == "class":
             raise refused(
                 UnsupportedFeatureError, self._text, self._here.position,
@@ -239,6 +240,7 @@ class _Parser:
         return refused(InvalidConstraintError, self._text, token.position, what)
 
     def _too_large(self, what: str, limit: int, hint: str) -> LimitExceededError:
+        """The error of what is past a limit here, with line, column and a caret."""
         return LimitExceededError(
             SourcePosition(self._text, self._here.position).message(what),
             limit=limit,

@@ -201,6 +201,7 @@ def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
 # --- what names refer to -------------------------------------------------------------------
 
 _MAX_SIZE: Final = 100_000
+"""Parts of a terminal that is written out."""
 _MAX_DEPTH: Final = 150
 """Of brackets and of other terminals inside of a terminal."""
 
@@ -249,6 +250,7 @@ def _is_empty(tree: Tree) -> bool:
 
 
 def _is_declared(name: Name, source: Source) -> bool:
+    """Whether a name in the grammar that was given, where it is the full one, is only declared."""
     found = source.definitions.get(name.text)
     return found is not None and found.is_terminal and not found.bodies
 
@@ -373,6 +375,7 @@ def _around(extents: list[_Extent]) -> _Extent:
 
 
 def _too_large(definition: Definition, limit: int, what: str) -> LimitExceededError:
+    """The error of a terminal past a limit; ``what`` is that which it has too many of."""
     return LimitExceededError(
         f"the terminal {definition.name!r} has more than {limit} {what} when it is written out",
         limit=limit,

@@ -153,10 +153,10 @@ class _Rules:
         """All rules that the start leads to, templates written out for what they are used with."""
         self._call(start, ())
         while self._waiting:
-            number, definition, arguments = self._waiting.pop()
+            name, definition, arguments = self._waiting.pop()
             given = dict(zip(definition.parameters, arguments, strict=True))
             options = [self._body(*body, given) for body in definition.bodies]
-            self._bodies[number] = options[0] if len(options) == 1 else Alternation(tuple(options))
+            self._bodies[name] = options[0] if len(options) == 1 else Alternation(tuple(options))
         return self._bodies
 
     def ignored(self, definitions: Definitions) -> tuple[Terminal, ...]:
@@ -183,8 +183,8 @@ class _Rules:
         MAX_RULES: a template that uses itself with ever more would never end.
         """
         key = (rule.name, arguments)
-        number = self._used.get(key)
-        if number is None:
+        name = self._used.get(key)
+        if name is None:
             if len(self._used) >= MAX_RULES:
                 raise LimitExceededError(
                     f"the grammar has more than {MAX_RULES} rules, uses of templates counted,"
@@ -193,10 +193,10 @@ class _Rules:
                     field="constraint",
                     hint="look for a template that uses itself with ever more",
                 )
-            number = f"{rule.name}{_USE}{len(self._used)}" if arguments else rule.name
-            self._used[key] = number
-            self._waiting.append((number, rule, arguments))
-        return Call(number)
+            name = f"{rule.name}{_USE}{len(self._used)}" if arguments else rule.name
+            self._used[key] = name
+            self._waiting.append((name, rule, arguments))
+        return Call(name)
 
     def _body(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
         """The body of a part of a rule; ``source`` is the grammar whose names it uses.

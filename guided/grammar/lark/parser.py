@@ -338,6 +338,7 @@ class _Parser:
         return Repeated(item, *bounds)
 
     def _number(self, what: str) -> int:
+        """Read a number, perhaps with a sign; ``what`` says in the error what it is for."""
         token = self._take(("number",), f"expected a number, {what}")
         if len(token.text) > _MAX_DIGITS:
             raise LimitExceededError(
@@ -348,6 +349,10 @@ class _Parser:
         return int(token.text)
 
     def _enter(self) -> None:
+        """Open a bracket or an argument; who calls takes one off ``_depth`` at its end.
+
+        Raises LimitExceededError past MAX_DEPTH, as all that goes through trees is recursive.
+        """
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise LimitExceededError(

@@ -115,7 +115,8 @@ class Written(NamedTuple):
 class Definition:
     """A rule, a template or a terminal; the ``name`` and the ``parameters`` are full names.
 
-    ``source`` is the grammar that it stands in, and ``position`` a place there, for errors.
+    ``source`` is the grammar that it stands in, and ``position`` a place there, for errors. Equal
+    to itself alone: what is worked out of terminals is kept by their definitions.
     """
 
     __slots__ = ("bodies", "is_terminal", "name", "parameters", "position", "source")

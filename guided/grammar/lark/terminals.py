@@ -24,7 +24,7 @@ from guided.grammar.lark.syntax import (
     Series,
     Tree,
 )
-from guided.regular.codepoints import CodePoints
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.expression import Alternate, Chars, Concat, Regular, Repeat, literal
 from guided.regular.patterns.character_classes import any_case
 from guided.regular.patterns.python import parse_python_regex
@@ -133,7 +133,6 @@ _ESCAPE: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CONTROLS: Final = {"n": "\n", "f": "\f", "t": "\t", "r": "\r"}
-_MAX_CODE_POINT: Final = 0x10FFFF
 
 
 class _WrongEscapeError(ValueError):
@@ -162,6 +161,7 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
     if begin == '"':
         # ``_unescaped`` leaves escaped backslashes as they are, for patterns; here they are one.
         made = literal(text.replace("\\\\", "\\"))
+        # A text in quotes has no other flag than "i": the parser takes none.
         return _any_case(made) if flags else made
     if "l" in flags:
         raise source.error(
@@ -212,7 +212,7 @@ def _meant(escape: re.Match[str]) -> str:
             return _CONTROLS[found]
         case "two" | "four" | "eight":
             number = int(found, 16)
-            if number > _MAX_CODE_POINT:
+            if number > MAX_CODE_POINT:
                 raise _WrongEscapeError
             return chr(number)
         case "wrong":

@@ -38,7 +38,11 @@ class CompositeCalls(Calls):
         return super().with_calls(rest) | begun
 
     def reach(self, reached: dict[int, int], hole: int, state: State, after: int) -> None:
-        """Add a state in a hole to a configuration, or what follows the hole."""
+        """Add a state in a hole to a configuration, or what follows the hole.
+
+        What follows alone where ``state`` is in END_ROW: in the hole no byte is left to be read.
+        ``after`` is the continuation of the hole; ``reached`` is added to.
+        """
         if state.row == END_ROW:
             for frame in self._continuations.returned([after]).items():
                 self._continuations.add(reached, *frame)

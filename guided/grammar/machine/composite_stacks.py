@@ -24,6 +24,7 @@ _INSIDE: Final = -1
 _SEVERAL: Final = -2
 _ISOMORPHIC: Final = -3
 _OF_HOLES: Final = ((_INSIDE,), (_SEVERAL,), (_ISOMORPHIC,))
+"""What frames begin with that are not of the grammar by itself."""
 
 
 class Inside(NamedTuple):
@@ -91,7 +92,11 @@ class CompositeStacks(GrammarStacks):
         return number
 
     def free_keys(self, number: int) -> set[bytes]:
-        """The names of the innermost object that must not come again, so far."""
+        """The names of the innermost object that must not come again, so far.
+
+        None but where one parse is inside of a hole. Where several are left, bytes are tried by
+        their own machines, which know.
+        """
         inside = self.inside.get(number)
         if inside is None:
             return set()

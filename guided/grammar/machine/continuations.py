@@ -88,7 +88,8 @@ class Continuations:
     def best(self, continuation: int) -> tuple[int, int]:
         """The state and continuation of the frame that is nearest to the end of the text.
 
-        Of several the one with the least numbers, so that completions are the same every time.
+        Of several the one with the least numbers, so that completions are the same every time. The
+        state is END for ROOT, and UNKNOWN for CUT.
         """
         frames = self.frames[continuation].items()
         return min(frames, key=lambda frame: (self.left_behind(*frame), frame))
@@ -96,7 +97,8 @@ class Continuations:
     def add(self, frames: dict[int, int], state: int, continuation: int) -> None:
         """Add to ``frames`` that ``state`` is returned to, with a continuation.
 
-        If the state is there already, its continuation becomes the union of both.
+        If the state is there already, its continuation becomes the union of both, so this raises
+        LimitExceededError when full.
         """
         known = frames.get(state)
         if known is None:
@@ -105,7 +107,10 @@ class Continuations:
             frames[state] = self.union(known, continuation)
 
     def returned(self, ended: Iterable[int]) -> dict[int, int]:
-        """Where rules with these continuations return to."""
+        """Where rules with these continuations return to: by state the continuation there, anew.
+
+        END is among the states where the text may end, UNKNOWN where one of them was cut off.
+        """
         reached: dict[int, int] = {}
         for continuation in ended:
             for state, after in self.frames[continuation].items():

@@ -56,10 +56,9 @@ class GrammarMachine(PushdownMachine):
     Raises LimitExceededError, from any method that may lay down rows, past ``limits``, and when it
     is made where the shortest text is longer than MAX_SHORTEST_BYTES. ``table`` and ``stacks`` are
     given where others use them, too: what these have laid down there keeps its numbers, and the
-    bounds are those that they were made with. ``inner`` are the parts of
-    machines that read in the holes of the network. What is kept (``_resolved`` and others) is right
-    for good, as the network never changes, and rows, labels, stacks and continuations keep their
-    numbers.
+    bounds are those that they were made with. ``inner`` are the parts of machines that read in the
+    holes of the network. What is kept (``_resolved`` and others) is right for good, as the network
+    never changes, and rows, labels, stacks and continuations keep their numbers.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class GrammarMachine(PushdownMachine):
             "nest less deeply, or make the grammar less ambiguous",
             inner,
         )
-        # In place of what states have in common, which needs the attributes below: see ``_shared``.
+        # Until ``sharing`` is set below: ``_shared`` may read what is set before it.
         super().__init__(parts, StateSharing())
         self.network = network
         self.stacks = stacks

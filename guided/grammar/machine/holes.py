@@ -21,6 +21,7 @@ from guided.runtime.fuel import spend
 __all__ = ["HoleState", "Holes"]
 
 _ROW_WORK: Final = 20
+"""Units of work for each row that is looked at (``spend``)."""
 _BYTES_OF_TEXTS: Final = (*range(0xC0), *range(0xC2, 0xF5), SPECIAL_MARK)
 """Those that UTF-8 can hold, and that of special tokens; a row leads on by 255 at most."""
 

@@ -33,9 +33,11 @@ from guided.runtime.fuel import spend
 __all__ = ["IsomorphicRows", "Isomorphism"]
 
 _MOST_ROWS: Final = 500
+"""Rows that are compared at most; what leads to more counts as different."""
 _SAME: Final = [EXITS, ROLE, BEAT, NEED, LOW, HIGH]
 """Columns in which isomorphic rows agree."""
 _ROW_WORK: Final = 30
+"""Units of work for each row that is compared (``spend``)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +76,8 @@ class IsomorphicRows:
         """Follow both rows side by side; ``None`` as soon as they differ.
 
         Every row and every action met on the left must always meet the same one on the right. The
-        converse is not checked: several on the left may share one on the right.
+        converse is not checked: several on the left may share one on the right, as the map is read
+        from left to right alone.
         """
         rows, columns = {row: other}, self.table.rows
         actions: dict[int, int] = {}

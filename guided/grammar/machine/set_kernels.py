@@ -109,7 +109,10 @@ def find_set(sets: SetTables, begin: int, end: int) -> int:
 
 @making_kernel
 def enter_sets(sets: SetTables, rows: Ints, count: int) -> None:
-    """Enter the sets that have rows to lead to into the hash table, and no others."""
+    """Enter those of the first ``count`` sets that have rows to lead to into the hash table.
+
+    All others are taken out of it.
+    """
     sets.buckets[:] = -1
     for number in range(count):
         if rows[number] != DEAD:
@@ -258,7 +261,10 @@ def _set_written(
 
 @making_kernel
 def _no_pairs(items: Ints, begin: int, end: int, rules: int) -> Ints:
-    """By rule and slot the number of their pair, -1 as long as there is none."""
+    """By rule and slot the number of their pair, -1 as long as there is none.
+
+    With room for the slots of the items from ``begin`` to ``end``: bytes bring no others up.
+    """
     slots = 1
     for at in range(begin, end):
         slots = max(slots, items[at, _SLOT] + 1)
@@ -269,7 +275,10 @@ def _no_pairs(items: Ints, begin: int, end: int, rules: int) -> Ints:
 def _mark_follow(
     network: NetworkTables, items: Ints, begin: int, end: int, apart: NDArray[np.bool_]
 ) -> bool:
-    """Mark the classes that may follow what ends in a set; whether anything ends there."""
+    """Mark the classes that may follow what ends in a set; whether anything ends there.
+
+    ``apart``, bool ``[classes]``, is written over: the others are marked False.
+    """
     apart[:] = False
     ends = False
     for at in range(begin, end):
@@ -359,7 +368,10 @@ def _is_after(item: Ints, state: int, slot: int) -> bool:
 
 @making_kernel
 def _can_be_row(network: NetworkTables, items: Ints, begin: int, end: int) -> bool:
-    """Whether a set is a row as it is: no calls begin in it, each state came with one slot."""
+    """Whether a set is a row as it is: no calls begin in it, each state came with one slot.
+
+    Its items are sorted, so those of one state stand side by side.
+    """
     for at in range(begin, end):
         if network.calling[items[at, _STATE]]:
             return False
@@ -370,7 +382,7 @@ def _can_be_row(network: NetworkTables, items: Ints, begin: int, end: int) -> bo
 
 @making_kernel
 def _sides(edges: Ints, num_edges: int) -> Ints:
-    """Sets and bytes of the edges that are TO_EITHER."""
+    """Sets and bytes of the edges that are TO_EITHER, in the order that ``add_sets`` relies on."""
     sides, count = np.empty((num_edges, 2), dtype=np.int32), 0
     for at in range(num_edges):
         if edges[at, 1] == TO_EITHER:

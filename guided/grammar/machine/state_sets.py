@@ -87,10 +87,9 @@ class StateSets:
             np.zeros(_USUAL_SETS, dtype=np.int32),
             np.empty(4 * _USUAL_SETS, dtype=np.int32),
         )
-        classes = min(256, 2 * network.moves.shape[1])
         # What ``explore_sets`` writes into; a set has at most a line of edges for each class.
         self._byte_classes = np.empty((_MOST_AT_ONCE, 256), dtype=np.uint8)
-        self._edges = np.empty((_MOST_AT_ONCE * classes, 4), dtype=np.int32)
+        self._edges = np.empty((_MOST_AT_ONCE * network.moves.shape[1], 4), dtype=np.int32)
         self.rows: NDArray[np.int32] = np.full(_USUAL_SETS, DEAD, dtype=np.int32)
         """By set the row that bytes may lead to, DEAD for none. ``GrammarRows`` enters them when
         it has laid the sets down."""
@@ -167,13 +166,20 @@ class StateSets:
     def _hold(
         self, items: NDArray[np.int32], first: NDArray[np.int32], buckets: NDArray[np.int32]
     ) -> None:
-        """Use these arrays; ``buckets`` is to be filled by ``enter_sets`` afterwards."""
+        """Use these arrays; ``buckets`` is to be filled by ``enter_sets`` afterwards.
+
+        ``buckets`` must have a power of two, and four for each set that ``first`` has room for, see
+        ``set_kernels._bucket``.
+        """
         self._tables = SetTables(items, first, buckets)
         self._flat = items.reshape(-1).data
         """What Python writes single numbers in, many times as fast as with numpy."""
 
     def _grow(self) -> None:
-        """Double all arrays; places in the hash table depend on its size, so it is filled anew."""
+        """Double all arrays; places in the hash table depend on its size, so it is filled anew.
+
+        With the first ``_count`` sets alone: what ``explored`` had entered after them drops out.
+        """
         items, first, buckets = self._tables
         self._hold(
             np.concatenate([items, np.empty_like(items)]),

@@ -120,7 +120,8 @@ def rules_of(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Rule
     if replaced:
         automata = _automata(grammar, expressions, numbers, replaced, determined_if_small)
     if automata is None:
-        # A rule grew too much with what is written out in it: all are called instead.
+        # A rule grew too much with what is written out in it: all are called instead. Terminals of
+        # the first try that are not called now drop out with the rules that nobody calls.
         automata = _automata(grammar, expressions, numbers, {}, determined)
     # ``determined`` gives an automaton or raises at a limit; it never gives ``None``.
     assert automata is not None, "a limit raises"

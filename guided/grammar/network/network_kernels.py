@@ -90,6 +90,7 @@ def _lay_moves(
         read, written = table[source], moves[first + source]
         for number in range(len(column_of)):
             column = column_of[number]
+            # Unsigned, or numba would ask of each column whether it is counted from the end.
             target = read[np.uint32(max(column, 0))]
             written[number] = -1 if column == -1 or target == -1 else begin + target
         for number in range(classes):
@@ -125,7 +126,8 @@ def shortest_ways(
 def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The places of each key among ``keys`` (a counting sort): those of ``k`` from ``first[k]`` on.
 
-    Keys are numbers from 0 on, less than ``count``; returns ``first`` and the places.
+    Keys are numbers from 0 on, less than ``count``; returns ``first`` and the places. Those of a
+    key ascend, which decides between moves of equal cost.
     """
     first = np.zeros(count + 1, dtype=np.int64)
     for key in keys:

@@ -98,7 +98,8 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
 
     Where more may follow such a call, it is left out only if that changes nothing: what follows
     it is then what might follow inside of it. So ``a: a a | "x"`` is the plain automaton of x+.
-    Calls stay where the automaton would grow much without them.
+    Calls stay where the automaton would grow much without them. Raises LimitExceededError where
+    that comparison is too large.
     """
     if rule not in called_rules(dfa):
         return dfa
@@ -134,7 +135,10 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
 
 
 def _equal(left: Dfa, right: Dfa) -> bool:
-    """Whether two automata have the same texts over symbols."""
+    """Whether two automata have the same texts over symbols.
+
+    Raises LimitExceededError where their product is too large, see ``combine``.
+    """
     differing = combine(
         [left, right], lambda labels: 0 if (labels[0] == DEAD) != (labels[1] == DEAD) else DEAD
     )

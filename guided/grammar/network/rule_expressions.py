@@ -126,7 +126,11 @@ class RuleExpressions:
         return part if self.blank is _NOTHING else Concat((self.blank, part))
 
     def _texts(self, terminals: tuple[Terminal, ...]) -> Regular:
-        """The texts of any of the terminals, with assertions about what is around them."""
+        """The texts of any of the terminals, with assertions about what is around them.
+
+        Those that look at nothing around them become one expression, so a ``Both``, which is about
+        whole texts, must not be one of several: ``composition._terminal`` sees to that.
+        """
         plain = [each.regular for each in terminals if not (each.before or each.after)]
         options: list[Regular] = [
             Concat(

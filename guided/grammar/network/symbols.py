@@ -61,10 +61,13 @@ class Symbol(NamedTuple):
 
 
 MAX_ASSERTIONS: Final = 10_000
+"""Those of one grammar; the codes up to the surrogates would do for five times as many."""
 MAX_HOLES: Final = 4096
+"""Those of one grammar, with a code each."""
 _FIRST_CODE: Final = (0, 0x100, 0x10000, MAX_CODE_POINT - MAX_HOLES + 1, MAX_CODE_POINT + 1)
 """By kind the code of its first symbol, and last the end of all codes."""
 MAX_RULES: Final = _FIRST_CODE[Kind.HOLE] - _FIRST_CODE[Kind.CALL]
+"""As many as there are codes for calls of them."""
 
 
 def symbol_set(kind: Kind, numbers: Iterable[int]) -> CodePoints:

@@ -24,8 +24,9 @@ from guided.grammar.network.rule_expressions import Separated, with_lists
 __all__ = ["RuleParts", "reached_rules", "written_out"]
 
 _MAX_PARTS: Final = 300
+"""Of a rule that is written out, with all that is written out in it."""
 _MAX_DEPTH: Final = 20
-"""Of a rule that is written out with all that is written out in it."""
+"""Rules written out inside of one another; ``RuleExpressions.of`` goes as deep by recursion."""
 _FEW_PARTS: Final = 12
 """Of one that is written out in several places."""
 
@@ -99,7 +100,11 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
 
 
 def _parts_of(body: Body) -> RuleParts:
-    """What a body is made of; ``waiting`` has its parts, each with the number of its copies."""
+    """What a body is made of; ``waiting`` has its parts, each with the number of its copies.
+
+    It has to see the same lists as ``RuleExpressions.of`` makes (``with_lists``): each has one copy
+    of its item. In other repeats two copies stand for any number of them.
+    """
     calls: list[str] = []
     waiting = [(body, 1)]
     for part, copies in waiting:

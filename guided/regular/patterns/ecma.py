@@ -32,8 +32,11 @@ from guided.regular.patterns.ecma_characters import CharacterReader
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
 MAX_PATTERN_LENGTH: Final = 20_000
+"""Characters of a pattern."""
 MAX_GROUP_DEPTH: Final = 100
+"""Groups inside of one another; the parser, and what goes through expressions, is recursive."""
 MAX_REPEAT: Final = 20_000
+"""The largest bound of a repeat."""
 
 _QUANTIFIERS: Final[dict[str, tuple[int, int | None]]] = {
     "*": (0, None),
@@ -52,9 +55,12 @@ _LOOK_AROUND: Final = {
 """Whether it looks ahead, and whether it is negative."""
 _MODIFIERS: Final = re.compile("([a-z]*)(-?)([a-z]*)([:)])")
 _UNFINISHED: Final = re.compile("[a-z]*-?[a-z]*$")
+"""What follows the "(?" of a group with flags, and what is left of one where the pattern ends."""
 _LEADING_FLAGS: Final = re.compile(r"\(\?([ims]+)\)")
+"""Flags of the whole pattern, at its start."""
 _LINE_START: Final = Alternate((Start(), Look(Chars(LINE_END), ahead=False)))
 _LINE_STOP: Final = Alternate((End(), Look(Chars(LINE_END))))
+"""``^`` and ``$`` with the flag m."""
 
 
 def parse_regex(text: str, *, pointer: str | None = None) -> Regular:

@@ -105,7 +105,8 @@ def _loose(name: str) -> str:
 def _table() -> Mapping[tuple[str, str], str]:
     """By kind, empty for what is true or false, and each of its names: the ranges as text.
 
-    Of the kind ``fold`` a name is by how much the folding of its code points differs from them.
+    In the file a line has the kind, all names, and after a tab the ranges. Of the kind ``fold`` a
+    name is by how much the folding of its code points differs from them.
     """
     found: dict[tuple[str, str], str] = {}
     text = files("guided.regular.patterns").joinpath("unicode.txt").read_text("utf-8")
@@ -131,7 +132,10 @@ def read_ranges(text: str) -> list[tuple[int, int]]:
 
 
 def written_ranges(ranges: Iterable[tuple[int, int]]) -> str:
-    """The text of ranges in ascending order, at least one."""
+    """The text of ranges in ascending order, at least one: what ``read_ranges`` reads.
+
+    ``tests/kit/pack_unicode.py`` makes the table with it.
+    """
     parts = []
     next_ = 0
     for first, last in ranges:

@@ -45,6 +45,7 @@ _UNSUPPORTED: Final = {
 }
 """By the operation that is not provided for how to call it, and what it looks like."""
 _ANCHORS: Final = r"\^|\$|\\A|\\Z"
+"""What an anchor looks like."""
 # As plain numbers: asking a flag by its name takes longer than all else that a character takes.
 _IGNORECASE: Final = int(re.IGNORECASE)
 _ASCII_ONLY: Final = int(re.ASCII)
@@ -53,7 +54,9 @@ _MULTILINE: Final = int(re.MULTILINE)
 _NEWLINE: Final = CodePoints.single("\n")
 _LINE_START: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
 _LINE_STOP: Final = Alternate((End(), Look(Chars(_NEWLINE))))
+"""``^`` and ``$`` with the flag m."""
 _NOT_EMPTY: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
+"""A place beside some character: one of a text that is not empty."""
 
 
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:

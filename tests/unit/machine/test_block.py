@@ -7,15 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.machine.block import STOP, block_of
-from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_literals
+from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
+from tests.unit.machine.tries import trie_of
 
 _TEXTS = st.binary(min_size=1, max_size=5)
 
 
 @given(st.dictionaries(_TEXTS, st.integers(0, 2), min_size=1))
 def test_a_block_knows_the_ways_through_it(literals: dict[bytes, int]) -> None:
-    dfa = byte_dfa_from_literals(literals.items())
+    dfa = trie_of(literals)
     block = block_of(dfa)
     states = {text[:end]: None for text in literals for end in range(len(text) + 1)}
     for begun in states:

@@ -10,8 +10,8 @@ from guided.errors import LimitExceededError
 from guided.json_schema.machine.spelled_texts import Chains
 from guided.machine.block import STOP, TICK, block_of
 from guided.machine.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
-from guided.regular.byte_dfa import byte_dfa_from_literals
 from guided.regular.dfa import DEAD
+from tests.unit.machine.tries import trie_of
 
 _CELLS = 100_000
 
@@ -33,9 +33,9 @@ def _way(table: TransitionTable, row: int) -> bytes:
 
 def test_a_block_is_laid_down_with_its_labels_renamed() -> None:
     table = TransitionTable(_CELLS)
-    texts = [(b"ab", 0), (b"acd", 1), (b"b", 0)]
-    start = table.add_block(block_of(byte_dfa_from_literals(texts)), {0: 7, 1: 9})
-    assert [int(table.label[_walk(table, start, text)]) for text, _ in texts] == [7, 9, 7]
+    texts = {b"ab": 0, b"acd": 1, b"b": 0}
+    start = table.add_block(block_of(trie_of(texts)), {0: 7, 1: 9})
+    assert [int(table.label[_walk(table, start, text)]) for text in texts] == [7, 9, 7]
     assert _walk(table, start, b"ad") == _walk(table, start, b"abc") == DEAD
     assert table.label[start] == table.label[_walk(table, start, b"a")] == DEAD
     assert (table.left[start], _way(table, start), table.aim[start]) == (1, b"b", 7)
@@ -47,7 +47,7 @@ def test_a_block_is_laid_down_with_its_labels_renamed() -> None:
 
 def test_blocks_lie_behind_one_another() -> None:
     table = TransitionTable(_CELLS)
-    block = block_of(byte_dfa_from_literals([(b"x" * 400, 0)]), key="x")
+    block = block_of(trie_of({b"x" * 400: 0}), key="x")
     first, second = (table.add_block(block, {0: label}) for label in (1, 2))
     assert second == first + 401
     assert table.label[_walk(table, first, b"x" * 400)] == 1

@@ -16,10 +16,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
-from guided.regular.byte_dfa import (
-    byte_dfa_from_dfa,
-    byte_dfa_from_literals,
-)
+from guided.regular.byte_dfa import byte_dfa_from_dfa
 from guided.regular.codepoints import ANY, CodePoints
 from guided.regular.dfa import DEAD, combine, dfa_from_regular, length_dfa
 from guided.regular.equal_columns import column_groups
@@ -142,16 +139,6 @@ def test_an_automaton_without_a_spelling_left_is_empty() -> None:
     block = byte_dfa_from_dfa(dfa_from_regular(literal("ab")), utf8_sequences, missing={ord("b")})
     assert len(block) == 0
     assert block.run(b"ab") is None
-
-
-@given(st.dictionaries(st.binary(min_size=1, max_size=4), st.integers(0, 3), max_size=8))
-def test_a_trie_tells_its_literals_apart(literals: dict[bytes, int]) -> None:
-    block = byte_dfa_from_literals(literals.items())
-    block.check()
-    for text, label in literals.items():
-        assert block.run(text) == label
-        for other in (text + b"x", text[:-1]):
-            assert block.run(other) == literals.get(other)
 
 
 _TEXTS = ["".join(text) for n in range(5) for text in itertools.product("abc", repeat=n)]
