@@ -15,6 +15,7 @@ from guided.regular.codepoints import ANY, CodePoints
 
 __all__ = [
     "ANYTHING",
+    "EMPTY_TEXT",
     "MAX_DEPTH",
     "Alternate",
     "Both",
@@ -82,7 +83,7 @@ class Value:
 class _Node(Value):
     """A value made of ``parts``; raises LimitExceededError where they nest deeper than MAX_DEPTH.
 
-    ``fields`` are all that it is compared by, ``parts`` those of them that are expressions.
+    ``fields`` are all that it is compared by, ``parts`` the expressions in them.
     """
 
     __slots__ = ("_depth",)
@@ -248,6 +249,9 @@ Regular: TypeAlias = (
 )
 
 ANYTHING: Final = Repeat(Chars(ANY), 0, None)
+"""All texts."""
+EMPTY_TEXT: Final = Concat(())
+"""The empty text alone."""
 
 
 def literal(text: str) -> Regular:

@@ -339,8 +339,8 @@ def _closed(nfa: NfaArrays, at_start: bool, scratch: _Scratch, stamp: int, size:
 def _kept(nfa: NfaArrays, queue: NDArray[np.int32], size: int) -> int:
     """Move the states that something follows from to the front of the queue; how many they are.
 
-    Those are ``final`` and states with moves, or with links for the end of the text. The others
-    lead on by empty links alone, and what these lead to is in the queue as well.
+    Those are ``final`` and states with moves, or with links for the end of the text. What others
+    lead to without a symbol is in the queue itself, so they may be dropped.
     """
     kept = 0
     for place in range(size):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, MAX_DFA_STATES, Dfa, combine, dfa_from_regular
-from guided.regular.expression import Alternate, Concat, Graph, Regular
+from guided.regular.expression import EMPTY_TEXT, Alternate, Graph, Regular
 from guided.runtime.fuel import spend
 
 __all__ = ["without", "word_graph"]
@@ -81,7 +81,7 @@ def word_graph(texts: Collection[str]) -> Regular:
     close(0)
     (first,) = path
     graph = _graph([*numbers, _Node(False, tuple(first.edges))])
-    return Alternate((graph, Concat(()))) if first.is_end else graph
+    return Alternate((graph, EMPTY_TEXT)) if first.is_end else graph
 
 
 def _graph(nodes: list[_Node]) -> Graph:

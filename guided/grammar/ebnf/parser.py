@@ -197,7 +197,7 @@ class _Parser:
         return low, high
 
     def _skip_ahead(self) -> None:
-        """Read a look-ahead at the end of a rule, and leave it out."""
+        """Read a look-ahead at the end of a rule, and leave it out; its rules must be defined."""
         # A true assertion says what follows anyway, and it is there to speed others up.
         opening = self._here
         self._at += 1

@@ -25,7 +25,15 @@ from guided.grammar.lark.syntax import (
     Tree,
 )
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
-from guided.regular.expression import Alternate, Chars, Concat, Regular, Repeat, literal
+from guided.regular.expression import (
+    EMPTY_TEXT,
+    Alternate,
+    Chars,
+    Concat,
+    Regular,
+    Repeat,
+    literal,
+)
 from guided.regular.patterns.character_classes import any_case
 from guided.regular.patterns.python import parse_python_regex
 from guided.regular.patterns.terminal_edges import parted
@@ -35,8 +43,6 @@ __all__ = ["Pieces", "Terminals", "regular_of_literal"]
 
 Pieces: TypeAlias = tuple[Terminal, ...]
 """What a terminal is a choice of."""
-
-_NOTHING: Final = Concat(())
 
 
 class Terminals:
@@ -106,7 +112,7 @@ class Terminals:
 
 
 def _series(parts: Iterable[Regular]) -> Regular:
-    kept = tuple([part for part in parts if part != _NOTHING])
+    kept = tuple([part for part in parts if part != EMPTY_TEXT])
     return kept[0] if len(kept) == 1 else Concat(kept)
 
 

@@ -85,11 +85,11 @@ class CompositeCalls(Calls):
     def with_returns(self, closed: dict[int, int]) -> dict[int, int]:
         """A configuration with all that may follow what ends in it, and the calls of that.
 
-        ``closed`` has its calls, and is not changed. Repeated until nothing new ends: a rule that
-        ends may return to a state that ends, too. ``done`` has pairs of state and continuation, as
-        the continuation of a state may be joined with others later, and what it returns to has to
-        be added again then. Calls that are there already may be added once more: what follows them
-        is joined.
+        ``closed`` has its calls, and is not changed; it is returned where nothing ends. Repeated
+        until nothing new ends: a rule that ends may return to a state that ends, too. ``done`` has
+        pairs of state and continuation, as the continuation of a state may be joined with others
+        later, and what it returns to has to be added again then. Calls that are there already may
+        be added once more: what follows them is joined.
         """
         done: set[tuple[int, int]] = set()
         while True:

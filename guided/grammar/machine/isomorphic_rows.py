@@ -42,7 +42,10 @@ _ROW_WORK: Final = 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Isomorphism:
-    """Which row, and which exit action, corresponds to each that a row leads to."""
+    """Which row, and which exit action, corresponds to each that a row leads to.
+
+    Kept for good by ``IsomorphicRows``, so neither map may be changed.
+    """
 
     number: int
     """Tells those of one ``IsomorphicRows`` apart."""

@@ -53,7 +53,8 @@ class Network:
     """States of all rules numbered through; a text is one of rule 0.
 
     Every rule's text has at least a byte, no rule calls itself before it read one, and from every
-    state an end can be reached.
+    state an end can be reached. Its arrays must not be changed: machines keep for good what they
+    work out of them.
     """
 
     starts: tuple[int, ...]

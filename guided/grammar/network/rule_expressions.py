@@ -34,13 +34,21 @@ from guided.machine.special_bytes import special_bytes
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
-from guided.regular.expression import Alternate, Chars, Concat, Graph, Regular, Repeat, Several
+from guided.regular.expression import (
+    EMPTY_TEXT,
+    Alternate,
+    Chars,
+    Concat,
+    Graph,
+    Regular,
+    Repeat,
+    Several,
+)
 from guided.regular.transitions import moves_of
 from guided.regular.utf8 import utf8_sequences
 
 __all__ = ["RuleExpressions", "Separated", "with_lists"]
 
-_NOTHING: Final = Concat(())
 # Vocabularies need no tokens for these: no text of a terminal holds them.
 _NEVER_IN_UTF8: Final = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _NO_RULES: Final[Mapping[str, Body]] = {}
@@ -68,7 +76,7 @@ class RuleExpressions:
         """Terminals that are called, by number; these come after the numbers of rules."""
         self.assertions: dict[Assertion, int] = {}
         """Those at the edges of terminals and around what is ``Alone``, numbered."""
-        self.blank: Regular = _NOTHING
+        self.blank: Regular = EMPTY_TEXT
         """What may stand before each terminal and at the end."""
         if ignored:
             self.blank = Repeat(self._texts(ignored), 0, None)
@@ -123,7 +131,7 @@ class RuleExpressions:
         return self._after_blank(self._texts(terminals))
 
     def _after_blank(self, part: Regular) -> Regular:
-        return part if self.blank is _NOTHING else Concat((self.blank, part))
+        return part if self.blank is EMPTY_TEXT else Concat((self.blank, part))
 
     def _texts(self, terminals: tuple[Terminal, ...]) -> Regular:
         """The texts of any of the terminals, with assertions about what is around them.
@@ -268,7 +276,7 @@ def _graph(dfa: ByteDfa) -> Regular:
     ending = moves[:, dfa.label[moves[1]] != DEAD]
     ending[1] = end
     graph = Graph(end + 1, _classes(dfa), np.concatenate([moves, ending], axis=1), 0, end)
-    return graph if dfa.label[0] == DEAD else Alternate((graph, _NOTHING))
+    return graph if dfa.label[0] == DEAD else Alternate((graph, EMPTY_TEXT))
 
 
 def _classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:

@@ -21,14 +21,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple, NoReturn
 
 from guided.errors import LimitExceededError, UnsupportedFeatureError
-from guided.regular.expression import Alternate, Chars, Concat, Look, Regular, Repeat
+from guided.regular.expression import EMPTY_TEXT, Alternate, Chars, Concat, Look, Regular, Repeat
 from guided.runtime.fuel import spend
 
 __all__ = ["Piece", "parted", "settled"]
 
 _MAX_PIECES: Final = 200
 """Pieces that a terminal may be a choice of."""
-_NOTHING: Final = Concat(())
 _MAX_COPIES: Final = 50
 """Rounds of a repeat that are written out, see ``_rounds``."""
 
@@ -77,7 +76,7 @@ def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
                 _refuse("look-around at the edge of a terminal in a lazy repeat")
             return _pieces(_unrolled(item, low, high), first=first, last=last)
         case Look(_, ahead):
-            return [Piece((), _NOTHING, (node,)) if ahead else Piece((node,), _NOTHING, ())]
+            return [Piece((), EMPTY_TEXT, (node,)) if ahead else Piece((node,), EMPTY_TEXT, ())]
         case Concat(parts):
             return _concatenated(parts, first=first, last=last)
     # No other kind of node does: ``_looks_away`` knows the same four.
@@ -113,7 +112,7 @@ def _concatenated(
         # What stands between looks at the text alone.
         parts = (*parts[: begin + 1], Concat(parts[begin + 1 : end]), *parts[end:])
         end = begin + 2
-    made = [Piece((), _NOTHING, ())]
+    made = [Piece((), EMPTY_TEXT, ())]
     for at, part in enumerate(parts):
         right = _pieces(part, first=first and at <= begin, last=last and at >= end)
         made = _few([_joined(one, other) for one in made for other in right])
@@ -135,7 +134,7 @@ def _all_look_away(
 def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
     """A repeat with its first and its last round written out, as these two alone are at an edge."""
     # x{2,5} -> x x{0,3} x; for a lower bound below 2, fewer rounds are cases of their own
-    cases: list[Regular] = [_NOTHING] if low == 0 else []
+    cases: list[Regular] = [EMPTY_TEXT] if low == 0 else []
     if (low <= 1 or _is_empty(item)) and high != 0:
         cases.append(item)
     # Look-around alone is asked once, however often it is repeated.
@@ -148,7 +147,7 @@ def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
 def _joined(one: Piece, other: Piece) -> Piece:
     """Texts of ``one`` and then of ``other``, of which ``_concatenated`` sees to it that no text
     lies between the edge and what looks over it."""
-    texts = [each.regular for each in (one, other) if each.regular != _NOTHING]
+    texts = [each.regular for each in (one, other) if each.regular != EMPTY_TEXT]
     if len(texts) == 2:
         # Side by side, as they are many at times, and what nests is gone through by recursion.
         texts = [part for text in texts for part in _parts(text)]
@@ -259,7 +258,7 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
+def settled(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
     """An expression whose lazy repeats end as soon as ``rest``, which follows it, matches.
 
     Has no lazy repeats any more. Each further round of a lazy repeat is put after a negative
@@ -282,7 +281,7 @@ def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
             # x{2,4}? -> x x ((?!rest)x){0,2}; ``loop`` is what may follow one round of x.
             again = Concat((Look(rest, negative=True), settled(item, Concat((loop, rest)))))
             more = Repeat(again, 0, None if high is None else high - low)
-            first = _rounds(item, low, low, Concat((loop, rest))) if low else _NOTHING
+            first = _rounds(item, low, low, Concat((loop, rest))) if low else EMPTY_TEXT
             return Concat((first, more))
         case Repeat(item, low, high):
             return _rounds(item, low, high, rest)
@@ -302,7 +301,7 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
     copies = low if high is None else high
     if copies > _MAX_COPIES:
         return Repeat(settled(item, Concat((Repeat(item, 0, None), rest))), low, high)
-    made: Regular = _NOTHING
+    made: Regular = EMPTY_TEXT
     if high is None:
         made = Repeat(settled(item, Concat((Repeat(item, 0, None), rest))), 0, None)
     # From the last round to the first, each around those after it; rounds past ``low`` may be
@@ -311,7 +310,7 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
         others = Repeat(item, max(low - round_, 0), None if high is None else high - round_)
         made = Concat((settled(item, Concat((others, rest))), made))
         if round_ > low:
-            made = Alternate((made, _NOTHING))
+            made = Alternate((made, EMPTY_TEXT))
     return made
 
 
