@@ -148,7 +148,7 @@ class ContextFreeGrammar:
 
 
 def inner_bodies(body: Body) -> tuple[Body, ...]:
-    """The bodies that a body is made of, in order."""
+    """The bodies that a body is made of, in order; a call has none, its rule is not followed."""
     match body:
         case Concatenation(parts) | Alternation(parts):
             return parts

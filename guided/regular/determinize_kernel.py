@@ -65,8 +65,9 @@ def minimal_automaton(
     NDArray[np.int32],
     NDArray[np.int32],
 ]:
-    """The minimal automaton of an NFA, whose state 0 starts.
+    """The minimal automaton of an NFA of ``count`` states; state 0 starts and ``final`` ends.
 
+    ``collapses`` and ``most`` are as ``subsets_of`` takes them.
     ``numbers`` has eleven lists one after another, and ``sizes`` how long each is: the ends of the
     ranges of all sets, and how many ranges each set has; sources, targets and sets of moves;
     sources and targets of empty moves, of those at the start, and of those at the end. ``bulk`` is
@@ -165,7 +166,10 @@ def _moves_over_classes(
 
 @making_kernel
 def _links(count: int, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> Links:
-    """Moves without a symbol by source (a counting sort)."""
+    """Moves without a symbol by source (a counting sort), of an NFA of ``count`` states.
+
+    Move ``i`` leads from ``sources[i]`` to ``targets[i]``.
+    """
     first = np.zeros(count + 1, dtype=np.int32)
     for source in sources:
         first[source + 1] += 1
@@ -188,6 +192,7 @@ def _sets_alone(
 ) -> NDArray[np.int32]:
     """For each group of classes the set that it is, where both are one class; else -1.
 
+    ``class_first`` and ``classes`` are those of ``_moves_over_classes``.
     Then the set itself can stand for the group, and its ranges need not be made again. Groups of
     several classes have -1 even where some set is the same: finding it would take longer.
     """

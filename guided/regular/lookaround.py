@@ -5,7 +5,7 @@ Look-around reaches automata in three ways, each for what it is cheapest for:
 - at the start of the whole text a look-ahead is a condition on all of it, so the automaton of the
   rest and that of the condition are combined (``without_leading_lookahead``);
 - anywhere else inside of a text it is followed along with the text (``LookaroundSubsets``);
-- at the edges of a terminal of a grammar it asks about the text around the terminal, and is parted
+- at the edges of a terminal of a grammar it asks about the text around the terminal, and is split
   from it first (``guided.regular.patterns.terminal_edges``).
 
 ``LookaroundSubsets`` runs look-behinds from the start of the text on, so at each place it is known

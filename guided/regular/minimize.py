@@ -309,8 +309,9 @@ def _mark(partition: _Partition, state: int, block: int) -> None:
 def _split(partition: _Partition, block: int, fresh: int) -> bool:
     """Make the smaller part of a block the block ``fresh``; False where all states are marked.
 
-    It has to be a splitter in any case: if the block waits to be one, both parts have to be, and
-    if it was one already, the smaller part is enough.
+    At least one is, and afterwards none is. The new block has to be a splitter in any case: if the
+    old one waits to be one, both parts have to be, and if it was one already, the smaller part is
+    enough.
     """
     begin, end = partition.begin, partition.end
     cut = begin[block] + partition.marked[block]

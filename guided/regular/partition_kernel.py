@@ -181,9 +181,9 @@ def ranges_by_group(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The code points of groups of classes, as ranges: int32 ``[2, ranges]``, by group.
 
-    Those of a group are from ``first[group]`` on. ``group`` has that of each class, -1 for none.
-    ``intervals`` are as ``class_intervals`` gives them: they must ascend, as those of a group that
-    follow each other at once become one range.
+    Those of a group are from ``first[group]`` on. ``group`` has the group of each class, less than
+    ``groups``, and -1 for none. ``intervals`` are as ``class_intervals`` gives them: they must
+    ascend, as those of a group that follow each other at once become one range.
     """
     count = intervals.shape[1]
     first = np.zeros(groups + 1, dtype=np.int32)

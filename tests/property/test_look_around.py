@@ -25,7 +25,7 @@ from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
 from guided.masks.mask import tokens_of
 from guided.regular.patterns.python import parse_python_regex
-from guided.regular.patterns.terminal_edges import parted
+from guided.regular.patterns.terminal_edges import split_edges
 from guided.spec import Lark
 from tests.kit.effort import first_seed, times
 from tests.kit.grammars import accepted_by, all_texts, random_grammar, spelled
@@ -93,9 +93,9 @@ def _parses(rules: Mapping[str, Body], patterns: Mapping[str, str], text: str) -
 
 def _terminals(pattern: str) -> tuple[Terminal, ...]:
     if pattern.endswith("$)"):
-        pieces = parted(parse_python_regex(pattern, anchored=True))
+        pieces = split_edges(parse_python_regex(pattern, anchored=True))
     else:
-        pieces = parted(parse_python_regex(pattern))
+        pieces = split_edges(parse_python_regex(pattern))
     return tuple(Terminal(text, before, after) for before, text, after in pieces)
 
 

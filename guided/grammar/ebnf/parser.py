@@ -161,6 +161,7 @@ class _Parser:
         self._enter()
         self._at += 1
         body = self._choice()
+        # A name that is not of the body begins the next rule.
         if self._here.kind in ("end", "name"):
             raise self._invalid(opening, "this ( is not closed")
         self._take(")", "expected )")

@@ -1,7 +1,7 @@
 """The terminals of a Lark grammar as expressions over text.
 
 A literal in quotes is its text, a pattern in slashes is read by Python's rules; terminals that
-refer to others are written out. A lookaround at the edge of a terminal is parted from it: it is
+refer to others are written out. A lookaround at the edge of a terminal is split from it: it is
 about the text around it.
 """
 
@@ -36,7 +36,7 @@ from guided.regular.expression import (
 )
 from guided.regular.patterns.character_classes import any_case
 from guided.regular.patterns.python import parse_python_regex
-from guided.regular.patterns.terminal_edges import parted
+from guided.regular.patterns.terminal_edges import split_edges
 from guided.runtime.fuel import spend
 
 __all__ = ["Pieces", "Terminals", "regular_of_literal"]
@@ -53,7 +53,7 @@ class Terminals:
         self._written: dict[tuple[Source, str], Pieces] = {}
         """By grammar and what is written there; errors point to the place where it first is."""
         self._texts: dict[Definition, Regular] = {}
-        """Expressions, edges not yet parted, of terminals and of all that they refer to."""
+        """Expressions, edges not yet split off, of terminals and of all that they refer to."""
 
     def of(self, definition: Definition) -> Pieces:
         """Those of a terminal with a name.
@@ -63,20 +63,20 @@ class Terminals:
         """
         pieces = self._pieces.get(definition)
         if pieces is None:
-            pieces = _parted(self._text_of(definition), definition.source, definition.position)
+            pieces = _split(self._text_of(definition), definition.source, definition.position)
             self._pieces[definition] = pieces
         return pieces
 
     def of_body(self, tree: Tree, source: Source, position: int) -> Pieces:
         """Those of a body that has no name."""
-        return _parted(self._of(tree, source), source, position)
+        return _split(self._of(tree, source), source, position)
 
     def of_literal(self, tree: Literal | Range, source: Source) -> Pieces:
         """Those of a literal or a range inside of a rule."""
         key = source, tree.text
         pieces = self._written.get(key)
         if pieces is None:
-            pieces = self._written[key] = _parted(self._of(tree, source), source, tree.position)
+            pieces = self._written[key] = _split(self._of(tree, source), source, tree.position)
         return pieces
 
     def _text_of(self, definition: Definition) -> Regular:
@@ -116,10 +116,10 @@ def _series(parts: Iterable[Regular]) -> Regular:
     return kept[0] if len(kept) == 1 else Concat(kept)
 
 
-def _parted(regular: Regular, source: Source, position: int) -> Pieces:
+def _split(regular: Regular, source: Source, position: int) -> Pieces:
     """The terminals that an expression is a choice of; errors point to ``position``."""
     try:
-        pieces = parted(regular)
+        pieces = split_edges(regular)
     except UnsupportedFeatureError as error:
         raise source.error(position, error.message, type(error), error.hint) from error
     return tuple([Terminal(text, before, after) for before, text, after in pieces])

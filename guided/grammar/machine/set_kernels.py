@@ -247,7 +247,8 @@ def _set_written(
     """The number of the set whose items stand after all others, up to ``top``.
 
     A known set, or ``count``: the caller then counts one set more. ``has_room`` says whether there
-    may be one more row; only sets that are to be rows are entered into the hash table.
+    may be one more row. ``is_row`` is marked for a new set that is to be one; only such sets are
+    entered into the hash table.
     """
     bucket = _bucket(sets, sets.first[count], top)
     if sets.buckets[bucket] != -1:

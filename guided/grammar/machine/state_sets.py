@@ -65,7 +65,10 @@ class FoundSets(NamedTuple):
 
 
 class StateSets:
-    """All sets that were asked for or found; ``follow`` is what may come after each rule.
+    """All sets that were asked for or found.
+
+    ``calling``, bool ``[states]``, says where calls begin, and ``follow``, bool ``[rules,
+    classes]``, which bytes may come after each rule.
 
     Items of a set are sorted, and each is there once. ``items`` and ``explored`` know all sets that
     are kept; ``row`` and bytes find only those that are entered into the hash table: sets that are

@@ -92,8 +92,9 @@ def network_from_grammar(
 def simplified(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dict[int, Dfa]:
     """The automata with what need not be called taken in, without left recursion.
 
-    None of those given accepts the empty text. Raises LimitExceededError where a second try, which
-    takes less in, is too large as well.
+    None of those given accepts the empty text, and ``terminals`` are those of them that call
+    nothing. Raises LimitExceededError where a second try, which takes less in, is too large as
+    well.
     """
     try:
         return without_left_recursion(inlined(automata, START, terminals), START)

@@ -62,7 +62,8 @@ def inlined(
 
     None of the given ones accepts the empty text, and neither does any of these. Rules that are
     ``terminals`` call nothing, and are taken in wherever they are called, if they are not copied
-    too often.
+    too often. Raises LimitExceededError where a rule grows too large by having its calls of itself
+    taken out.
     """
     work = _Inlining(automata, terminals, growth)
     for component in components({rule: called_rules(dfa) for rule, dfa in automata.items()}):

@@ -277,7 +277,8 @@ def without_assertions(
 ) -> dict[int, Dfa]:
     """The automata of the texts in which all assertions hold; rule 0 is the whole.
 
-    Raises UnsupportedFeatureError where a lookaround would see into a hole.
+    ``assertions`` and ``holes`` are by the numbers that symbols in ``automata`` have. Raises
+    UnsupportedFeatureError where a lookaround would see into a hole, and LimitExceededError.
     """
     return _Product(automata, AssertionAutomaton(assertions), holes).automata()
 
@@ -309,7 +310,7 @@ class _Product:
         self._numbers: dict[_Passage, int] = {}
         """Rules of the product, in the order of their numbers."""
         self._parts: dict[CodePoints, list[CodePoints]] = {}
-        """What ``_parted`` gave."""
+        """What ``_split`` gave."""
         self._waiting: list[tuple[_Entry, _Node]] = []
         """Nodes to be expanded; each is once in it."""
 
@@ -361,7 +362,7 @@ class _Product:
             for rule in numbers_in(chars, Kind.CALL):
                 self._call(entry, node, _Entry(rule, node.state), target)
             # Bytes of a part lead to one state, so one of them answers for all.
-            for part in self._parted(chars):
+            for part in self._split(chars):
                 after = assertions.after_byte(node.state, part.ranges[0][0])
                 self._link(entry, node, part, target, after)
 
@@ -393,8 +394,8 @@ class _Product:
             for caller, target in self._callers[entry]:
                 self._reach(caller, _Node(target, state))
 
-    def _parted(self, chars: CodePoints) -> list[CodePoints]:
-        """The bytes of a set, parted by what the assertions tell apart."""
+    def _split(self, chars: CodePoints) -> list[CodePoints]:
+        """The bytes of a set, split by what the assertions tell apart."""
         if chars not in self._parts:
             parts = [chars & bytes_ for bytes_ in self._assertions.classes]
             self._parts[chars] = [part for part in parts if part]

@@ -49,8 +49,9 @@ def lay_moves(
 
     ``table`` is int32 ``[states, columns]``, ``columns`` has by byte its column there, -1 for none,
     the same for all bytes of a class, and ``moves`` is int32 ``[states of all rules, classes]``,
-    with -1 for nowhere. Returns each state with the most readable byte for each state that it leads
-    to: source, byte and target, int32 ``[edges, 3]``.
+    with -1 for nowhere; ``byte_class``, uint8 ``[256]``, has by byte its class there. Returns each
+    state with the most readable byte for each state that it leads to: source, byte and target,
+    int32 ``[edges, 3]``.
     """
     edges: NDArray[np.int32] = _lay_moves(table, columns, first, byte_class, moves, _READABLE)
     return edges
@@ -111,11 +112,11 @@ def shortest_ways(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """For each state the bytes to the end of its rule, int64 ``[states]``, and ``ways``.
 
-    ``known`` has the bytes of states that need no move, 0 at an end, and -1 for all others. This is
-    Dijkstra's algorithm, backwards from the ends, in the form that Knuth gave it for grammars
-    (Information Processing Letters 6(1), 1977): a call costs what its rule costs from its start.
-    Longer ways count as LONGEST. Networks have an end that can be reached from every state, so the
-    assertion holds.
+    ``starts`` has the first state of each rule. ``known`` has the bytes of states that need no
+    move, 0 at an end, and -1 for all others. This is Dijkstra's algorithm, backwards from the ends,
+    in the form that Knuth gave it for grammars (Information Processing Letters 6(1), 1977): a call
+    costs what its rule costs from its start. Longer ways count as LONGEST. Networks have an end
+    that can be reached from every state, so the assertion holds.
     """
     left, ways = _shortest_ways(starts, edges, calls, known)
     assert (left >= 0).all(), "a state leads to no end"

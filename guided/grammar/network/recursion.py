@@ -120,6 +120,8 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
 def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
     """The automaton with calls of itself that lead to an end replaced by a way to its start.
 
+    ``is_end``, bool ``[states]``, says which states count as ends here. The automaton itself where
+    no such call leads to one.
     ``None`` where it would grow much; raises LimitExceededError past MAX_NFA_STATES.
     """
     edges = [(source, to) for source, callee, to in edges_over(dfa, Kind.CALL) if callee == rule]

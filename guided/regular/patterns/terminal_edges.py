@@ -2,7 +2,7 @@
 
 Look-around inside of a terminal looks at the terminal's own text. At an edge it looks out of it: a
 look-ahead with no text of the terminal after it asks about what follows the terminal, and a
-look-behind with none before it about what comes before. ``parted`` takes both kinds apart; an
+look-behind with none before it about what comes before. ``split_edges`` splits both kinds off; an
 optional part at an edge is a choice of two cases::
 
     [+*]|[?](?![a-z])   ->   [+*]          [?] before (?![a-z])
@@ -10,7 +10,7 @@ optional part at an edge is a choice of two cases::
     a(?!b)c?            ->   a before (?!b)          a(?!b)c
 
 As a set of texts the lazy ``".*?"`` is the same as ``".*"``; its author means the first quote,
-though. So ``settled`` puts each further round of a lazy repeat under the condition that what
+though. So ``without_lazy`` puts each further round of a lazy repeat under the condition that what
 follows does not match where it begins, which is what a backtracking matcher makes of it::
 
     ".*?"   ->   "((?!").)*"
@@ -24,7 +24,7 @@ from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.regular.expression import EMPTY_TEXT, Alternate, Chars, Concat, Look, Regular, Repeat
 from guided.runtime.fuel import spend
 
-__all__ = ["Piece", "parted", "settled"]
+__all__ = ["Piece", "split_edges", "without_lazy"]
 
 _MAX_PIECES: Final = 200
 """Pieces that a terminal may be a choice of."""
@@ -40,13 +40,13 @@ class Piece(NamedTuple):
     after: tuple[Look, ...]
 
 
-def parted(regular: Regular) -> tuple[Piece, ...]:
-    """The pieces that a terminal is a choice of, lazy repeats settled.
+def split_edges(regular: Regular) -> tuple[Piece, ...]:
+    """The pieces that a terminal is a choice of, without lazy repeats.
 
-    Raises UnsupportedFeatureError where its edges cannot be parted from it, and LimitExceededError.
+    Raises UnsupportedFeatureError where its edges cannot be split from it, and LimitExceededError.
     """
     if not _looks_away(regular, first=True, last=True):
-        return (Piece((), settled(regular), ()),)
+        return (Piece((), without_lazy(regular), ()),)
     pieces = _pieces(regular, first=True, last=True)
     for piece in pieces:
         for look in (*piece.before, *piece.after):
@@ -56,18 +56,21 @@ def parted(regular: Regular) -> tuple[Piece, ...]:
         if _has_lazy(piece.regular) and any(not isinstance(a.item, Chars) for a in piece.after):
             _refuse("a lazy repeat before a look-ahead at the edge of a terminal")
     return tuple(
-        Piece(before, settled(text, Concat(after)), after) for before, text, after in pieces
+        Piece(before, without_lazy(text, Concat(after)), after) for before, text, after in pieces
     )
 
 
 def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
-    """The pieces of a part; ``first`` and ``last`` say whether it is at the edge."""
+    """The pieces of a part; ``first`` and ``last`` say whether it begins and ends the terminal.
+
+    Recursive, as deep as the expression nests. Raises as ``split_edges`` does.
+    """
     spend(10)
     if not _looks_away(node, first=first, last=last):
         return [Piece((), node, ())]
     match node:
         case Alternate(options):
-            return _few(
+            return _limited(
                 [piece for each in options for piece in _pieces(each, first=first, last=last)]
             )
         case Repeat(item, low, high, lazy):
@@ -89,7 +92,7 @@ def _concatenated(
     """The pieces of parts one after another, from which ``left_out`` optional ones were left out.
 
     An optional part at an edge that hides look-around is a choice of two cases, without it and with
-    a text of it that is not empty; both are parted again. Then the first and the last part with a
+    a text of it that is not empty; both are split again. Then the first and the last part with a
     text are at the edges, and all between them is one part that looks nowhere else.
     """
     # Each part that is left out may double the cases, so this limits the recursion, too.
@@ -105,7 +108,7 @@ def _concatenated(
             # Where it is left out, what stands beside it is at the edge.
             without, kept = (*before, *after), (*before, _without_empty(part), *after)
             pieces = _concatenated(without, first=first, last=last, left_out=left_out + 1)
-            return _few(pieces + _concatenated(kept, first=first, last=last, left_out=left_out))
+            return _limited(pieces + _concatenated(kept, first=first, last=last, left_out=left_out))
     full = [at for at, part in enumerate(parts) if not _is_empty(part)]
     begin, end = (full[0], full[-1]) if full else (len(parts), -1)
     if end > begin + 2:
@@ -115,7 +118,7 @@ def _concatenated(
     made = [Piece((), EMPTY_TEXT, ())]
     for at, part in enumerate(parts):
         right = _pieces(part, first=first and at <= begin, last=last and at >= end)
-        made = _few([_joined(one, other) for one in made for other in right])
+        made = _limited([_joined(one, other) for one in made for other in right])
     return made
 
 
@@ -232,7 +235,7 @@ def _without_empty(node: Regular) -> Regular:
     _refuse("look-around beside such an optional part at the edge of a terminal")
 
 
-def _few(pieces: list[Piece]) -> list[Piece]:
+def _limited(pieces: list[Piece]) -> list[Piece]:
     _check_few(len(pieces))
     return pieces
 
@@ -258,7 +261,7 @@ def _refuse(what: str) -> NoReturn:
     )
 
 
-def settled(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
+def without_lazy(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
     """An expression whose lazy repeats end as soon as ``rest``, which follows it, matches.
 
     Has no lazy repeats any more. Each further round of a lazy repeat is put after a negative
@@ -270,16 +273,18 @@ def settled(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
         case Concat(parts):
             return Concat(
                 tuple(
-                    settled(part, Concat((*parts[at + 1 :], rest))) if _has_lazy(part) else part
+                    without_lazy(part, Concat((*parts[at + 1 :], rest)))
+                    if _has_lazy(part)
+                    else part
                     for at, part in enumerate(parts)
                 )
             )
         case Alternate(options):
-            return Alternate(tuple(settled(option, rest) for option in options))
+            return Alternate(tuple(without_lazy(option, rest) for option in options))
         case Repeat(item, low, high, lazy) if lazy:
             loop = Repeat(item, 0, None if high is None else max(high - 1, 0))
             # x{2,4}? -> x x ((?!rest)x){0,2}; ``loop`` is what may follow one round of x.
-            again = Concat((Look(rest, negative=True), settled(item, Concat((loop, rest)))))
+            again = Concat((Look(rest, negative=True), without_lazy(item, Concat((loop, rest)))))
             more = Repeat(again, 0, None if high is None else high - low)
             first = _rounds(item, low, low, Concat((loop, rest))) if low else EMPTY_TEXT
             return Concat((first, more))
@@ -290,7 +295,7 @@ def settled(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
 
 
 def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular:
-    """A repeat whose item may hold lazy repeats, settled.
+    """``without_lazy`` for a repeat whose item may hold lazy repeats.
 
     Every round is followed by the rounds that are left, then by ``rest``, so a bounded repeat is
     written out round by round. For more than _MAX_COPIES rounds each is taken to be followed by
@@ -300,15 +305,15 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
         return Repeat(item, low, high)
     copies = low if high is None else high
     if copies > _MAX_COPIES:
-        return Repeat(settled(item, Concat((Repeat(item, 0, None), rest))), low, high)
+        return Repeat(without_lazy(item, Concat((Repeat(item, 0, None), rest))), low, high)
     made: Regular = EMPTY_TEXT
     if high is None:
-        made = Repeat(settled(item, Concat((Repeat(item, 0, None), rest))), 0, None)
+        made = Repeat(without_lazy(item, Concat((Repeat(item, 0, None), rest))), 0, None)
     # From the last round to the first, each around those after it; rounds past ``low`` may be
     # left out together with all that follow them.
     for round_ in range(copies, 0, -1):
         others = Repeat(item, max(low - round_, 0), None if high is None else high - round_)
-        made = Concat((settled(item, Concat((others, rest))), made))
+        made = Concat((without_lazy(item, Concat((others, rest))), made))
         if round_ > low:
             made = Alternate((made, EMPTY_TEXT))
     return made

@@ -1,4 +1,4 @@
-"""Look-around at the edges of a terminal is parted from the texts between."""
+"""Look-around at the edges of a terminal is split from the texts between."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.expression import Concat, Look, Regular
 from guided.regular.patterns.python import parse_python_regex
-from guided.regular.patterns.terminal_edges import parted
+from guided.regular.patterns.terminal_edges import split_edges
 from guided.runtime.fuel import limited_work
 
 
@@ -46,7 +46,7 @@ def _first(item: Regular) -> str:
 )
 def test_pieces(pattern: str, pieces: list[str]) -> None:
     found = set[str]()
-    for before, regular, after in parted(parse_python_regex(pattern)):
+    for before, regular, after in split_edges(parse_python_regex(pattern)):
         dfa = dfa_from_regular(regular)
         around = ("".join(map(_shown, before)), "".join(map(_shown, after)))
         texts = ["a", "b", "c", "aa", "ab", "ba", "ac", "aaa", "aab", "aac", "abb", "acc", "aaaa"]
@@ -73,17 +73,17 @@ def test_pieces(pattern: str, pieces: list[str]) -> None:
 )
 def test_what_cannot_be_parted_is_refused(pattern: str, what: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=what):
-        parted(parse_python_regex(pattern))
+        split_edges(parse_python_regex(pattern))
 
 
 def test_the_number_of_pieces_is_bounded() -> None:
     with pytest.raises(LimitExceededError, match="cases"):
-        parted(parse_python_regex("".join(r"(?:(?!a)|(?!b))" for _ in range(12))))
+        split_edges(parse_python_regex("".join(r"(?:(?!a)|(?!b))" for _ in range(12))))
 
 
 @pytest.mark.parametrize("pattern", ["a" * 19_000 + "(?!b)", "(?!b)" * 3_000 + "a(?!b)"])
 def test_long_terminals_are_parted_in_time_and_do_not_nest(pattern: str) -> None:
-    (piece,) = parted(parse_python_regex(pattern))
+    (piece,) = split_edges(parse_python_regex(pattern))
     assert isinstance(piece.regular, Concat)
     assert not any(isinstance(part, Concat) for part in piece.regular.parts[1:])
     assert len(piece.after) == 1
@@ -91,11 +91,11 @@ def test_long_terminals_are_parted_in_time_and_do_not_nest(pattern: str) -> None
 
 def test_so_many_optional_parts_at_an_edge_are_refused() -> None:
     with limited_work(1_000_000), pytest.raises(LimitExceededError, match="more than 200 cases"):
-        parted(parse_python_regex("x(?!b)" + "a?" * 3_000))
+        split_edges(parse_python_regex("x(?!b)" + "a?" * 3_000))
     with limited_work(100_000), pytest.raises(LimitExceededError, match="units of work"):
-        parted(parse_python_regex("a?" * 3_000 + "(?!b)"))
+        split_edges(parse_python_regex("a?" * 3_000 + "(?!b)"))
 
 
 def test_a_lazy_repeat_before_a_long_text_does_not_nest() -> None:
-    (piece,) = parted(parse_python_regex("a*?" + "b" * 2_000))
+    (piece,) = split_edges(parse_python_regex("a*?" + "b" * 2_000))
     assert dfa_from_regular(piece.regular).accepts("aa" + "b" * 2_000)
