@@ -71,6 +71,19 @@ def _equal(left: NDArray[np.int32], right: NDArray[np.int32]) -> bool:
 
 
 @making_kernel
+def _slot_of(slots: NDArray[np.int32], table: NDArray[np.int32], row: NDArray[np.int32]) -> int:
+    """The slot of a row inside of a code point: where it is, or where it is to be entered.
+
+    The number of slots is a power of two, and one of them is free.
+    """
+    mask = np.uint64(len(slots) - 1)
+    slot = _hash(row) & mask
+    while slots[slot] != -1 and not _equal(table[slots[slot]], row):
+        slot = (slot + np.uint64(1)) & mask
+    return int(slot)
+
+
+@making_kernel
 def _laid_out(
     moves: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
 ) -> tuple[int, NDArray[np.int32]]:
@@ -82,8 +95,8 @@ def _laid_out(
     slots = np.full(256, -1, dtype=np.int32)
     numbers = np.empty(nodes, dtype=np.int32)
     row = np.empty(width, dtype=np.int32)
-    # Rows of states have their places from the start; ``slots`` finds all other rows by their hash.
-    # Its size is a power of two, and at most half of it is used, so a search ends at a free slot.
+    # Rows of states have their places from the start; ``slots`` finds all other rows by their hash,
+    # and is made longer when half of it is used.
     rows = count
     for state in range(count):
         if rows * width > most_cells or state * nodes * width > 32 * most_cells:
@@ -108,10 +121,7 @@ def _laid_out(
             if not leads_on:
                 numbers[node] = -1
                 continue
-            mask = np.uint64(len(slots) - 1)
-            slot = _hash(row) & mask
-            while slots[slot] != -1 and not _equal(table[slots[slot]], row):
-                slot = (slot + np.uint64(1)) & mask
+            slot = _slot_of(slots, table, row)
             numbers[node] = slots[slot]
             if slots[slot] != -1:
                 continue
@@ -123,10 +133,6 @@ def _laid_out(
             rows += 1
             if 2 * (rows - count) > len(slots):
                 slots = np.full(2 * len(slots), -1, dtype=np.int32)
-                mask = np.uint64(len(slots) - 1)
                 for other in range(count, rows):
-                    slot = _hash(table[other]) & mask
-                    while slots[slot] != -1:
-                        slot = (slot + np.uint64(1)) & mask
-                    slots[slot] = other
+                    slots[_slot_of(slots, table, table[other])] = other
     return rows, table

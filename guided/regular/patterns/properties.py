@@ -69,7 +69,10 @@ def property_names() -> tuple[str, ...]:
 
 
 def nearest_property(text: str) -> str | None:
-    """What may have been meant by the name of none, as other dialects write it: ``IsGreek``."""
+    """What may have been meant by the name of none, as other dialects write it: ``IsGreek``.
+
+    The first of the table, ``None`` where no name is alike; for hints in errors.
+    """
     meant = _loose(text.rpartition("=")[2])
     for kind, name in _table():
         if kind in _LONG_NAMES and _loose(name) in (meant, meant.removeprefix("is")):
