@@ -84,8 +84,10 @@ def try_calls(
     count: int,
     seconds: float,
     looks: Sequence[float] = (0.1, 1.0),
+    tell: Callable[[str], object] = str,
 ) -> Outcome:
-    """Make ``count`` of the calls, each at most so long, some at once."""
+    """Make ``count`` of the calls, each at most so long, some at once; ``tell`` gets memory at each
+    of the ``looks``, which are shares of the calls."""
     outcome, engine, drawn = Outcome(), server.engine_process_id(), iter(calls)
     outcome.memory.append(_memory(server))
     for before, after in itertools.pairwise([0, *[int(count * share) for share in looks]]):
@@ -95,6 +97,8 @@ def try_calls(
             outcome.faults.append("the engine was started again")
             engine = server.engine_process_id()
         outcome.memory.append(_memory(server))
+        sizes = " + ".join(f"{size:.1f}" for size in outcome.memory[-1])
+        tell(f"{after:7} calls, MiB of server + engine: {sizes}")
     return outcome
 
 
@@ -317,7 +321,9 @@ def main() -> int:
             (mutated_calls, given.messages),
             (hostile_calls, given.constraints),
         ):
-            outcome = try_calls(server, make(random.Random(given.seed)), count, 10.0, _LOOKS)
+            outcome = try_calls(
+                server, make(random.Random(given.seed)), count, 10.0, _LOOKS, typer.echo
+            )
             outcome.faults += grown(outcome)
             typer.echo(str(outcome))
             failed = failed or bool(outcome.faults)
