@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import Any, TypeAlias, TypeVar, get_args, get_type_hints
 
@@ -62,29 +62,33 @@ def write(value: Any, message: Message, path: str = "", *, without: Collection[s
     ``path`` is where the value stands in a request, for errors: LimitExceededError for an integer
     that is too large, RequestError for text that is not Unicode.
     """
-    for each, descriptor, _ in _shared_fields(type(value), type(message)):
+    for each in _shared_fields(type(value), type(message)):
         held = getattr(value, each.name)
         if each.name in without or held == each.default:
             continue
         # A bound is the only message that means something without a value.
-        if held is not None or descriptor.message_type is Bound.DESCRIPTOR:
-            _set(message, descriptor, held, f"{path}.{each.name}" if path else each.name)
+        if held is not None or each.is_bound:
+            _set(message, each, held, f"{path}.{each.name}" if path else each.name)
 
 
-def _set(message: Message, descriptor: Descriptor, value: Any, path: str) -> None:
-    field = getattr(message, descriptor.name)
-    is_message = descriptor.message_type is not None
-    with encodable(path):
-        if is_message and descriptor.is_repeated:
+def _set(message: Message, shared: _SharedField, value: Any, path: str) -> None:
+    # Not ``encodable``: for every field, and a context manager takes longer than to set it.
+    try:
+        if shared.is_message and shared.is_repeated:
+            field = getattr(message, shared.name)
             for item in value:
                 _fill(field.add(), item, path)
-        elif is_message:
+        elif shared.is_message:
+            field = getattr(message, shared.name)
             field.SetInParent()
             _fill(field, value, path)
-        elif descriptor.is_repeated:
-            field.extend(_plain(item, descriptor, path) for item in value)
+        elif shared.is_repeated:
+            items = [_plain(item, shared.descriptor, path) for item in value]
+            getattr(message, shared.name).extend(items)
         else:
-            setattr(message, descriptor.name, _plain(value, descriptor, path))
+            setattr(message, shared.name, _plain(value, shared.descriptor, path))
+    except UnicodeEncodeError as error:
+        raise _not_unicode(error, path) from error
 
 
 def _fill(message: Message, value: Any, path: str) -> None:
@@ -114,26 +118,20 @@ def read(message: Message, kind: type[T], path: str = "", **others: Any) -> T:
     Raises RequestError for a member of an enumeration that this version does not know.
     """
     found = dict(others)
-    for each, descriptor, inner in _shared_fields(kind, type(message)):
-        if each.name in others or _is_default(message, descriptor, each):
+    for each in _shared_fields(kind, type(message)):
+        if each.name in others or (each.has_presence and not message.HasField(each.name)):
             continue
         value = getattr(message, each.name)
+        if each.has_default and not each.has_presence and not value:
+            continue
         at = f"{path}.{each.name}" if path else each.name
-        if descriptor.enum_type is not None:
-            found[each.name] = _member(inner, descriptor.enum_type, value, at)
-        elif descriptor.is_repeated:
-            found[each.name] = tuple(_value(item, inner, at) for item in value)
+        if each.is_enum:
+            found[each.name] = _member(each.inner, each.descriptor.enum_type, value, at)
+        elif each.is_repeated:
+            found[each.name] = tuple([_value(item, each.inner, at) for item in value])
         else:
-            found[each.name] = _value(value, inner, at)
+            found[each.name] = _value(value, each.inner, at)
     return kind(**found)
-
-
-def _is_default(message: Message, descriptor: Descriptor, field: Field[Any]) -> bool:
-    """Whether a message leaves a field out, and the dataclass knows what that means."""
-    if descriptor.has_presence:
-        return not message.HasField(descriptor.name)
-    has_default = field.default is not MISSING or field.default_factory is not MISSING
-    return has_default and not getattr(message, descriptor.name)
 
 
 def _value(value: Any, kind: type | None, path: str) -> Any:
@@ -149,23 +147,53 @@ def _value(value: Any, kind: type | None, path: str) -> Any:
     return value
 
 
-def _find_shared_fields(
-    kind: Any, message: type[Message]
-) -> tuple[tuple[Field[Any], Descriptor, type | None], ...]:
-    """The fields of a dataclass that its message has too.
+@dataclass(frozen=True, slots=True)
+class _SharedField:
+    """A field that a dataclass and its message both have; descriptors are slow to ask."""
 
-    Each comes with its descriptor, and with the enumeration or dataclass that its type names.
-    """
+    name: str
+    default: Any
+    """In the dataclass, ``MISSING`` where it has none or makes one."""
+    has_default: bool
+    inner: type | None
+    """The enumeration or dataclass that its type names."""
+    descriptor: Descriptor
+    has_presence: bool
+    is_repeated: bool
+    is_enum: bool
+    is_message: bool
+    is_bound: bool
+
+
+def _find_shared_fields(kind: Any, message: type[Message]) -> tuple[_SharedField, ...]:
+    """The fields of a dataclass that its message has too, in the order of the dataclass."""
     hints, descriptors = get_type_hints(kind), message.DESCRIPTOR.fields_by_name
     return tuple(
-        (each, descriptors[each.name], _kind_in(hints[each.name]))
-        for each in fields(kind)
-        if each.name in descriptors
+        [
+            _shared_field(each, hints[each.name], descriptors[each.name])
+            for each in fields(kind)
+            if each.name in descriptors
+        ]
     )
 
 
-_shared_fields: Callable[[Any, Any], tuple[tuple[Field[Any], Descriptor, type | None], ...]] = (
-    functools.cache(_find_shared_fields)
+def _shared_field(field: Field[Any], hint: Any, descriptor: Descriptor) -> _SharedField:
+    return _SharedField(
+        name=field.name,
+        default=field.default,
+        has_default=field.default is not MISSING or field.default_factory is not MISSING,
+        inner=_kind_in(hint),
+        descriptor=descriptor,
+        has_presence=descriptor.has_presence,
+        is_repeated=descriptor.is_repeated,
+        is_enum=descriptor.enum_type is not None,
+        is_message=descriptor.message_type is not None,
+        is_bound=descriptor.message_type is Bound.DESCRIPTOR,
+    )
+
+
+_shared_fields: Callable[[Any, Any], tuple[_SharedField, ...]] = functools.cache(
+    _find_shared_fields
 )
 
 
@@ -251,9 +279,13 @@ def encodable(path: str) -> Iterator[None]:
     try:
         yield
     except UnicodeEncodeError as error:
-        found = error.object[error.start]
-        raise RequestError(
-            f"{path} holds {found!r} at offset {error.start}, which is no character",
-            field=path,
-            hint="replace lone surrogates before sending",
-        ) from error
+        raise _not_unicode(error, path) from error
+
+
+def _not_unicode(error: UnicodeEncodeError, path: str) -> RequestError:
+    found = error.object[error.start]
+    return RequestError(
+        f"{path} holds {found!r} at offset {error.start}, which is no character",
+        field=path,
+        hint="replace lone surrogates before sending",
+    )

@@ -8,8 +8,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 from uuid import uuid4
 
@@ -50,6 +48,7 @@ from guided_service.messages import (
 from guided_service.outbox import Outbox
 from guided_service.request_ids import engine_id_of
 from guided_service.request_record import current_request_id
+from guided_service.socket_folder import SocketFolder
 from guided_service.stream_events import StreamEvent
 
 __all__ = ["CutOffError", "EngineConnection", "Patience"]
@@ -91,7 +90,7 @@ class EngineConnection:
         context: zmq.asyncio.Context,
         socket: zmq.asyncio.Socket,
         pulses: zmq.asyncio.Socket,
-        folder: TemporaryDirectory[str],
+        folder: SocketFolder,
     ) -> None:
         self._process = process
         self._context = context
@@ -110,10 +109,9 @@ class EngineConnection:
         with ExitStack() as opened:
             try:
                 # Private to this user, so nobody else can talk to the engine.
-                # To remove it takes a descriptor; where there is none it is left behind.
-                folder = TemporaryDirectory(prefix="guided-", ignore_cleanup_errors=True)
-                opened.callback(folder.cleanup)
-                endpoint = f"ipc://{Path(folder.name) / 'engine'}"
+                folder = SocketFolder()
+                opened.callback(folder.close)
+                endpoint = f"ipc://{folder.path / 'engine'}"
                 settings = EngineSettings(choice, endpoint, os.getpid(), logs)
                 context = zmq.asyncio.Context()
                 opened.callback(context.destroy, linger=0)
@@ -285,7 +283,7 @@ class EngineConnection:
         self._socket.close()
         self._pulses.close(linger=0)
         self._context.term()
-        self._folder.cleanup()
+        self._folder.close()
 
     async def _next_message(self) -> FromEngine | None:
         """The next message, or ``None`` once the process has ended and said all it had to say."""

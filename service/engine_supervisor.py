@@ -19,6 +19,7 @@ from guided_service.descriptors import DescriptorReserve
 from guided_service.engine_connection import CutOffError, EngineConnection, Patience
 from guided_service.launcher import ForkingLauncher, Launcher, SpawningLauncher
 from guided_service.messages import Inspect, LogChoice, ModelChoice
+from guided_service.socket_folder import remove_left_folders
 from guided_service.stream_events import StreamEvent
 
 __all__ = ["EngineSupervisor", "HealthListener", "choice_of", "log_choice_of"]
@@ -70,6 +71,7 @@ class EngineSupervisor:
 
         Raises what keeps it from the first start; later ones are tried until they succeed.
         """
+        remove_left_folders()
         await self._start()
         while True:
             assert self._connection is not None, "the engine was not started"

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+from guided_service.memory import give_back_memory
+
 __all__ = ["Garbage"]
 
 _NEVER: Final = 2**30
@@ -45,6 +47,8 @@ class Garbage:
         self._next_look = now + _LOOK_SECONDS
         if _resident() - self._held > (_IDLE_BYTES if is_idle else _MOST_BYTES):
             gc.collect()
+            if is_idle:
+                give_back_memory()
             self._held = _resident()
 
 

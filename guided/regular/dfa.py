@@ -117,7 +117,7 @@ class Dfa:
         """
         read: list[list[int]] = []
         columns: list[int] = []
-        for column, chars in enumerate(self.classes):
+        for column, chars in enumerate(breathing(self.classes)):
             if chars.ranges and chars.ranges[-1][1] >= low:
                 listed = [
                     code_point
@@ -132,7 +132,7 @@ class Dfa:
         moves = moves_on(self.next, np.array(columns, dtype=np.int32))
         return [
             (source, code_point, target)
-            for source, target, place in zip(*moves.tolist(), strict=True)
+            for source, target, place in breathing(zip(*moves.tolist(), strict=True))
             for code_point in read[place]
         ]
 
@@ -278,6 +278,7 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     # Places of the first set of each automaton in ``joint``; ANY, at 0, covers all other texts.
     shift = 1
     for dfa in dfas:
+        breathe()
         columns = np.array(joint.holders(shift, len(dfa.classes)), dtype=np.int32)
         shift += len(dfa.classes)
         # ``completed`` adds a last state for texts that leave the automaton; it has no label.

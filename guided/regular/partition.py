@@ -11,7 +11,7 @@ import numpy as np
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
 from guided.regular.partition_kernel import class_intervals, ranges_by_group
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import breathing, spend
 
 __all__ = ["MAX_OVERLAP", "Partition", "overlap_too_much", "partition", "sets_in_turn"]
 
@@ -56,9 +56,11 @@ def partition(sets: Sequence[CodePoints]) -> Partition:
         raise overlap_too_much()
     begin, bounds = ranges_by_group(intervals, np.arange(count, dtype=np.int32), count)
     ends = [*zip(*bounds.tolist(), strict=True)]
-    classes = [CodePoints(tuple(ends[low:high])) for low, high in pairwise(begin.tolist())]
+    spans = breathing(pairwise(begin.tolist()))
+    classes = [CodePoints(tuple(ends[low:high])) for low, high in spans]
     listed: list[int] = members.tolist()
-    return Partition(tuple(classes), [listed[low:high] for low, high in pairwise(first.tolist())])
+    spans = breathing(pairwise(first.tolist()))
+    return Partition(tuple(classes), [listed[low:high] for low, high in spans])
 
 
 def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:

@@ -2,20 +2,21 @@
 
 The long form is ``python -m tests.kit.fuzz_service [--messages 100000] [--constraints 10000]``. A
 status of the kind INTERNAL or UNKNOWN is a fault, and so is an engine that had to be started again,
-and memory that stays behind: it is compared with what the first tenth of the calls left.
+and memory that stays behind: what the last call left is compared with what a tenth of them left.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import math
 import random
 import struct
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -49,8 +50,10 @@ _PROPER: Final = frozenset(
     }
 )
 _AT_ONCE: Final = 16
+_LOOKS: Final = (0.1, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the calls after which memory is looked at in the long form."""
 _SHARE: Final = 1.05
-"""Memory at the end, by that after the first tenth of the calls."""
+"""Memory at the end, by that when what is kept was full."""
 
 Call = tuple[str, bytes]
 """The name of a method, and its message."""
@@ -63,7 +66,8 @@ class Outcome:
     told: Counter[tuple[str, grpc.StatusCode]] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     memory: list[tuple[float, float]] = field(default_factory=list)
-    """Of server and engine in MiB, after the first tenth and at the end."""
+    """Of server and engine in MiB, at the start and at each look; at the first of these what is
+    kept is to be full."""
 
     def __str__(self) -> str:
         lines = [
@@ -74,27 +78,41 @@ class Outcome:
         return "\n".join([*lines, f"MiB of server + engine: {sizes}", *self.faults[:50]])
 
 
-def try_calls(server: ServerProcess, calls: Iterable[Call], count: int, seconds: float) -> Outcome:
-    """Make ``count`` of the calls, each at most so long, some at once."""
+def try_calls(
+    server: ServerProcess,
+    calls: Iterable[Call],
+    count: int,
+    seconds: float,
+    looks: Sequence[float] = (0.1, 1.0),
+    tell: Callable[[str], object] = str,
+) -> Outcome:
+    """Make ``count`` of the calls, each at most so long, some at once; ``tell`` gets memory at each
+    of the ``looks``, which are shares of the calls."""
     outcome, engine, drawn = Outcome(), server.engine_process_id(), iter(calls)
-    for share in (count // 10, count - count // 10):
-        asyncio.run(_try(server.address, drawn, share, seconds, outcome))
+    outcome.memory.append(_memory(server))
+    for before, after in itertools.pairwise([0, *[int(count * share) for share in looks]]):
+        asyncio.run(_try(server.address, drawn, after - before, seconds, outcome))
         quiet(server)
         if server.engine_process_id() != engine:
             outcome.faults.append("the engine was started again")
             engine = server.engine_process_id()
-        processes = (server.process.pid, engine)
-        first, second = [facts_of(process).mebibytes for process in processes]
-        outcome.memory.append((first, second))
+        outcome.memory.append(_memory(server))
+        sizes = " + ".join(f"{size:.1f}" for size in outcome.memory[-1])
+        tell(f"{after:7} calls, MiB of server + engine: {sizes}")
     return outcome
+
+
+def _memory(server: ServerProcess) -> tuple[float, float]:
+    engine = facts_of(server.engine_process_id())
+    return facts_of(server.process.pid).mebibytes, engine.mebibytes
 
 
 def grown(outcome: Outcome) -> list[str]:
     """What of the memory has not come back."""
-    names = ("server", "engine")
+    _, full, *_, last = outcome.memory
     return [
         f"the {name} grew from {before:.1f} to {after:.1f} MiB"
-        for name, before, after in zip(names, *outcome.memory, strict=True)
+        for name, before, after in zip(("server", "engine"), full, last, strict=True)
         if after > _SHARE * before
     ]
 
@@ -303,7 +321,9 @@ def main() -> int:
             (mutated_calls, given.messages),
             (hostile_calls, given.constraints),
         ):
-            outcome = try_calls(server, make(random.Random(given.seed)), count, 10.0)
+            outcome = try_calls(
+                server, make(random.Random(given.seed)), count, 10.0, _LOOKS, typer.echo
+            )
             outcome.faults += grown(outcome)
             typer.echo(str(outcome))
             failed = failed or bool(outcome.faults)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from guided.runtime.fuel import breathe
+
 __all__ = ["components"]
 
 
@@ -30,6 +32,7 @@ def components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
         open_.append(root)
         is_open.add(root)
         while stack:
+            breathe()
             node, targets = stack[-1]
             for target in targets:
                 if target not in order:

@@ -30,7 +30,7 @@ from guided.grammar.network.symbols import (
 )
 from guided.regular.dfa import DEAD, Dfa
 from guided.regular.reachability import reaches_end
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import breathing, spend
 
 __all__ = ["Productive", "nullable_rules", "productive_rules", "without_empty_texts"]
 
@@ -114,7 +114,7 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
     taken = [
         (reads_bytes and (has_bytes(chars) or bool(numbers_in(chars, Kind.HOLE))))
         or any(rule in rules for rule in numbers_in(chars, Kind.CALL))
-        for chars in dfa.classes
+        for chars in breathing(dfa.classes)
     ]
     if all(taken) or not any(taken):
         # Trimmed, it reaches an end by all of its moves, and without any by none.

@@ -46,6 +46,7 @@ from guided.regular.expression import (
 )
 from guided.regular.transitions import moves_of
 from guided.regular.utf8 import utf8_sequences
+from guided.runtime.fuel import breathe
 
 __all__ = ["RuleExpressions", "Separated", "with_lists"]
 
@@ -87,6 +88,7 @@ class RuleExpressions:
         Recursive: how deep bodies nest is bounded (``ContextFreeGrammar``), and so is how deep
         rules are written out in one another.
         """
+        breathe()
         match body:
             case Terminal():
                 return self._terminals((body,))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.dfa import DEAD, Dfa
-from guided.runtime.fuel import breathe
+from guided.runtime.fuel import breathe, breathing
 
 __all__ = [
     "MAX_ASSERTIONS",
@@ -116,7 +116,8 @@ def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
     """Source, number of the symbol, and target of each move over a symbol of a kind."""
     breathe()
     first, end = _FIRST_CODE[kind], _FIRST_CODE[kind + 1]
-    return [(source, code - first, target) for source, code, target in dfa.edges(first, end - 1)]
+    edges = breathing(dfa.edges(first, end - 1))
+    return [(source, code - first, target) for source, code, target in edges]
 
 
 def class_by_byte(dfa: Dfa) -> NDArray[np.int32]:

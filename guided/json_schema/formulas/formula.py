@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Assertion
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import breathe, spend
 
 __all__ = [
     "FALSE",
@@ -35,6 +35,8 @@ __all__ = [
 
 MAX_DEPTH: Final = 2_000
 """Formulas inside of one another; no search would get through deeper ones."""
+_OFTEN: Final = 256
+"""Formulas evaluated between two looks whether it is time to rest."""
 
 
 class _Node:
@@ -331,6 +333,8 @@ def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
         node, at = begun.pop()
         if node in known:
             continue
+        if not len(known) % _OFTEN:
+            breathe()
         if isinstance(node, Leaf):
             known[node] = leaf(node)
             continue

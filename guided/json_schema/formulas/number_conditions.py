@@ -9,11 +9,13 @@ whole with any. Exponents are compared with it digit by digit.
 from __future__ import annotations
 
 import functools
+import threading
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 import numpy as np
+from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from guided.json_schema.formulas.assertions import Bound
@@ -35,6 +37,8 @@ from guided.runtime.fuel import spend
 
 __all__ = ["MAX_PLACES", "Grid", "bounded", "digits_alone", "multiples", "whole_with_exponent"]
 
+_KEPT_BYTES: Final = 8 * 2**20
+"""Tables of bounds that are kept; one of many digits takes half a megabyte."""
 _EQUAL: Final = 0
 _LESS: Final = 1
 _MORE: Final = 2
@@ -48,7 +52,7 @@ class Grid:
     power: int
 
 
-@functools.lru_cache(maxsize=512)
+@cached(LRUCache(_KEPT_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
 def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
     """The numbers on one side of a bound."""
     order = _compared(bound.value)
@@ -57,7 +61,7 @@ def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
     return NumberTable(order.next, np.where(held, HOLDS, FAILS).astype(np.int32))
 
 
-@functools.lru_cache(maxsize=512)
+@cached(LRUCache(_KEPT_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
 def _compared(value: Decimal) -> NumberTable:
     """A table whose labels are the order of a number and a value; linear in the value's digits."""
     if value == 0:

@@ -18,10 +18,13 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, TypeAlias
+
+from cachetools import LRUCache, cached
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
@@ -48,6 +51,9 @@ __all__ = [
 ]
 
 MAX_DIGITS: Final = 2_000
+_KEPT_BYTES: Final = 32 * 2**20
+"""Automata that are kept; one of long numbers takes megabytes."""
+_LEAST: Final = 1_000
 """Of a number in an assertion, on either side of the point."""
 MAX_LISTED_MULTIPLES: Final = 200
 """Of a divisor whose remainders are too many for an automaton, the multiples that are allowed."""
@@ -146,7 +152,7 @@ def _check_digits(value: Decimal) -> None:
         )
 
 
-@functools.lru_cache(maxsize=128)
+@cached(LRUCache(_KEPT_BYTES, lambda dfa: _LEAST + dfa.next.nbytes), lock=threading.Lock())
 def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
     """The spellings of the numbers that the assertion allows, labelled HOLDS.
 
@@ -158,7 +164,7 @@ def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int |
     return _dfa(assertion, spelling, max_digits, fails=False)
 
 
-@functools.lru_cache(maxsize=128)
+@cached(LRUCache(_KEPT_BYTES, lambda dfa: _LEAST + dfa.next.nbytes), lock=threading.Lock())
 def number_verdicts(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
     """The spellings of all numbers, labelled HOLDS or FAILS; those out of scope are left out."""
     return _dfa(assertion, spelling, max_digits, fails=True)

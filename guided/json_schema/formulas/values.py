@@ -97,9 +97,10 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
 
 def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
     """One assertion for each type that occurs, so that long lists stay small formulas."""
-    strings = tuple(dict.fromkeys([each for each in breathing(values) if isinstance(each, str)]))
+    texts = [each for each in breathing(values) if isinstance(each, str)]
+    strings = tuple(dict.fromkeys(breathing(texts)))
     numeric = [Decimal(value) for value in breathing(values) if is_number(value)]
-    numbers = tuple(dict.fromkeys(numeric))
+    numbers = tuple(dict.fromkeys(breathing(numeric)))
     booleans = frozenset([value for value in breathing(values) if isinstance(value, bool)])
     types = set()
     parts: list[Formula] = []

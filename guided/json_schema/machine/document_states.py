@@ -168,7 +168,8 @@ class DocumentStates:
             texts = [each for each in breathing(texts) if self.scalars.missing.isdisjoint(each[0])]
             if not texts:
                 return {}
-            return {ord('"'): self.chains.one_of((t[1:], label) for t, label in texts)}
+            rests = [(text[1:], label) for text, label in breathing(texts)]
+            return {ord('"'): self.chains.one_of(rests)}
         laid = self._edges_over_others(asks, truths)
         if laid is not None:
             return laid

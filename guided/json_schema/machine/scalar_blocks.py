@@ -57,16 +57,26 @@ MAX_CACHED_BYTES: Final = 64 * 2**20
 _blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(
     MAX_CACHED_BYTES, getsizeof=lambda block: 64 if block is None else block.nbytes
 )
-_dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(
-    MAX_CACHED_BYTES, getsizeof=lambda dfa: dfa.next.nbytes + 256 * len(dfa.classes)
-)
+_LEAST: Final = 1_000
+_RANGE_BYTES: Final = 128
+_LAZY: Final = 4
+"""Bytes of an automaton by those of its table: moves are listed when they are asked for."""
+_dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(MAX_CACHED_BYTES, getsizeof=lambda dfa: _size(dfa))
 _lock: Final = threading.RLock()
+_LONGEST_KEPT: Final = 256
+"""Code points of a string whose spelling is kept: callers choose how long strings are."""
 
 
-@functools.lru_cache(maxsize=16_384)
 def json_key(text: str) -> bytes:
     """The canonical spelling of a string in JSON, quotes included."""
+    return _kept_json_key(text) if len(text) <= _LONGEST_KEPT else _json_key(text)
+
+
+def _json_key(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode()
+
+
+_kept_json_key: Final[Callable[[str], bytes]] = functools.lru_cache(maxsize=16_384)(_json_key)
 
 
 def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
@@ -92,9 +102,16 @@ def pattern_dfa(pattern: Regular) -> Dfa:
         dfa = _dfas.get(pattern)
     if dfa is None:
         dfa = dfa_from_regular(pattern, search=True)
-        with _lock:
-            _dfas[pattern] = dfa
+        if _size(dfa) < MAX_CACHED_BYTES:
+            with _lock:
+                _dfas[pattern] = dfa
     return dfa
+
+
+def _size(dfa: Dfa) -> int:
+    """Bytes of an automaton, about."""
+    ranges = sum([len(chars.ranges) for chars in dfa.classes])
+    return _LEAST + _LAZY * dfa.next.nbytes + _RANGE_BYTES * ranges
 
 
 class TruthLabels:

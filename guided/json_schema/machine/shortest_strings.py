@@ -43,8 +43,9 @@ class ShortestStrings:
         listed = self._strings.listing(ask)
         if listed is not None:
             texts = [json_key(text) for text in breathing(listed)]
-            texts = [text for text in texts if self._strings.missing.isdisjoint(text)]
-            return min(texts, key=lambda text: (len(text), text), default=None)
+            missing = self._strings.missing
+            texts = [text for text in breathing(texts) if missing.isdisjoint(text)]
+            return min(breathing(texts), key=lambda text: (len(text), text), default=None)
         guess = self._guessed_string(ask)
         if guess is not None:
             return guess

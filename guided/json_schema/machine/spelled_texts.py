@@ -6,7 +6,9 @@ begin alike.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -36,6 +38,8 @@ class Chain:
 _Group: TypeAlias = tuple[Chain, ...]
 _FEW: Final = 24
 """Chains whose branches are laid down all at once; of more, only those that changed are."""
+_PIECE: Final = 5_000
+"""Texts that are sorted in some milliseconds."""
 
 
 class Chains:
@@ -56,24 +60,26 @@ class Chains:
 
     def exit_states(self, labels: Sequence[int]) -> list[int]:
         """States that only take one of these labels each."""
-        unknown = [label for label in dict.fromkeys(labels) if label not in self._exits]
+        distinct = dict.fromkeys(breathing(labels))
+        unknown = [label for label in breathing(distinct) if label not in self._exits]
         if unknown:
             state = self.table.add_exits(unknown)
             for label in unknown:
                 self._exits[label] = state
                 state += 1
-        return [self._exits[label] for label in labels]
+        return [self._exits[label] for label in breathing(labels)]
 
     def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
         """The state from which one of the texts has to follow, each with its label.
 
         No text is the beginning of another.
         """
-        return self.branch(tuple(self.chains(sorted(texts))), 0)
+        return self.branch(tuple(self.chains(_sorted([*breathing(texts)]))), 0)
 
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
         """The states of texts, each with its label."""
-        unknown = [each for each in breathing(dict.fromkeys(texts)) if each not in self._chains]
+        distinct = dict.fromkeys(breathing(texts))
+        unknown = [each for each in breathing(distinct) if each not in self._chains]
         if unknown:
             self._lay(unknown)
         return [self._chains[each] for each in breathing(texts)]
@@ -146,11 +152,21 @@ def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
     """Sorted chains by the byte at ``depth``."""
     start = 0
     while start < len(chains):
-        byte, end = chains[start].text[depth], start + 1
-        while end < len(chains) and chains[end].text[depth] == byte:
-            end += 1
+        byte = chains[start].text[depth]
+        end = bisect_right(chains, byte, start + 1, key=lambda chain: chain.text[depth])
         yield byte, chains[start:end]
         start = end
+
+
+def _sorted(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+    """Texts in their order; of many piece by piece, as one call that sorts them cannot rest."""
+    if len(texts) <= _PIECE:
+        return sorted(texts)
+    pieces = []
+    for first in range(0, len(texts), _PIECE):
+        breathe()
+        pieces.append(sorted(texts[first : first + _PIECE]))
+    return [*breathing(merge(*pieces))]
 
 
 _QUOTE: Final = ord('"')

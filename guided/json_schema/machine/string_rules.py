@@ -85,13 +85,15 @@ class StringRules(StringAutomata):
             listed = [] if ask is FALSE else self.listing(ask)
             if listed is not None:
                 bounded |= 1 << number
-                texts.update(dict.fromkeys(listed))
+                texts.update(dict.fromkeys(breathing(listed)))
         if not bounded or not all(truth & bounded for truth in truths):
             return None
         if len(asks) == 1:
             return [(text, MUST) for text in breathing(texts)]
-        judged = [(text, truth_vector(self.fits(ask, text) for ask in asks)) for text in texts]
-        return [(text, truth) for text, truth in judged if truth in truths]
+        judged = [
+            (text, truth_vector(self.fits(ask, text) for ask in asks)) for text in breathing(texts)
+        ]
+        return [(text, truth) for text, truth in breathing(judged) if truth in truths]
 
     def listing(self, ask: Formula) -> list[str] | None:
         """All strings that fit a formula, where an assertion lists those that may; else ``None``.
@@ -111,7 +113,10 @@ class StringRules(StringAutomata):
         if not lists:
             return None
         listed = min(lists, key=len)
-        common = set(listed).intersection(*lists)
+        common = set(breathing(listed))
+        for values in lists:
+            if values is not listed:
+                common.intersection_update(breathing(values))
         rest = self.formulas.all_of(others)
         return [
             text

@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.values import Json
+from guided.runtime.fuel import breathe
 
 __all__ = ["child", "json_text", "read_schema"]
 
@@ -59,8 +60,11 @@ def read_schema(text: str, base: str = "") -> Json:
             parse_constant=_refuse_constant,
             object_pairs_hook=_object_without_duplicates,
         )
+        breathe()
         _check_depth(schema)
+        breathe()
         _check_strings(schema, text)
+        breathe()
     except json.JSONDecodeError as error:
         raise syntax_fault(text, error, base) from error
     except (_FaultError, RecursionError) as fault:

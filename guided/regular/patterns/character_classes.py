@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from re import _casefix  # type: ignore[attr-defined]
 from typing import Final
+
+from cachetools import LRUCache, cached
 
 from guided.regular.codepoints import CodePoints
 from guided.regular.patterns.properties import unicode_folds
@@ -27,6 +30,9 @@ __all__ = [
     "folded_alike",
     "unicode_class",
 ]
+
+_KEPT_RANGES: Final = 100_000
+"""Ranges of the sets that are kept, some hundred bytes each; a set may have hundreds of them."""
 
 DIGIT = CodePoints.of([(0x30, 0x39)])
 WORD = CodePoints.of([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
@@ -47,7 +53,7 @@ SPACE = LINE_END | CodePoints.of(
 )
 
 
-@functools.lru_cache(maxsize=1024)
+@cached(LRUCache(_KEPT_RANGES, lambda chars: 1 + len(chars.ranges)), lock=threading.Lock())
 def folded_alike(chars: CodePoints) -> CodePoints:
     """ECMA-262: the set with every character whose simple case folding is that of a member.
 
@@ -107,7 +113,7 @@ def unicode_class(kind: str) -> CodePoints:
     return CodePoints.of(ranges)
 
 
-@functools.lru_cache(maxsize=1024)
+@cached(LRUCache(_KEPT_RANGES, lambda chars: 1 + len(chars.ranges)), lock=threading.Lock())
 def any_case(chars: CodePoints) -> CodePoints:
     """Python: the set with every character that ``re`` takes for a member when case is ignored.
 

@@ -1,0 +1,39 @@
+"""What is kept for other schemas: bounded by what callers may choose, and right all the same."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from guided.json_schema.machine import scalar_blocks
+from guided.json_schema.machine.scalar_blocks import json_key, pattern_dfa
+from guided.json_schema.machine.spelled_texts import _sorted
+from guided.regular.expression import literal
+
+
+@pytest.mark.parametrize("length", [0, 1, 256, 257, 100_000])
+def test_spellings_of_long_strings_are_made_anew(length: int) -> None:
+    text = "é" * length
+    first, second = json_key(text), json_key(text)
+    assert first == second == json.dumps(text, ensure_ascii=False).encode()
+    assert (first is second) is (length <= 256)
+
+
+def test_an_automaton_that_is_too_large_to_keep_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pattern = literal("not kept anywhere else")
+    kept = pattern_dfa(pattern)
+    assert pattern_dfa(pattern) is kept
+    scalar_blocks._dfas.pop(pattern)
+    monkeypatch.setattr(scalar_blocks, "MAX_CACHED_BYTES", 1)
+    assert pattern_dfa(pattern) is not pattern_dfa(pattern)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5_000, 5_001, 12_345])
+def test_many_texts_are_sorted_as_few_are(count: int) -> None:
+    rng = random.Random(count)
+    texts = [(rng.randbytes(3), rng.randrange(3)) for _ in range(count)]
+    assert _sorted(texts) == sorted(texts)
