@@ -189,7 +189,22 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("responses", {"include": ["reasoning.encrypted_content"]}, "include[0]"),
     ("responses", {"text": {"verbosity": "low"}}, "text.verbosity"),
     ("responses", {"tools": [{"type": "web_search"}]}, "tools[0].type"),
-    ("responses", {"input": [{"type": "reasoning", "summary": []}]}, "input[0].type"),
+    ("responses", {"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+    (
+        "responses",
+        {"input": [{"type": "reasoning", "summary": [], "encrypted_content": "x"}]},
+        "input[0].encrypted_content",
+    ),
+    ("responses", {"input": [{"type": "function_call", "call_id": "1"}]}, "input[0].name"),
+    ("responses", {"reasoning": {"effort": "utmost"}}, "reasoning.effort"),
+    ("responses", {"reasoning": {"summary": "concise"}}, "reasoning.summary"),
+    ("responses", {"reasoning": {"mode": "pro"}}, "reasoning.mode"),
+    (
+        "responses",
+        {"reasoning": {"effort": "low"}, "max_reasoning_tokens": 9},
+        "reasoning.effort",
+    ),
+    ("responses", {"max_output_tokens": 9, "max_reasoning_tokens": 9}, "max_reasoning_tokens"),
     ("responses", {"tool_choice": "required"}, "tool_choice"),
 ]  # fmt: skip
 
@@ -299,6 +314,8 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "include": {"include": ["message.output_text.logprobs"]},
         "truncation": {"truncation": "disabled"},
         "background": {"background": False},
+        "reasoning": {"reasoning": {"effort": "low"}},
+        "max_reasoning_tokens": {"max_reasoning_tokens": 20},
     },
 }
 NEUTRAL = {"responses": {"n", "truncation", "background"}, "completions": {"echo"}}
@@ -385,12 +402,9 @@ ODD: list[Any] = [
 ]
 
 
-def test_a_response_is_told_where_thoughts_are_asked_for() -> None:
-    said = str(refusal("responses", reasoning={"effort": "low"}))
-    assert said == (
-        "reasoning is not honoured by this server; leave it out; /v1/chat/completions lets the"
-        " model think (reasoning_effort)"
-    )
+def test_a_response_is_told_where_an_effort_goes() -> None:
+    said = str(refusal("responses", reasoning_effort="low"))
+    assert said == "reasoning_effort is not honoured by this server; use reasoning.effort"
 
 
 @pytest.mark.parametrize("ours", ["reasoning", "reasoning.max_tokens"])
