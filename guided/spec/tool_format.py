@@ -69,6 +69,12 @@ class ToolFormat:
         texts = (self.before_name, self.before_arguments, self.end, self.before_content)
         return tuple(dict.fromkeys(name for text in texts for name in text.split(MARK)[1::2]))
 
+    @property
+    def opening(self) -> str:
+        """The sign behind which any answer begins, call or not; empty where one has only text."""
+        names = self.before_content.split(MARK)[1::2]
+        return sign(names[-1]) if names else ""
+
     def header(self, name: str) -> str:
         """What stands before the arguments of a call."""
         told = json.dumps(name) if self.is_quoted else name

@@ -422,6 +422,23 @@ def test_errors_about_thoughts_name_the_field_that_was_sent(
         assert told["error"]["param"] == sent
 
 
+@pytest.mark.parametrize(
+    ("face", "fields", "sent"),
+    [
+        ("chat", {"reasoning_effort": "low"}, "reasoning_effort"),
+        ("chat", {"max_reasoning_tokens": 2}, "max_reasoning_tokens"),
+        ("responses", {"reasoning": {"effort": "low"}}, "reasoning.effort"),
+    ],
+)
+def test_a_way_out_names_the_field_that_was_sent(
+    face: str, fields: dict[str, Any], sent: str
+) -> None:
+    error = RequestError("no signs", field="reasoning", hint="say with begin and end")
+    told: Any = refusal_of(error, 0.5, asked(face, **fields).came_from).body
+    assert told["error"]["param"] == sent
+    assert told["error"]["message"] == f"no signs; leave {sent} out, or set it to none or 0"
+
+
 @pytest.mark.parametrize("face", FACES)
 def test_odd_values_are_taken_or_refused_and_never_a_fault(face: str) -> None:
     _, _, base, _ = FACES[face]
