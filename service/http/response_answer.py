@@ -196,6 +196,7 @@ class ResponseForm:
             "id": shown.answer_id,
             "object": "response",
             "created_at": shown.created,
+            "completed_at": None,
             "status": "in_progress" if result is None else ended,
             "error": None,
             "incomplete_details": {"reason": "max_output_tokens"} if is_incomplete else None,
@@ -206,6 +207,8 @@ class ResponseForm:
         }
         if result is not None:
             usage = result.usage
+            if not is_incomplete:
+                said["completed_at"] = shown.created + int(result.seconds)
             said["guided"] = {"finish_reason": result.finish_reason.value}
             said["usage"] = {
                 "input_tokens": usage.prompt_tokens,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -161,6 +161,19 @@ class ResponseRequest(GenerationFields):
                 return word
 
 
+_REPEATED: Final = {
+    "frequency_penalty",
+    "instructions",
+    "max_output_tokens",
+    "presence_penalty",
+    "prompt_cache_key",
+    "safety_identifier",
+    "temperature",
+    "user",
+}
+"""Fields that a response tells again as they were given."""
+
+
 def read_response(body: Body, _: ServerConfig) -> Asked:
     """What a call asks for; raises RequestError."""
     asked = given(ResponseRequest, body)
@@ -202,22 +215,20 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
 
 def _repeated(asked: ResponseRequest) -> dict[str, Any]:
     """What a response tells again of its request."""
-    said = asked.model_dump(
-        include={"instructions", "max_output_tokens", "temperature", "top_p", "metadata", "user"},
-    )
+    said = asked.model_dump(include=_REPEATED)
     tools = [one.model_dump() | {"strict": one.strict} for one in asked.tools]
     choice = asked.tool_choice
-    form = None if asked.text is None else asked.text.format
     return {
         **said,
         "background": False,
+        "max_tool_calls": None,
         "metadata": asked.metadata or {},
         "parallel_tool_calls": asked.parallel_tool_calls,
         "previous_response_id": None,
         "reasoning": (asked.reasoning or ReasoningOptions()).model_dump(),
         "service_tier": "default",
         "store": False,
-        "text": {"format": {"type": "text"} if form is None else form.model_dump(by_alias=True)},
+        "text": {"format": _format(asked)},
         "tool_choice": choice.model_dump()
         if isinstance(choice, ChosenFunction)
         else choice or "auto",
@@ -226,3 +237,13 @@ def _repeated(asked: ResponseRequest) -> dict[str, Any]:
         "top_p": 1.0 if asked.top_p is None else asked.top_p,
         "truncation": "disabled",
     }
+
+
+def _format(asked: ResponseRequest) -> dict[str, Any]:
+    match None if asked.text is None else asked.text.format:
+        case None:
+            return {"type": "text"}
+        case SchemaFormat() as form:
+            return form.model_dump(by_alias=True) | {"strict": form.strict is not False}
+        case form:
+            return form.model_dump()

@@ -340,8 +340,8 @@ def test_a_field_that_is_taken_is_honoured(face: str, name: str) -> None:
     # Fields that it goes with are given in both.
     beside = {key: value for key, value in fields.items() if key != name}
     is_same = _seen(asked(face, **fields)) == _seen(asked(face, **beside))
-    # A response tells its metadata and its user again.
-    ignored = IGNORED - ({"metadata", "user"} if face == "responses" else set())
+    again = {"metadata", "prompt_cache_key", "safety_identifier", "user"}
+    ignored = IGNORED - (again if face == "responses" else set())
     assert is_same == (name in ignored | NEUTRAL.get(face, set()))
 
 
