@@ -52,8 +52,8 @@ $(VENV)/.docs: $(SERVED)
 	GUIDED_NATIVE=no $(INSTALL) -e '.[docs]'
 	touch $(VENV)/.docs
 
-# Clients of OpenAI's API by others (instructor, LangChain, pydantic-ai, LiteLLM), unchanged, in an
-# environment of their own.
+# Clients of OpenAI's API by others (instructor, LangChain, pydantic-ai, LiteLLM, openai for Node), unchanged,
+# in an environment of their own, and answers read by the types of Open Responses; needs Node 20 and npm.
 test-clients: $(NATIVE) $(CLIENTS)/.installed
 	GUIDED_CLIENTS=$(CURDIR)/$(CLIENTS)/bin/python $(BIN)/python -m pytest tests/clients
 
@@ -62,9 +62,10 @@ test-clients: $(NATIVE) $(CLIENTS)/.installed
 test-browser: $(NATIVE)
 	GUIDED_TESTS=browser OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/playground
 
-$(CLIENTS)/.installed: tests/clients/requirements.txt
+$(CLIENTS)/.installed: tests/clients/requirements.txt tests/clients/package.json
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --progress-bar on -r tests/clients/requirements.txt
+	cp tests/clients/package.json $(CLIENTS) && npm install --prefix $(CLIENTS) --no-audit --no-fund
 	touch $(CLIENTS)/.installed
 
 # The published classes of SGLang, whose package is fetched without what it needs to run (40 MB).

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
@@ -23,6 +23,8 @@ from uuid import uuid4
 
 from guided.spec import GenerationRequest, ToolCall
 from guided.spec.tool_format import ToolFormat, unmarked
+from guided.spec.tool_members import text_members
+from guided_service.member_reader import MemberReader
 
 __all__ = [
     "Argument",
@@ -69,13 +71,22 @@ class CallReader:
     """Takes a text apart; each of its characters is looked at a bounded number of times."""
 
     def __init__(
-        self, form: ToolFormat, *, beside_json: bool = False, has_calls: bool = True
+        self,
+        form: ToolFormat,
+        *,
+        beside_json: bool = False,
+        has_calls: bool = True,
+        texts: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         """``beside_json``: the text is either calls or JSON, in whose texts anything may stand.
 
-        Without ``has_calls`` all of the text is content.
+        Without ``has_calls`` all of the text is content. ``texts`` are the arguments of each tool
+        that are written as text where the format has them in tags.
         """
         self._form = form
+        self._texts = texts or {}
+        self._members: MemberReader | None = None
+        """Reads the arguments of a call that are in tags."""
         self._left_out = 0 if has_calls else len(form.before_content)
         """Characters of what stands before an answer without calls that are still to come."""
         self._is_decided = not has_calls or (not beside_json and form.separator is not None)
@@ -127,6 +138,8 @@ class CallReader:
     def end(self) -> Iterator[Piece]:
         """What was held back, now that nothing follows; of an unfinished call what there is."""
         rest, self._text = self._text, ""
+        if self._members is not None:
+            return  # an argument that breaks off is none
         if self._within == _ARGUMENTS:
             before_end = rest.removesuffix(self._form.end)
             # A text that breaks off may end like a call, too.
@@ -174,9 +187,13 @@ class CallReader:
         name = json.loads(told) if form.is_quoted else told
         self._within, self._text = _ARGUMENTS, self._text[end + len(form.before_arguments) :]
         self.num_calls += 1
+        if form.members is not None:
+            self._members = MemberReader(form.members, form.end, self._texts.get(name, frozenset()))
         return CallBegun(name)
 
     def _next_of_arguments(self) -> Piece | None:
+        if self._members is not None:
+            return self._next_of_members(self._members)
         if self._form.separator is None:
             return self._next_but_the_end()
         if not self._form.end:
@@ -189,6 +206,15 @@ class CallReader:
         certain = len(self._text) - _overlap(self._text, self._form.end)
         told, self._text = self._text[:certain], self._text[certain:]
         return Argument(told) if told else None
+
+    def _next_of_members(self, members: MemberReader) -> Piece | None:
+        told = members.read(self._text)
+        if told is None:
+            return None
+        self._text = self._text[members.length :]
+        if members.is_over:
+            self._within, self._members, self._has_content = _CONTENT, None, False
+        return Argument(told)
 
     def _next_but_the_end(self) -> Piece | None:
         """All but as many characters as the end has, which are the end if nothing follows."""
@@ -235,7 +261,8 @@ def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
         return partial(CallReader, form, has_calls=False)
     # Where calls are demanded, nothing else may stand there.
     is_beside = request.constraint is not None and request.tools.choice == "auto"
-    return partial(CallReader, form, beside_json=is_beside)
+    texts = {tool.name: text_members(tool.parameters) for tool in request.tools.callable}
+    return partial(CallReader, form, beside_json=is_beside, texts=texts)
 
 
 def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:

@@ -127,11 +127,18 @@ class Door:
                     place.cost = charge.used
 
     @asynccontextmanager
-    async def working(self, caller: Caller, nbytes: int, received: float) -> AsyncIterator[None]:
-        """Hold a place for work on a constraint, which is charged as a request that compiles it."""
+    async def working(
+        self, caller: Caller, nbytes: int, received: float, *, seconds: float
+    ) -> AsyncIterator[None]:
+        """Hold a place for work on a constraint, which is charged as a request that compiles it.
+
+        It is waited for so many ``seconds``, behind which DeadlineExceededError is raised.
+        """
         charge, account = Charge(asked=0.0), caller.account
         with nullcontext() if account is None else account.charged(charge):
-            async with self.admission.admitted(received, nbytes, client=caller.client):
+            async with self.admission.admitted(
+                received, nbytes, seconds=seconds, client=caller.client
+            ):
                 began = time.monotonic()
                 try:
                     yield

@@ -33,6 +33,12 @@ from guided.cli.flags import (
     request_flags,
 )
 from guided.cli.prompt_flags import MessagesFlag, PromptFlag, SystemFlag, read_prompt_flags
+from guided.cli.thought_flags import (
+    ReasoningFlag,
+    ThoughtsBeginFlag,
+    ThoughtsEndFlag,
+    read_thought_flags,
+)
 from guided.spec import JsonOptions, Message
 from guided.spec.tagged import Calls
 
@@ -56,6 +62,9 @@ _FLAGS: Final[Mapping[str, tuple[Any, object]]] = {
     "tools": (ToolsFlag, None),
     "tool_choice": (ToolChoiceFlag, Calls.AUTO),
     "single_call": (SingleCallFlag, False),
+    "reasoning": (ReasoningFlag, None),
+    "thoughts_begin": (ThoughtsBeginFlag, ""),
+    "thoughts_end": (ThoughtsEndFlag, ""),
 }
 """The type and the default of each flag that is no option of a request."""
 
@@ -84,6 +93,9 @@ def read_asked_flags(given: Mapping[str, Any]) -> tuple[str | list[Message], dic
     if given["template"] is not None or given["tools"] is not None:
         json_options = JsonOptions()
     options |= {"json_options": json_options, "documents": read_documents(given["document"])}
+    options["reasoning"] = read_thought_flags(
+        given["reasoning"], given["thoughts_begin"], given["thoughts_end"]
+    )
     if given["schema"] is not None:
         options["schema"] = read_text(given["schema"])
     return asked, options

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.errors import GuidedError, RequestError
-from guided.spec import Beams, Choice, Ebnf, JsonOptions, Lark, Regex, Structure
+from guided.spec import Beams, Choice, Ebnf, JsonOptions, Lark, Reasoning, Regex, Structure
 
 if TYPE_CHECKING:
     from guided.client import Request
@@ -199,6 +199,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "grammar": _read_grammar,
     "json_options": lambda given: JsonOptions(**given),
     "logit_bias": lambda given: {int(token): bias for token, bias in given.items()},
+    "reasoning": lambda given: Reasoning(**given) if isinstance(given, dict) else given,
     "regex": lambda given: Regex(_string(given)),
 }
 """Of the fields whose values JSON spells in another way than Python, how they are read."""

@@ -26,6 +26,7 @@ __all__ = ["generate", "logprob_lines"]
     "guided generate --schema ticket.json --prompt - < mail.txt",
     "guided generate --regex '[A-Z]{3}-[0-9]+' --system rules.txt --prompt \"A ticket number?\"",
     "guided generate --messages conversation.json --choice yes --choice no",
+    'guided generate --schema verdict.json --reasoning 200 --prompt "Can 221 be prime?"',
     "guided generate --address model.example:443 --tls --token-file token.txt --prompt Hi",
 )
 @with_flags(*asked_flags(), *connection_flags())
@@ -38,7 +39,8 @@ def generate(
 ) -> None:
     """Ask a server for an answer, which may be held to a schema, a grammar or a pattern.
 
-    The text of the answer goes to standard output, what it cost to standard error.
+    The text of the answer goes to standard output, what it cost and what the model thought before
+    it to standard error.
     """
     from guided.client import Client
 
@@ -51,6 +53,8 @@ def generate(
 def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
     for candidate in answer.candidates:
         if with_text:
+            if candidate.reasoning:
+                typer.echo(candidate.reasoning, err=True)
             typer.echo(candidate.text)
         if candidate.logprobs:
             typer.echo("\n".join(logprob_lines(candidate.logprobs)), err=True)
@@ -62,6 +66,7 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
 
         print_report(answer.report, stderr=True)
     usage = answer.usage
+    thoughts = f"{usage.reasoning_tokens} of thoughts, " if usage.reasoning_tokens else ""
     drafted = "".join(
         f", {one.accepted_tokens} drafted by {one.name}"
         for one in usage.by_drafter
@@ -69,7 +74,7 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
     )
     Console(stderr=True, soft_wrap=True).print(
         f"{answer.finish_reason.value}: {usage.output_tokens} tokens"
-        f" ({usage.forced_tokens} forced{drafted}), {usage.model_calls} model calls,"
+        f" ({thoughts}{usage.forced_tokens} forced{drafted}), {usage.model_calls} model calls,"
         f" {answer.verification.value} verification, {answer.seconds:.2f} s",
         style="dim",
         highlight=False,
@@ -83,10 +88,20 @@ def _ask(client: Client, prompt: Prompt, *, stream: bool, **options: Any) -> Ans
         with Console(stderr=True).status("waiting for the answer"):
             return client.generate(prompt, **options)
     with client.stream(prompt, **options) as pieces:
+        _show_thoughts(pieces.thoughts())
         for text in pieces:
             typer.echo(text, nl=False)
         typer.echo()
         return pieces.answer
+
+
+def _show_thoughts(thoughts: Iterable[str]) -> None:
+    """Print thoughts as they grow, and a line break behind them where there are some."""
+    thought = ""
+    for thought in thoughts:
+        typer.echo(thought, nl=False, err=True)
+    if thought:
+        typer.echo(err=True)
 
 
 def logprob_lines(logprobs: Iterable[TokenLogprobs]) -> Iterator[str]:

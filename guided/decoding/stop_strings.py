@@ -26,11 +26,16 @@ class StopSearch:
         strings: Sequence[str],
         tokens: Sequence[TokenId],
         include: bool,
+        opening: str = "",
     ) -> None:
+        """Stops count behind the first ``opening`` in the text; empty: from its beginning."""
         self._token_bytes = token_bytes
         self._strings = tuple(string.encode() for string in strings)
         self._tokens = frozenset(tokens)
         self._include = include
+        self._opening = opening.encode()
+        self._start: int | None = None if opening else 0
+        """Where the part of the text begins that is looked at, once that has come."""
         self._text = bytearray()
         self.length: int | None = None
         """Bytes of the answer's text, once it has ended."""
@@ -40,6 +45,8 @@ class StopSearch:
         assert self.length is None, "the answer has ended"
         before = len(self._text)
         self._text += self._token_bytes[token] or b""
+        if self._start is None and not self._opens(before):
+            return False
         found = self._find(before)
         # A string inside of a stop token ends the answer first, so it is looked for first.
         if found is None and token in self._tokens:
@@ -48,12 +55,21 @@ class StopSearch:
             self.length = found[1] if self._include else found[0]
         return found is not None
 
+    def _opens(self, before: int) -> bool:
+        """Whether the opening is complete, which it was not ``before``."""
+        found = self._text.find(self._opening, max(0, before - len(self._opening) + 1))
+        if found < 0:
+            return False
+        self._start = found + len(self._opening)
+        return True
+
     def _find(self, before: int) -> tuple[int, int] | None:
         """Start and end of the string that is complete first, none being so ``before``."""
+        assert self._start is not None, "the answer itself has not begun"
         found = []
         for string in self._strings:
             # Nothing was complete before, so a match ends in what was just read.
-            start = self._text.find(string, max(0, before - len(string) + 1))
+            start = self._text.find(string, max(self._start, before - len(string) + 1))
             if start >= 0:
                 found.append((start + len(string), start))
         if not found:

@@ -58,6 +58,8 @@ class Admission:
         """What is read of each token in the text of an answer."""
         self._marked = _with_signs(vocabulary, tool_format)
         """The same where the text has calls of tools in it, and their special tokens."""
+        self._opening = tool_format.opening
+        """Of such a text, what no caller asked for and no stop is looked for in."""
 
     def admit(self, submission: Submission, matcher: Matcher) -> Group:
         """The answers to be made; raises where budget, batch or cache cannot hold them."""
@@ -89,7 +91,7 @@ class Admission:
                 request.forcing,
                 is_constrained=is_constrained,
                 texts=None if request.tools is None else texts,
-                stops=_stops(request, texts),
+                stops=_stops(request, texts, "" if request.tools is None else self._opening),
                 text_stream=(
                     _text_stream(request, texts, start, is_constrained=is_constrained)
                     if stream
@@ -253,7 +255,9 @@ def _with_signs(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[bytes | No
     return tuple(texts)
 
 
-def _stops(request: GenerationRequest, texts: Sequence[bytes | None]) -> StopSearch | None:
+def _stops(
+    request: GenerationRequest, texts: Sequence[bytes | None], opening: str
+) -> StopSearch | None:
     if not request.stop and not request.stop_tokens:
         return None
     return StopSearch(
@@ -261,6 +265,7 @@ def _stops(request: GenerationRequest, texts: Sequence[bytes | None]) -> StopSea
         strings=request.stop,
         tokens=request.stop_tokens,
         include=request.include_stop,
+        opening=opening,
     )
 
 

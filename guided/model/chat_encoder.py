@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.errors import ModelError, RequestError
 from guided.model.control_tokens import ControlTokens
-from guided.model.template_tools import rendered_with_tools, template_format
+from guided.model.template_tools import knows_tools, rendered_with_tools, template_format
 from guided.model.text_encoder import TextEncoder
 from guided.model.told_tools import described
 from guided.model.turns import changed, texts_in, turn_of
 from guided.spec import Message, Tool
 from guided.spec.thoughts import FORMATS as REASONING_FORMATS
 from guided.spec.thoughts import ReasoningFormat
+from guided.spec.tool_format import FORMATS as TOOL_FORMATS
 from guided.spec.tool_format import ToolFormat
 
 if TYPE_CHECKING:
@@ -128,6 +129,21 @@ class ChatEncoder:
             return None
         added = self._tokenizer.backend_tokenizer.get_added_tokens_decoder().values()
         return template_format(self.rendered, {token.content for token in added})
+
+    def check_tools(self) -> None:
+        """Raise RequestError where the template writes calls in none of our formats."""
+        if self._writes_calls_otherwise:
+            raise RequestError(
+                f"the chat template of {self._name} writes calls of tools in a format that is none "
+                f"of {', '.join(sorted(TOOL_FORMATS))}",
+                field="tools",
+                hint="leave tools out, and ask for the arguments as an answer of their schema",
+            )
+
+    @cached_property
+    def _writes_calls_otherwise(self) -> bool:
+        has_template = self._tokenizer.chat_template is not None
+        return has_template and self.tool_format is None and knows_tools(self.rendered)
 
     def rendered(
         self, messages: Messages, tools: Tools = (), *, add_generation_prompt: bool = True

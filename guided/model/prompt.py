@@ -35,7 +35,8 @@ def render_prompt(
     Plain text gets what the tokenizer puts before any text, such as a beginning-of-sequence token.
     A schema is shown in the system message, or in the first of the user's where the template knows
     no system. ``allow_special_tokens`` is the option of that name of a request. Of ``tools`` the
-    template tells where it knows any, else words of ours. ``thinks`` tells a template that knows
+    template tells where it knows any, else words of ours; RequestError where it writes calls in a
+    format that is not known here. ``thinks`` tells a template that knows
     both ways whether the model thinks before its answer. May be called from any thread.
     """
     encoder, longest = encoder_of(model, thinks=thinks), model.context_window
@@ -52,6 +53,8 @@ def render_prompt(
         )
     messages = prompt if schema is None else _with_schema(prompt, schema)
     if encoder.tool_format is None:
+        if tools:
+            encoder.check_tools()
         messages, tools = without_tools(messages, tools), ()
     messages, text = _rendered(encoder, model, messages, tools)
     allowed = bool(allow_special_tokens)

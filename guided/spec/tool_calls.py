@@ -12,6 +12,7 @@ from guided.spec.composition import AnyOf, Part, Repeat, Sequence
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged
 from guided.spec.tool_format import MARK, ToolFormat
+from guided.spec.tool_members import members_of
 from guided.spec.tools import Tool, ToolUse
 
 __all__ = ["arguments_of", "with_calls"]
@@ -49,7 +50,7 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
             field="json_options.whitespace",
             hint="set it to 0",
         )
-    arguments = [(form.header(tool.name), arguments_of(tool)) for tool in tools]
+    arguments = [(form.header(tool.name), _written(tool, form)) for tool in tools]
     is_free = use.choice == "auto" and beside is None and form.separator is not None
     if is_free and not form.signs:
         tags = [Tag(header, body, form.end) for header, body in arguments]
@@ -64,6 +65,15 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
         # Behind its calls such an answer is over.
         return Sequence([_content(None, form), Repeat(calls, 0, 1)])
     return AnyOf([_content(beside, form), calls])
+
+
+def _written(tool: Tool, form: ToolFormat) -> Structure:
+    """The constraint of a tool's arguments as the format writes them."""
+    schema = arguments_of(tool)
+    if form.members is None:
+        return schema
+    with naming((f"the tool {tool.name}",)):
+        return members_of(schema, form.members)
 
 
 def _calls(call: Structure, separator: str | None) -> Structure:

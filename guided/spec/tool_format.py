@@ -6,6 +6,8 @@
     LLAMA    {"name": "weather", "parameters": {"city":"Oslo"}}
     MISTRAL  [TOOL_CALLS]weather[ARGS]{"city":"Oslo"}
     HARMONY   to=functions.weather<|channel|>commentary json<|message|>{"city":"Oslo"}
+    QWEN_XML  <tool_call>⏎<function=weather>⏎<parameter=city>⏎Oslo⏎</parameter>⏎</function>⏎…
+    GLM       <tool_call>weather⏎<arg_key>city</arg_key>⏎<arg_value>Oslo</arg_value>⏎</tool_call>
 
 Where one has special tokens in it, its texts have their names between two marks (``sign``), and so
 has the text of an answer until its calls are read: a text that spells such a name is none.
@@ -18,13 +20,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from guided.spec.tool_members import MemberFormat, written_members
+
 __all__ = [
     "FORMATS",
+    "GLM",
     "HARMONY",
     "HERMES",
     "LLAMA",
     "MARK",
     "MISTRAL",
+    "QWEN_XML",
     "ToolFormat",
     "sign",
     "unmarked",
@@ -47,7 +53,7 @@ def unmarked(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """What stands around the name and the arguments of a call, which are JSON."""
+    """What stands around the name and the arguments of a call, which are JSON, or tags."""
 
     name: str
     trigger: str
@@ -62,6 +68,8 @@ class ToolFormat:
     """Whether the name is a string of JSON."""
     before_content: str = ""
     """What an answer begins with that calls nothing."""
+    members: MemberFormat | None = None
+    """Where arguments are written one by one in tags, what stands around each."""
 
     @property
     def signs(self) -> tuple[str, ...]:
@@ -69,13 +77,21 @@ class ToolFormat:
         texts = (self.before_name, self.before_arguments, self.end, self.before_content)
         return tuple(dict.fromkeys(name for text in texts for name in text.split(MARK)[1::2]))
 
+    @property
+    def opening(self) -> str:
+        """The sign behind which any answer begins, call or not; empty where one has only text."""
+        names = self.before_content.split(MARK)[1::2]
+        return sign(names[-1]) if names else ""
+
     def header(self, name: str) -> str:
         """What stands before the arguments of a call."""
         told = json.dumps(name) if self.is_quoted else name
         return f"{self.before_name}{told}{self.before_arguments}"
 
     def call(self, name: str, arguments: str) -> str:
-        """A whole call."""
+        """A whole call; ``arguments`` are JSON."""
+        if self.members is not None:
+            arguments = "".join(written_members(arguments, self.members))
         return f"{self.header(name)}{arguments}{self.end}"
 
 
@@ -123,7 +139,31 @@ HARMONY: Final = ToolFormat(
 )
 """Of gpt-oss, where the message is a call."""
 
+QWEN_XML: Final = ToolFormat(
+    name="qwen_xml",
+    trigger="<tool_call>",
+    before_name="<tool_call>\n<function=",
+    before_arguments=">\n",
+    end="</function>\n</tool_call>",
+    separator="\n",
+    is_quoted=False,
+    members=MemberFormat("<parameter=", ">\n", "\n</parameter>\n"),
+)
+"""Of Qwen3-Coder, and of Qwen since 3.5."""
+
+GLM: Final = ToolFormat(
+    name="glm",
+    trigger="<tool_call>",
+    before_name="<tool_call>",
+    before_arguments="\n",
+    end="</tool_call>",
+    separator="\n",
+    is_quoted=False,
+    members=MemberFormat("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n"),
+)
+"""Of GLM 4.5 and later."""
+
 FORMATS: Final[Mapping[str, ToolFormat]] = {
-    each.name: each for each in (HERMES, LLAMA, MISTRAL, HARMONY)
+    each.name: each for each in (HERMES, LLAMA, MISTRAL, HARMONY, QWEN_XML, GLM)
 }
 """By their names."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest, JsonSchema, Reasoning
+from guided.spec import MOST_MESSAGES, MOST_TOP_LOGPROBS, GenerationRequest, JsonSchema
 from guided.spec.tools import MOST_TOOLS
 from guided_service.call_reader import reader_of
 from guided_service.config import ServerConfig
@@ -18,24 +18,13 @@ from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.fields import Body, Given, given
 from guided_service.http.messages import Turn, conversation
+from guided_service.http.thinking import Effort, Thinking, thinking_of
 from guided_service.http.tools import Tool, ToolChoice, tool_use
 
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
 
 DEFAULT_BUDGET: Final = 1024
 """Tokens of an answer whose request names no bound."""
-
-
-Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high"]
-
-_SHARES: Final[Mapping[Effort, float]] = {
-    "none": 0.0,
-    "minimal": 0.1,
-    "low": 0.2,
-    "medium": 0.5,
-    "high": 0.8,
-}
-"""By effort the part of the budget that thoughts may take."""
 
 
 class StreamOptions(Given):
@@ -66,7 +55,6 @@ class ChatRequest(ConstraintFields):
     parallel_tool_calls: bool = True
     modalities: list[Literal["text"]] | None = None
     """Answers are text."""
-
     reasoning_effort: Effort | None = None
 
     # Ours
@@ -93,45 +81,27 @@ class ChatRequest(ConstraintFields):
                 "max_tokens and max_completion_tokens are the same bound, and differ",
                 field="max_completion_tokens",
             )
-        if self.reasoning_effort is not None and self.max_reasoning_tokens is not None:
-            raise RequestError(
-                "reasoning_effort and max_reasoning_tokens both say how long the model thinks",
-                field="reasoning_effort",
-                hint="leave one out",
-            )
-        if (self.max_reasoning_tokens or 0) >= self.budget:
-            raise RequestError(
-                f"the thoughts may have {self.max_reasoning_tokens} tokens, and {self.budget} are "
-                "the budget of them and the answer",
-                field="max_reasoning_tokens",
-                hint="raise max_tokens, or lower it",
-            )
 
     @property
     def budget(self) -> int:
         """Tokens of thoughts and answer together."""
         return self.max_completion_tokens or self.max_tokens or DEFAULT_BUDGET
 
-    @property
-    def reasoning_field(self) -> str | None:
-        """The field that says how long the model thinks first."""
-        if self.reasoning_effort is not None:
-            return "reasoning_effort"
-        return None if self.max_reasoning_tokens is None else "max_reasoning_tokens"
-
-    @property
-    def reasoning(self) -> Reasoning | None:
-        """How long the model thinks first."""
-        if self.reasoning_effort is not None:
-            return Reasoning(int(_SHARES[self.reasoning_effort] * self.budget))
-        most = self.max_reasoning_tokens
-        return None if most is None else Reasoning(most)
+    def thinking(self) -> Thinking | None:
+        """How long the model thinks first; raises RequestError for what contradicts itself."""
+        return thinking_of(
+            self.reasoning_effort,
+            self.max_reasoning_tokens,
+            self.budget,
+            effort_field="reasoning_effort",
+            budget_field="max_tokens",
+        )
 
 
 def read_chat(body: Body, _: ServerConfig) -> Asked:
     """What a call asks for; raises RequestError."""
     chat = given(ChatRequest, body).checked()
-    wanted = chat.wanted()
+    wanted, thinking = chat.wanted(), chat.thinking()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
     tools = tool_use(chat.tools, chat.tool_choice, wanted, is_parallel=chat.parallel_tool_calls)
@@ -145,7 +115,7 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         constraint=structure,
         tools=tools,
         max_tokens=chat.budget,
-        reasoning=chat.reasoning,
+        reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         show_schema=chat.show_schema,
         **chat.common(),
@@ -156,7 +126,7 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         is_structured=wanted is not None,
         tells_usage=chat.stream_options is not None and chat.stream_options.include_usage,
         tells_logprobs=chat.logprobs,
-        tells_thoughts=chat.reasoning is not None,
+        tells_thoughts=thinking is not None,
     )
     return Asked.of(
         chat.model,
@@ -164,5 +134,5 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
         partial(ChatForm, style),
         is_streamed=chat.stream,
         constraint_field=field,
-        reasoning_field=chat.reasoning_field,
+        reasoning_field=None if thinking is None else thinking.field,
     )

@@ -83,13 +83,22 @@ def refusal_of(
         status = failure.status
     body: JsonObject = {
         "error": {
-            "message": _short(str(failure)),
+            "message": _short(_message(failure, came_from or {})),
             "type": _type_of(status),
             "param": _field_of(failure, came_from or {"constraint": None}),
             "code": _code_of(failure),
         }
     }
     return Refusal(status, body, tuple(_headers(failure, code, retry_after_seconds)))
+
+
+def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
+    """What went wrong, and a way out by the names that the caller knows."""
+    field = error.field if isinstance(error, RequestError) else None
+    if field == "reasoning" and came_from.get(field) is not None:
+        # The engine's hint is about options that a body has not.
+        return f"{error.message}; leave {came_from[field]} out, or set it to none or 0"
+    return str(error)
 
 
 def _type_of(status: int) -> str:

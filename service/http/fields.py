@@ -108,9 +108,7 @@ def given(kind: type[_Model], body: Body) -> _Model:
     try:
         return kind.model_validate(said)
     except ValidationError as error:
-        # Of a union all members complain: the one that read furthest was meant.
-        fault = max(error.errors(include_url=False), key=_depth)
-        raise _refused(fault, said, kind.hints) from error
+        raise _refused(_meant(error.errors(include_url=False)), said, kind.hints) from error
 
 
 def fields_of(kind: type[BaseModel]) -> frozenset[str]:
@@ -118,9 +116,16 @@ def fields_of(kind: type[BaseModel]) -> frozenset[str]:
     return frozenset(kind.model_fields)
 
 
-def _depth(fault: ErrorDetails) -> tuple[int, bool]:
-    """How far was read; what is there and wrong tells more than what is missing."""
-    return len(fault["loc"]), fault["type"] != "missing"
+def _meant(faults: list[ErrorDetails]) -> ErrorDetails:
+    """The fault to tell: of a union all members complain, and one was meant."""
+    others = {fault["loc"][:-1] for fault in faults if fault["loc"][-1:] == ("type",)}
+
+    def tells(fault: ErrorDetails) -> tuple[int, bool, bool]:
+        """How far was read, by a member of this type; what is wrong tells more than a lack."""
+        place = fault["loc"]
+        return len(place), place[:-1] not in others, fault["type"] != "missing"
+
+    return max(faults, key=tells)
 
 
 def _refused(fault: ErrorDetails, body: Body, hints: Mapping[str, str]) -> RequestError:

@@ -1,4 +1,7 @@
-"""Calls that look at a constraint: the mask behind some tokens, and its automaton."""
+"""Calls that look at a constraint: the mask behind some tokens, and its automaton.
+
+Somebody in a browser waits for it, so it is given up after ``stall_seconds``.
+"""
 
 from __future__ import annotations
 
@@ -123,6 +126,8 @@ class Findings:
         return self._read(read_json(body, self._face.config.max_message_fields))
 
     async def _done(self, work: Inspect, caller: Caller, response: Response, size: int) -> None:
-        async with self._face.door.working(caller, size, time.monotonic()):
+        received, seconds = time.monotonic(), self._face.config.stall_seconds
+        work = msgspec.structs.replace(work, deadline=received + seconds)
+        async with self._face.door.working(caller, size, received, seconds=seconds):
             finding = await self._face.engine.inspect(work)
         await response.whole(told(finding))

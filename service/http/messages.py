@@ -77,6 +77,8 @@ class AssistantTurn(Given):
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     function_call: None = None
     tool_calls: list[CallMade] | None = None
+    reasoning_content: str | None = None
+    """What it thought before, as it was told; templates leave it out, so it is not looked at."""
     name: str | None = None
 
 

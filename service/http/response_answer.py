@@ -3,11 +3,12 @@
 ::
 
     response.created, response.in_progress
-      response.output_item.added                          a message, or a call of a function
-        response.content_part.added                       of a message
-          response.output_text.delta …                    or function_call_arguments.delta …
-          response.output_text.done                       or function_call_arguments.done
+      response.output_item.added            thoughts, a message, or a call of a function
+        response.content_part.added         but for a call
+          response.output_text.delta …      or reasoning_text, or function_call_arguments
+          response.output_text.done
         response.content_part.done
+        response.reasoning_summary_part.added, its text, and done   of thoughts, where asked for
       response.output_item.done
     response.completed, or response.incomplete
 """
@@ -15,60 +16,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from uuid import uuid4
 
 from guided.spec import GenerationResult
-from guided_service.call_reader import Argument, CallBegun, Content, Piece, call_id
+from guided_service.call_reader import Argument, CallBegun, Content, Piece
 from guided_service.http.asked import Shown
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.errors import JsonObject
 from guided_service.http.events import event
 from guided_service.http.logprobs import told_tokens
+from guided_service.http.response_items import TEXT_EVENTS, Item, Kind, summary_part
 
 __all__ = ["ResponseForm"]
-
-
-@dataclass(slots=True)
-class _Item:
-    """A part of the output: a message, or a call of the function of this name."""
-
-    name: str | None
-    item_id: str = field(init=False)
-    call_id: str = field(default_factory=call_id)
-    pieces: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.item_id = ("msg_" if self.name is None else "fc_") + uuid4().hex
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    def shown(self, status: str, content: list[JsonObject]) -> JsonObject:
-        if self.name is None:
-            said: JsonObject = {"type": "message", "role": "assistant", "content": content}
-        else:
-            arguments = "" if status == "in_progress" else self.text
-            said = {
-                "type": "function_call",
-                "call_id": self.call_id,
-                "name": self.name,
-                "arguments": arguments,
-            }
-        return {"id": self.item_id, "status": status, **said}
 
 
 class ResponseForm:
     """One response, of one answer."""
 
-    def __init__(self, style: ChatStyle, repeated: JsonObject, shown: Shown) -> None:
-        """``repeated`` is what a response tells again of its request."""
+    def __init__(
+        self, style: ChatStyle, repeated: JsonObject, shown: Shown, *, is_summarized: bool = False
+    ) -> None:
+        """``repeated`` is what a response tells again of its request; with ``is_summarized`` the
+        thoughts are their summary, too.
+        """
         self._style = style
+        self._is_summarized = is_summarized
         self._repeated = repeated
         self._shown = shown
         self._reader = style.reader_of(shown.tool_format)
-        self._items: list[_Item] = []
+        self._items: list[Item] = []
         self._done: list[JsonObject] = []
         """Items that have ended, as they are shown."""
         self._num_events = 0
@@ -76,13 +51,18 @@ class ResponseForm:
 
     def whole(self, result: GenerationResult) -> JsonObject:
         """The body of an answer."""
+        if result.reasoning:
+            self.thought(result.reasoning)
         self.grown(result.text)
         self.ended(result)
         return self._response(result)
 
     def thought(self, text: str) -> bytes:
-        """None: nothing asks for thoughts here."""
-        raise AssertionError(f"a thought in an answer without any: {text!r}")
+        """The events of more of the thoughts."""
+        events = self._begin()
+        if not self._items:
+            events += self._added("reasoning")
+        return b"".join([*events, self._delta(text)])
 
     def grown(self, text: str) -> bytes:
         """The events of more text."""
@@ -90,11 +70,12 @@ class ResponseForm:
 
     def ended(self, result: GenerationResult) -> bytes:
         """The last events."""
-        self._logprobs = told_tokens(result.logprobs) if self._style.tells_logprobs else []
+        of_answer = result.logprobs[result.reasoning_tokens :]
+        self._logprobs = told_tokens(of_answer) if self._style.tells_logprobs else []
         rest = () if self._reader is None else self._reader.end()
         events = [*self._begin(), *self._told(rest)]
-        if not self._items:
-            events.extend(self._added(None))
+        if not self._items or self._items[-1].kind == "reasoning":
+            events.extend(self._added("message"))
         status = "incomplete" if self._is_incomplete(result) else "completed"
         events.extend(self._end_item(status))
         events.append(self._event(f"response.{status}", response=self._response(result)))
@@ -126,60 +107,77 @@ class ResponseForm:
         for piece in pieces:
             match piece:
                 case CallBegun(name):
-                    events += self._added(name)
+                    events += self._added("function_call", name)
                 case Content(text):
-                    if not self._items or self._items[-1].name is not None:
-                        events += self._added(None)
-                    events.append(self._delta("response.output_text.delta", text))
+                    if not self._items or self._items[-1].kind != "message":
+                        events += self._added("message")
+                    events.append(self._delta(text))
                 case Argument(text):
-                    events.append(self._delta("response.function_call_arguments.delta", text))
+                    events.append(self._delta(text))
         return events
 
-    def _added(self, name: str | None) -> list[bytes]:
+    def _added(self, kind: Kind, name: str = "") -> list[bytes]:
         """Events of a new item, behind those that end the one before."""
         events = self._end_item("completed")
-        item = _Item(name)
+        item = Item(kind, name, self._is_summarized)
         self._items.append(item)
-        shown = item.shown("in_progress", [])
-        events.append(self._event("response.output_item.added", **self._place(), item=shown))
-        if name is None:
-            part = _part("", [])
+        added = self._event("response.output_item.added", **self._place(), item=item.begun())
+        events.append(added)
+        if kind != "function_call":
+            part = item.part("", [])
             events.append(self._event("response.content_part.added", **self._at(), part=part))
         return events
 
-    def _delta(self, kind: str, text: str) -> bytes:
+    def _delta(self, text: str) -> bytes:
         item = self._items[-1]
         item.pieces.append(text)
-        if item.name is None:
-            return self._event(kind, **self._at(), delta=text, logprobs=[])
-        return self._event(kind, item_id=item.item_id, **self._place(), delta=text)
+        beside: JsonObject = {"logprobs": []} if item.kind == "message" else {}
+        return self._event(f"{TEXT_EVENTS[item.kind]}.delta", **self._at(), delta=text, **beside)
 
     def _end_item(self, status: str) -> list[bytes]:
         """Events of the end of the last item."""
         if len(self._done) == len(self._items):
             return []
         item = self._items[-1]
-        part = _part(item.text, self._logprobs)
-        shown = item.shown(status, [part])
+        shown = item.ended(status, self._logprobs)
         self._done.append(shown)
-        last = self._event("response.output_item.done", **self._place(), item=shown)
-        if item.name is not None:
-            told = {"item_id": item.item_id, "name": item.name, "arguments": item.text}
-            done = "response.function_call_arguments.done"
-            return [self._event(done, **self._place(), **told), last]
-        said = {"text": item.text, "logprobs": self._logprobs}
+        ended = self._end_text(item)
+        return [*ended, self._event("response.output_item.done", **self._place(), item=shown)]
+
+    def _end_text(self, item: Item) -> list[bytes]:
+        done = f"{TEXT_EVENTS[item.kind]}.done"
+        match item.kind:
+            case "function_call":
+                return [self._event(done, **self._at(), name=item.name, arguments=item.text)]
+            case "message":
+                said: JsonObject = {"text": item.text, "logprobs": self._logprobs}
+            case "reasoning":
+                said = {"text": item.text}
+        part = item.part(item.text, self._logprobs)
         return [
-            self._event("response.output_text.done", **self._at(), **said),
+            self._event(done, **self._at(), **said),
             self._event("response.content_part.done", **self._at(), part=part),
-            last,
+            *(self._summary(item) if item.kind == "reasoning" and item.is_summarized else ()),
+        ]
+
+    def _summary(self, item: Item) -> list[bytes]:
+        at = {**self._place(), "item_id": item.item_id, "summary_index": 0}
+        part, text = "response.reasoning_summary_part", "response.reasoning_summary_text"
+        return [
+            self._event(f"{part}.added", **at, part=summary_part("")),
+            self._event(f"{text}.delta", **at, delta=item.text),
+            self._event(f"{text}.done", **at, text=item.text),
+            self._event(f"{part}.done", **at, part=summary_part(item.text)),
         ]
 
     def _place(self) -> JsonObject:
         return {"output_index": len(self._items) - 1}
 
     def _at(self) -> JsonObject:
-        """The place of the only part of a message."""
-        return {**self._place(), "item_id": self._items[-1].item_id, "content_index": 0}
+        """The place of the last text; a call has no parts."""
+        item = self._items[-1]
+        part: JsonObject = {} if item.kind == "function_call" else {"content_index": 0}
+        return {**self._place(), "item_id": item.item_id, **part}
 
     def _event(self, kind: str, **told: object) -> bytes:
         number = self._num_events
@@ -198,6 +196,7 @@ class ResponseForm:
             "id": shown.answer_id,
             "object": "response",
             "created_at": shown.created,
+            "completed_at": None,
             "status": "in_progress" if result is None else ended,
             "error": None,
             "incomplete_details": {"reason": "max_output_tokens"} if is_incomplete else None,
@@ -208,16 +207,18 @@ class ResponseForm:
         }
         if result is not None:
             usage = result.usage
+            if not is_incomplete:
+                said["completed_at"] = shown.created + int(result.seconds)
             said["guided"] = {"finish_reason": result.finish_reason.value}
             said["usage"] = {
                 "input_tokens": usage.prompt_tokens,
-                "input_tokens_details": {"cached_tokens": usage.reused_tokens},
+                # Which tokens stay in the cache, and for how long, is open: none are promised.
+                "input_tokens_details": {
+                    "cached_tokens": usage.reused_tokens,
+                    "cache_write_tokens": 0,
+                },
                 "output_tokens": usage.output_tokens,
-                "output_tokens_details": {"reasoning_tokens": 0},
+                "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
                 "total_tokens": usage.prompt_tokens + usage.output_tokens,
             }
         return said
-
-
-def _part(text: str, logprobs: list[JsonObject]) -> JsonObject:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}

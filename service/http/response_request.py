@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -19,18 +19,10 @@ from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
 from guided_service.http.constraints import Wanted, schema_of
 from guided_service.http.fields import Body, GenerationFields, Given, given
-from guided_service.http.messages import (
-    AssistantTurn,
-    Called,
-    CallMade,
-    SystemTurn,
-    TextPart,
-    ToolTurn,
-    Turn,
-    UserTurn,
-    conversation,
-)
+from guided_service.http.messages import conversation
 from guided_service.http.response_answer import ResponseForm
+from guided_service.http.response_input import Item, turns_of
+from guided_service.http.thinking import Effort, Thinking, thinking_of
 from guided_service.http.tools import (
     Function,
     Named,
@@ -41,54 +33,6 @@ from guided_service.http.tools import (
 )
 
 __all__ = ["ResponseRequest", "read_response"]
-
-
-class Text(Given):
-    """A text in a message; of what the model said, with what it was given back beside it."""
-
-    type: Literal["input_text", "output_text", "text"]
-    text: str
-    annotations: Annotated[list[Any], Field(max_length=0)] | None = None
-    logprobs: list[Any] | None = None
-    """Not looked at: they are of an answer that was given."""
-
-
-Texts: TypeAlias = str | list[Text]
-
-
-class MessageItem(Given):
-    """What somebody said."""
-
-    type: Literal["message"] = "message"
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Texts
-    id: str | None = None
-    status: str | None = None
-    phase: str | None = None
-
-
-class CallItem(Given):
-    """A call that the model made."""
-
-    type: Literal["function_call"]
-    call_id: str
-    name: str
-    arguments: str
-    id: str | None = None
-    status: str | None = None
-
-
-class OutputItem(Given):
-    """What a call gave back."""
-
-    type: Literal["function_call_output"]
-    call_id: str
-    output: Texts
-    id: str | None = None
-    status: str | None = None
-
-
-Item: TypeAlias = MessageItem | CallItem | OutputItem
 
 
 class TextFormat(Given):
@@ -124,6 +68,14 @@ class TextOptions(Given):
     """As OpenAI has it where it is left out."""
 
 
+class ReasoningOptions(Given):
+    """Thoughts before the answer."""
+
+    effort: Effort | None = None
+    summary: Literal["auto", "detailed"] | None = None
+    """The thoughts are told as their own summary: nobody here writes a shorter one."""
+
+
 class FunctionTool(Function):
     """A function that the model may call."""
 
@@ -145,7 +97,7 @@ class ResponseRequest(GenerationFields):
         "max_tokens": "use max_output_tokens",
         "messages": "use input, or send them to /v1/chat/completions",
         "previous_response_id": "send what was said as input; nothing is kept between calls",
-        "reasoning": "leave it out; /v1/chat/completions lets the model think (reasoning_effort)",
+        "reasoning_effort": "use reasoning.effort",
         "response_format": "use text.format",
     }
 
@@ -162,6 +114,31 @@ class ResponseRequest(GenerationFields):
     truncation: Literal["disabled"] | None = None
     """A prompt that is too long is an error."""
     background: Literal[False] | None = None
+    reasoning: ReasoningOptions | None = None
+
+    # Ours
+    max_reasoning_tokens: Annotated[int, Field(ge=0)] | None = None
+    """Tokens of thoughts before the answer, of all that it may have."""
+
+    @property
+    def budget(self) -> int:
+        """Tokens of thoughts and answer together."""
+        return self.max_output_tokens or DEFAULT_BUDGET
+
+    @property
+    def is_summarized(self) -> bool:
+        """Whether the thoughts are told as their summary, too."""
+        return self.reasoning is not None and self.reasoning.summary is not None
+
+    def thinking(self) -> Thinking | None:
+        """How long the model thinks first; raises RequestError for what contradicts itself."""
+        return thinking_of(
+            None if self.reasoning is None else self.reasoning.effort,
+            self.max_reasoning_tokens,
+            self.budget,
+            effort_field="reasoning.effort",
+            budget_field="max_output_tokens",
+        )
 
     def wanted(self) -> Wanted | None:
         """The constraint of its text, with the field that it came from."""
@@ -183,21 +160,24 @@ class ResponseRequest(GenerationFields):
             case str() as word:
                 return word
 
-    def turns(self) -> list[Turn]:
-        """What was said and called, in order."""
-        first = [SystemTurn(role="system", content=self.instructions)] if self.instructions else []
-        if isinstance(self.input, str):
-            return [*first, UserTurn(role="user", content=self.input)]
-        turns: list[Turn] = [*first]
-        for item in self.input:
-            _add(item, turns)
-        return turns
+
+_REPEATED: Final = {
+    "frequency_penalty",
+    "instructions",
+    "max_output_tokens",
+    "presence_penalty",
+    "prompt_cache_key",
+    "safety_identifier",
+    "temperature",
+    "user",
+}
+"""Fields that a response tells again as they were given."""
 
 
 def read_response(body: Body, _: ServerConfig) -> Asked:
     """What a call asks for; raises RequestError."""
     asked = given(ResponseRequest, body)
-    wanted, choice = asked.wanted(), asked.choice()
+    wanted, choice, thinking = asked.wanted(), asked.choice(), asked.thinking()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
     listed = [Tool(type="function", function=one) for one in asked.tools]
@@ -208,10 +188,11 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
         raise RequestError("tool_choice needs tools", field="tool_choice")
     tells_logprobs = asked.top_logprobs is not None or bool(asked.include)
     request = GenerationRequest(
-        prompt=conversation(asked.turns()),
+        prompt=conversation(turns_of(asked.input, asked.instructions)),
         constraint=structure,
         tools=tools,
-        max_tokens=asked.max_output_tokens or DEFAULT_BUDGET,
+        max_tokens=asked.budget,
+        reasoning=None if thinking is None else thinking.reasoning,
         top_logprobs=(asked.top_logprobs or 0) if tells_logprobs else None,
         **asked.common(),
     )
@@ -225,62 +206,29 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
     return Asked.of(
         asked.model,
         request,
-        partial(ResponseForm, style, _repeated(asked)),
+        partial(ResponseForm, style, _repeated(asked), is_summarized=asked.is_summarized),
         is_streamed=asked.stream,
         constraint_field=field,
+        reasoning_field=None if thinking is None else thinking.field,
     )
-
-
-def _add(item: Item, turns: list[Turn]) -> None:
-    """Add what an item says to the turns; calls in a row are of one turn."""
-    match item:
-        case MessageItem(role="user"):
-            turns.append(UserTurn(role="user", content=_texts(item.content)))
-        case MessageItem(role="assistant"):
-            turns.append(AssistantTurn(role="assistant", content=_texts(item.content)))
-        case MessageItem():
-            turns.append(SystemTurn(role="system", content=_texts(item.content)))
-        case OutputItem():
-            turns.append(
-                ToolTurn(role="tool", tool_call_id=item.call_id, content=_texts(item.output))
-            )
-        case CallItem():
-            call = CallMade(
-                id=item.call_id, function=Called(name=item.name, arguments=item.arguments)
-            )
-            last = turns[-1] if turns else None
-            said = last if isinstance(last, AssistantTurn) else None
-            if said is not None:
-                turns.pop()
-            content = None if said is None else said.content
-            calls = [*((said.tool_calls or []) if said is not None else []), call]
-            turns.append(AssistantTurn(role="assistant", content=content, tool_calls=calls))
-
-
-def _texts(content: Texts) -> str | list[TextPart]:
-    if isinstance(content, str):
-        return content
-    return [TextPart(type="text", text=part.text) for part in content]
 
 
 def _repeated(asked: ResponseRequest) -> dict[str, Any]:
     """What a response tells again of its request."""
-    said = asked.model_dump(
-        include={"instructions", "max_output_tokens", "temperature", "top_p", "metadata", "user"},
-    )
+    said = asked.model_dump(include=_REPEATED)
     tools = [one.model_dump() | {"strict": one.strict} for one in asked.tools]
     choice = asked.tool_choice
-    form = None if asked.text is None else asked.text.format
     return {
         **said,
         "background": False,
+        "max_tool_calls": None,
         "metadata": asked.metadata or {},
         "parallel_tool_calls": asked.parallel_tool_calls,
         "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
+        "reasoning": (asked.reasoning or ReasoningOptions()).model_dump(),
         "service_tier": "default",
         "store": False,
-        "text": {"format": {"type": "text"} if form is None else form.model_dump(by_alias=True)},
+        "text": {"format": _format(asked)},
         "tool_choice": choice.model_dump()
         if isinstance(choice, ChosenFunction)
         else choice or "auto",
@@ -289,3 +237,13 @@ def _repeated(asked: ResponseRequest) -> dict[str, Any]:
         "top_p": 1.0 if asked.top_p is None else asked.top_p,
         "truncation": "disabled",
     }
+
+
+def _format(asked: ResponseRequest) -> dict[str, Any]:
+    match None if asked.text is None else asked.text.format:
+        case None:
+            return {"type": "text"}
+        case SchemaFormat() as form:
+            return form.model_dump(by_alias=True) | {"strict": form.strict is not False}
+        case form:
+            return form.model_dump()

@@ -31,15 +31,28 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
         yield running
 
 
-@pytest.mark.parametrize("program", ["instructor", "langchain", "litellm", "pydantic_ai"])
+PROGRAMS_OF_OTHERS = [
+    "instructor.py",
+    "langchain.py",
+    "litellm.py",
+    "node.cjs",
+    "open_responses.py",
+    "pydantic_ai.py",
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS_OF_OTHERS)
 def test_a_client_works_unchanged(server: HttpServer, program: str) -> None:
     model = httpx2.get(f"{server.url}/v1/models").json()["data"][0]["id"]
+    runs = "node" if program.endswith(".cjs") else PYTHON
+    modules = Path(PYTHON).parents[1] / "node_modules"
     done = subprocess.run(
-        [PYTHON, str(PROGRAMS / f"with_{program}.py"), f"{server.url}/v1", model],
+        [runs, str(PROGRAMS / f"with_{program}"), f"{server.url}/v1", model],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
+        env=os.environ | {"NODE_PATH": str(modules)},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "False" not in done.stdout

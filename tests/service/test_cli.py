@@ -97,6 +97,24 @@ def test_a_streamed_answer_is_printed_as_the_whole_one(server: ServerProcess) ->
     assert "model calls" in streamed.stderr
 
 
+def test_thoughts_go_to_standard_error(server: ServerProcess) -> None:
+    asked = ("--prompt", "Hi", "--choice", "yes", "--choice", "no", "--address", server.address)
+    thinks = ("--reasoning", "6", "--thoughts-begin", "Hm: ", "--thoughts-end", " So:")
+    whole, streamed = _generate(*asked, *thinks), _generate(*asked, *thinks, "--stream")
+    assert whole.returncode == 0, whole.stderr
+    assert whole.stdout in ("yes\n", "no\n")
+    thought, _, cost = whole.stderr.rstrip().rpartition("\n")
+    assert thought.strip()
+    assert "of thoughts, " in cost
+    assert streamed.stdout == whole.stdout
+    assert streamed.stderr.startswith(f"{thought}\n")
+    plain = _generate(*asked)
+    assert "of thoughts" not in plain.stderr
+    refused = _generate(*asked, "--thoughts-end", "So:")
+    assert refused.returncode == 2
+    assert "need --reasoning" in refused.stderr
+
+
 def test_several_answers_are_lines_and_their_scores_go_to_standard_error(
     server: ServerProcess, tmp_path: Path
 ) -> None:

@@ -189,7 +189,22 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("responses", {"include": ["reasoning.encrypted_content"]}, "include[0]"),
     ("responses", {"text": {"verbosity": "low"}}, "text.verbosity"),
     ("responses", {"tools": [{"type": "web_search"}]}, "tools[0].type"),
-    ("responses", {"input": [{"type": "reasoning", "summary": []}]}, "input[0].type"),
+    ("responses", {"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+    (
+        "responses",
+        {"input": [{"type": "reasoning", "summary": [], "encrypted_content": "x"}]},
+        "input[0].encrypted_content",
+    ),
+    ("responses", {"input": [{"type": "function_call", "call_id": "1"}]}, "input[0].name"),
+    ("responses", {"reasoning": {"effort": "utmost"}}, "reasoning.effort"),
+    ("responses", {"reasoning": {"summary": "concise"}}, "reasoning.summary"),
+    ("responses", {"reasoning": {"mode": "pro"}}, "reasoning.mode"),
+    (
+        "responses",
+        {"reasoning": {"effort": "low"}, "max_reasoning_tokens": 9},
+        "reasoning.effort",
+    ),
+    ("responses", {"max_output_tokens": 9, "max_reasoning_tokens": 9}, "max_reasoning_tokens"),
     ("responses", {"tool_choice": "required"}, "tool_choice"),
 ]  # fmt: skip
 
@@ -299,6 +314,8 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "include": {"include": ["message.output_text.logprobs"]},
         "truncation": {"truncation": "disabled"},
         "background": {"background": False},
+        "reasoning": {"reasoning": {"effort": "low"}},
+        "max_reasoning_tokens": {"max_reasoning_tokens": 20},
     },
 }
 NEUTRAL = {"responses": {"n", "truncation", "background"}, "completions": {"echo"}}
@@ -323,8 +340,8 @@ def test_a_field_that_is_taken_is_honoured(face: str, name: str) -> None:
     # Fields that it goes with are given in both.
     beside = {key: value for key, value in fields.items() if key != name}
     is_same = _seen(asked(face, **fields)) == _seen(asked(face, **beside))
-    # A response tells its metadata and its user again.
-    ignored = IGNORED - ({"metadata", "user"} if face == "responses" else set())
+    again = {"metadata", "prompt_cache_key", "safety_identifier", "user"}
+    ignored = IGNORED - (again if face == "responses" else set())
     assert is_same == (name in ignored | NEUTRAL.get(face, set()))
 
 
@@ -385,12 +402,9 @@ ODD: list[Any] = [
 ]
 
 
-def test_a_response_is_told_where_thoughts_are_asked_for() -> None:
-    said = str(refusal("responses", reasoning={"effort": "low"}))
-    assert said == (
-        "reasoning is not honoured by this server; leave it out; /v1/chat/completions lets the"
-        " model think (reasoning_effort)"
-    )
+def test_a_response_is_told_where_an_effort_goes() -> None:
+    said = str(refusal("responses", reasoning_effort="low"))
+    assert said == "reasoning_effort is not honoured by this server; use reasoning.effort"
 
 
 @pytest.mark.parametrize("ours", ["reasoning", "reasoning.max_tokens"])
@@ -406,6 +420,23 @@ def test_errors_about_thoughts_name_the_field_that_was_sent(
         call = read({**CHAT, **fields}, ServerConfig())
         told: Any = refusal_of(RequestError("no", field=ours), 0.5, call.came_from).body
         assert told["error"]["param"] == sent
+
+
+@pytest.mark.parametrize(
+    ("face", "fields", "sent"),
+    [
+        ("chat", {"reasoning_effort": "low"}, "reasoning_effort"),
+        ("chat", {"max_reasoning_tokens": 2}, "max_reasoning_tokens"),
+        ("responses", {"reasoning": {"effort": "low"}}, "reasoning.effort"),
+    ],
+)
+def test_a_way_out_names_the_field_that_was_sent(
+    face: str, fields: dict[str, Any], sent: str
+) -> None:
+    error = RequestError("no signs", field="reasoning", hint="say with begin and end")
+    told: Any = refusal_of(error, 0.5, asked(face, **fields).came_from).body
+    assert told["error"]["param"] == sent
+    assert told["error"]["message"] == f"no signs; leave {sent} out, or set it to none or 0"
 
 
 @pytest.mark.parametrize("face", FACES)

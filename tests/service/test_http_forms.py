@@ -251,8 +251,8 @@ TEXTS = st.lists(
 )
 
 
-def read(pieces: list[str], form: ToolFormat = HERMES, **options: bool) -> list[Piece]:
-    reader = CallReader(form, **options)
+def read(pieces: list[str], form: ToolFormat = HERMES, *, beside_json: bool = False) -> list[Piece]:
+    reader = CallReader(form, beside_json=beside_json)
     told = [piece for text in pieces for piece in reader.read(text)]
     return [*told, *reader.end()]
 

@@ -153,6 +153,13 @@ def test_callers_see_names_without_marks(name: str) -> None:
     assert encode_event("\x01", None, None).delta == "\x01"
 
 
+def test_stops_do_not_see_what_the_format_puts_first() -> None:
+    for begun in (HARMONY.before_content, HARMONY.header("f")):
+        before, opening, after = begun.partition(HARMONY.opening)
+        assert (bool(before), bool(opening), after) == (True, True, "")
+    assert [form.opening for form in (HERMES, LLAMA, MISTRAL)] == ["", "", ""]
+
+
 @pytest.mark.parametrize("form", [HERMES, LLAMA], ids=["hermes", "llama"])
 def test_a_format_without_special_tokens_leaves_texts_as_they_are(form: ToolFormat) -> None:
     text = "a \x01 b"

@@ -12,7 +12,7 @@ from guided.cli.batch_requests import digests_of, read_lines
 from guided.cli.batch_results import opened_results
 from guided.client import RawPrompt, Request
 from guided.errors import RequestError
-from guided.spec import Beams, Choice, Ebnf, JsonOptions, Lark, Regex
+from guided.spec import Beams, Choice, Ebnf, JsonOptions, Lark, Reasoning, Regex
 
 PROMPT = '{"prompt": "x"'
 
@@ -50,6 +50,11 @@ def _read(tmp_path: Path, text: str) -> list[Any]:
         ),
         ({"prompt": "x", "logit_bias": {"5": -1}}, Request("x", logit_bias={5: -1})),
         ({"prompt": "x", "n": 2, "beams": {"width": 3}}, Request("x", n=2, beams=Beams(3))),
+        ({"prompt": "x", "reasoning": 9}, Request("x", reasoning=9)),
+        (
+            {"prompt": "x", "reasoning": {"max_tokens": 9, "end": "So:"}},
+            Request("x", reasoning=Reasoning(9, end="So:")),
+        ),
         (
             {"prompt": "x", "schema": {}, "json_options": {"key_order": "any"}},
             Request("x", schema="{}", json_options=JsonOptions(key_order="any")),
@@ -94,6 +99,7 @@ def test_blank_lines_count_and_are_no_requests(tmp_path: Path) -> None:
         (f'{PROMPT}, "regex": "a", "choice": ["a"]}}', "grammar: grammar, regex and choice "),
         (f'{PROMPT}, "schema": {{}}, "regex": "a"}}', "grammar: a grammar is given beside a "),
         (f'{PROMPT}, "beams": 3}}', "beams: 3 cannot be read: "),
+        (f'{PROMPT}, "reasoning": {{"a": 1}}}}', "reasoning: {'a': 1} cannot be read: "),
         (f'{PROMPT}, "json_options": {{"a": 1}}}}', "json_options: {'a': 1} cannot be read: "),
         (f'{PROMPT}, "logit_bias": {{"x": 1}}}}', "logit_bias: {'x': 1} cannot be read: invalid"),
     ],

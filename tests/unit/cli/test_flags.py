@@ -10,6 +10,7 @@ import typer
 from guided.cli.check import check
 from guided.cli.flags import read_beams, read_json_options, read_logit_bias
 from guided.cli.generate import generate, logprob_lines
+from guided.cli.thought_flags import read_thought_flags
 from guided.spec import (
     FREE_WHITESPACE,
     Alternative,
@@ -17,6 +18,7 @@ from guided.spec import (
     FormatMode,
     JsonOptions,
     KeyOrder,
+    Reasoning,
     Spelling,
     TokenId,
     TokenLogprobs,
@@ -74,6 +76,14 @@ def test_what_is_no_bias_is_refused(pair: str) -> None:
 def test_a_token_has_one_bias() -> None:
     with pytest.raises(typer.BadParameter, match="two biases are given for token 5"):
         read_logit_bias(["5=1", "5=2"])
+
+
+def test_thoughts_are_those_of_the_flags() -> None:
+    assert read_thought_flags(None, "", "") is None
+    assert read_thought_flags(0, "", "") == Reasoning(0)
+    assert read_thought_flags(9, "Hm: ", "So:") == Reasoning(9, "Hm: ", "So:")
+    with pytest.raises(typer.BadParameter, match="need --reasoning"):
+        read_thought_flags(None, "", "So:")
 
 
 def test_log_probabilities_as_lines() -> None:

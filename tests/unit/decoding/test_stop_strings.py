@@ -60,6 +60,26 @@ def test_a_string_inside_a_stop_token_comes_first() -> None:
     assert read([b"ab", b"cde"], ["d"], [1]) == (2, 3)
 
 
+@pytest.mark.parametrize(
+    ("pieces", "strings", "tokens", "expected"),
+    [
+        ([b"final", b"|", b"a final", b"."], ["final"], [], (3, 8)),
+        ([b"final", b"|", b"al"], ["l|a", "|"], [], (3, None)),
+        ([b"fin", b"al|end", b"."], ["end"], [], (2, 6)),
+        ([b"end", b"e|", b"|"], ["|"], [0, 1], (2, 3)),
+        ([b"no opening", b"end"], ["end"], [1], (2, None)),
+        ([b"x", b"|", b"|"], ["|"], [], (3, 2)),
+    ],
+)
+def test_stops_count_behind_an_opening(
+    pieces: list[bytes], strings: list[str], tokens: list[int], expected: tuple[int, int | None]
+) -> None:
+    numbers = [TokenId(token) for token in tokens]
+    search = StopSearch(pieces, strings=strings, tokens=numbers, include=False, opening="|")
+    count = next((n for n in range(len(pieces)) if search.reads(TokenId(n))), len(pieces) - 1)
+    assert (count + 1, search.length) == expected
+
+
 def by_bytes(text: bytes, strings: list[str]) -> int | None:
     """The oracle: look at every prefix of the text, the shortest first."""
     for end in range(1, len(text) + 1):

@@ -20,7 +20,16 @@ from guided.model.load import ModelTexts
 from guided.model.prompt import render_prompt, tool_format
 from guided.spec import Message, TokenId, Tool, ToolCall, ToolUse
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import HARMONY, HERMES, LLAMA, MISTRAL, ToolFormat, unmarked
+from guided.spec.tool_format import (
+    GLM,
+    HARMONY,
+    HERMES,
+    LLAMA,
+    MISTRAL,
+    QWEN_XML,
+    ToolFormat,
+    unmarked,
+)
 from tests.kit.built_tokenizers import BUILT, loaded
 from tests.kit.tokenizers import real_tokenizer, real_vocabulary
 
@@ -29,16 +38,17 @@ TEMPLATES = {
     "qwen2_5": ("qwen3", HERMES),
     "llama3_1": ("llama3", LLAMA),
     "llama3_2": ("llama3", LLAMA),
-    # What these write is none of our formats, or they know no tools.
-    "qwen3_6": ("qwen3", None),
-    "glm4moe": ("qwen3", None),
+    "qwen3_6": ("qwen3", QWEN_XML),
+    "glm4moe": ("qwen3", GLM),
     "gptoss": ("gptoss", HARMONY),
+    # These know no tools.
     "llama3": ("llama3", None),
     "gemma3": ("gemma3", None),
-    "gemma4": ("gemma3", None),
     "smollm2": ("smollm2", None),
 }
 """Templates as trl keeps those of models, each with the tokenizer that it is tried on."""
+STRANGE = {"gemma4": "gemma3", "lfm2": "qwen3"}
+"""Those that write calls in none of our formats."""
 
 PARAMETERS = json.dumps({"type": "object", "properties": {"city": {"type": "string"}}})
 WEATHER = Tool("weather", "How it is outside.", PARAMETERS)
@@ -53,7 +63,7 @@ ASKED = (
 
 @cache
 def tokenizer_of(template: str) -> PreTrainedTokenizerBase:
-    tokenizer = copy.copy(real_tokenizer(TEMPLATES[template][0]))
+    tokenizer = copy.copy(real_tokenizer(STRANGE.get(template) or TEMPLATES[template][0]))
     if template != "smollm2":
         file = files("trl").joinpath("chat_templates", f"{template}.jinja")
         tokenizer.chat_template = file.read_text("utf-8")
@@ -114,7 +124,9 @@ def test_a_call_as_the_template_writes_it_is_one_of_the_grammar(template: str) -
     called = whole[whole.rindex(unmarked(form.call("weather", CALL.arguments))) :]
     between = whole.removeprefix(prompt).removesuffix(called)
     assert whole == prompt + between + called
-    assert between in ("", "<think>\n\n</think>\n\n")  # where it was answered without thoughts
+    # Where it was answered without thoughts, which the prompt may have begun.
+    thoughts = ("<think>\n\n</think>\n\n", "\n</think>\n\n", "\n<think></think>\n")
+    assert between in ("", *thoughts)
     compact = called.replace(CALL.arguments, '{"city":"Oslo"}')
     constraint = with_calls(ToolUse((WEATHER,), "required"), None, form)
     matcher = compiler_of(TEMPLATES[template][0]).start(constraint)
@@ -123,6 +135,20 @@ def test_a_call_as_the_template_writes_it_is_one_of_the_grammar(template: str) -
             break
         matcher = matcher.advance(TokenId(token))
     assert matcher.is_accepting
+
+
+@pytest.mark.parametrize("template", STRANGE)
+def test_a_format_that_is_not_known_is_refused_by_its_template(template: str) -> None:
+    assert ChatEncoder(template, tokenizer_of(template)).tool_format is None
+    with pytest.raises(RequestError) as caught:
+        read_back(template, ASKED[1:2], (WEATHER,))
+    assert caught.value.field == "tools"
+    assert str(caught.value) == (
+        f"the chat template of {template} writes calls of tools in a format that is none of glm, "
+        "harmony, hermes, llama, mistral, qwen_xml; leave tools out, and ask for the arguments as "
+        "an answer of their schema"
+    )
+    assert "Rain?" in read_back(template, ASKED[1:2])
 
 
 MISTRALS = """

@@ -1,0 +1,41 @@
+"""Flags about what the model thinks before it answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from guided.spec import Reasoning
+
+__all__ = ["ReasoningFlag", "ThoughtsBeginFlag", "ThoughtsEndFlag", "read_thought_flags"]
+
+_PANEL = "Thoughts before the answer"
+
+ReasoningFlag: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="TOKENS",
+        help="Let the model think first, with this part of --max-tokens; 0 has it answer at once.",
+        rich_help_panel=_PANEL,
+    ),
+]
+ThoughtsBeginFlag: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help="What the thoughts begin with, where the chat template does not say.",
+        rich_help_panel=_PANEL,
+    ),
+]
+ThoughtsEndFlag: TypeAlias = Annotated[
+    str, typer.Option(help="What they end with, likewise.", rich_help_panel=_PANEL)
+]
+
+
+def read_thought_flags(tokens: int | None, begin: str, end: str) -> Reasoning | None:
+    """The thoughts that the flags ask for; raises RequestError for what cannot be."""
+    if tokens is None:
+        if begin or end:
+            raise typer.BadParameter("--thoughts-begin and --thoughts-end need --reasoning")
+        return None
+    return Reasoning(tokens, begin, end)

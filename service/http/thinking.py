@@ -1,0 +1,61 @@
+"""How long a model thinks before it answers, as the fields of requests say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from guided.errors import RequestError
+from guided.spec import Reasoning
+
+__all__ = ["Effort", "Thinking", "thinking_of"]
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+_SHARES: Final[Mapping[Effort, float]] = {
+    "none": 0.0,
+    "minimal": 0.1,
+    "low": 0.2,
+    "medium": 0.5,
+    "high": 0.8,
+    "xhigh": 0.9,
+    "max": 0.95,
+}
+"""By effort the part of the budget that thoughts may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Thoughts before an answer, and the field that asks for them."""
+
+    reasoning: Reasoning
+    field: str
+
+
+def thinking_of(
+    effort: Effort | None, most: int | None, budget: int, *, effort_field: str, budget_field: str
+) -> Thinking | None:
+    """What an effort or a number of tokens (``max_reasoning_tokens``) asks for.
+
+    ``budget`` is in tokens, of thoughts and answer together. Raises RequestError for both at once,
+    and for a number that leaves nothing of the budget for the answer.
+    """
+    if effort is not None and most is not None:
+        raise RequestError(
+            f"{effort_field} and max_reasoning_tokens both say how long the model thinks",
+            field=effort_field,
+            hint="leave one out",
+        )
+    if effort is not None:
+        return Thinking(Reasoning(int(_SHARES[effort] * budget)), effort_field)
+    if most is None:
+        return None
+    if most >= budget:
+        raise RequestError(
+            f"the thoughts may have {most} tokens, and {budget} are the budget of them and the "
+            "answer",
+            field="max_reasoning_tokens",
+            hint=f"raise {budget_field}, or lower it",
+        )
+    return Thinking(Reasoning(most), "max_reasoning_tokens")

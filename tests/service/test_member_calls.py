@@ -1,0 +1,163 @@
+"""Calls whose arguments stand in tags: what the grammar lets stand is read as the JSON it means."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from guided.constraint import ConstraintCompiler
+from guided.errors import UnsupportedFeatureError
+from guided.masks.mask import tokens_of
+from guided.spec import GenerationRequest, Message, TokenId, Tool, ToolUse
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import GLM, QWEN_XML, ToolFormat
+from guided_service.call_reader import Argument, CallBegun, CallReader, Content, reader_of
+from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
+
+FORMS = {"qwen_xml": QWEN_XML, "glm": GLM}
+PIECES = (*JSON_PIECES, b"\n</parameter>\n", b"</function>\n</tool_call>", b"</arg_value>\n")
+VOCABULARY = tiny_vocabulary((*PIECES, b"<tool_call>", b"Oslo"), special=[])
+COMPILER = ConstraintCompiler(VOCABULARY)
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "Where."},
+        "unit": {"type": "string", "enum": ["C", "F", '"quoted"']},
+        "days": {"type": "integer", "minimum": 1, "maximum": 9},
+        "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}, "maxItems": 2},
+        "note": {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]},
+    },
+    "required": ["city", "days"],
+    "$defs": {"tag": {"type": "string", "maxLength": 4}},
+}
+TOOLS = (Tool("forecast", "", SCHEMA), Tool("now"))
+REQUEST = GenerationRequest((Message("user", "x"),), tools=ToolUse(TOOLS, "required"))
+
+
+def walked(form: ToolFormat, rng: random.Random, length: int) -> str:
+    """The text of some answer, closed on the shortest way behind so many tokens."""
+    assert REQUEST.tools is not None
+    matcher, tokens = COMPILER.start(with_calls(REQUEST.tools, None, form)), list[TokenId]()
+    while not matcher.is_complete and len(tokens) < length:
+        allowed = [TokenId(int(token)) for token in tokens_of(matcher.mask()) if token]
+        if not allowed:
+            break
+        tokens.append(rng.choice(allowed))
+        matcher = matcher.advance(tokens[-1])
+    return VOCABULARY.decode([*tokens, *matcher.shortest_end()]).decode(errors="replace")
+
+
+def reader(form: ToolFormat) -> CallReader:
+    make = reader_of(REQUEST, form)
+    assert make is not None
+    return make()
+
+
+def read(text: str, form: ToolFormat, cuts: list[int]) -> list[tuple[str, str]]:
+    calls: list[tuple[str, str]] = []
+    one = reader(form)
+    edges = [0, *sorted(cuts), len(text)]
+    told = [piece for a, b in pairwise(edges) for piece in one.read(text[a:b])]
+    for piece in (*told, *one.end()):
+        match piece:
+            case CallBegun(name):
+                calls.append((name, ""))
+            case Argument(more):
+                calls[-1] = (calls[-1][0], calls[-1][1] + more)
+            case Content(said):
+                assert not said.strip()
+    assert one.num_calls == one.num_ended
+    return calls
+
+
+def by_pattern(text: str, form: ToolFormat) -> list[tuple[str, dict[str, Any]]]:
+    """The oracle: tags found by expressions, and values read by the type in the schema."""
+    name = r"<function=(\w+)>\n" if form is QWEN_XML else r"(\w+)\n"
+    end = r"</function>\n</tool_call>" if form is QWEN_XML else "</tool_call>"
+    member = (
+        r"<parameter=(\w+)>\n(.*?)\n</parameter>\n"
+        if form is QWEN_XML
+        else r"<arg_key>(\w+)</arg_key>\n<arg_value>(.*?)</arg_value>\n"
+    )
+    begin = "<tool_call>\n" if form is QWEN_XML else "<tool_call>"
+    calls: list[tuple[str, dict[str, Any]]] = []
+    at = 0
+    while found := re.compile(begin + name).match(text, at):
+        at, arguments = found.end(), {}
+        while inner := re.compile(member, re.DOTALL).match(text, at):
+            key, value = inner.groups()
+            is_text = SCHEMA["properties"][key].get("type") == "string"
+            arguments[key] = value if is_text else json.loads(value)
+            at = inner.end()
+        calls.append((found[1], arguments))
+        ended = re.compile(end + r"\n?").match(text, at)
+        assert ended
+        at = ended.end()
+    assert at == len(text)
+    return calls
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_the_grammar_lets_stand_is_read_however_it_is_cut(name: str) -> None:
+    form, rng = FORMS[name], random.Random(7)
+    is_valid, seen = Draft202012Validator(SCHEMA).is_valid, set[str]()
+    for _ in range(60):
+        text = walked(form, rng, rng.choice([2, 30, 90]))
+        cuts = [rng.randrange(len(text) + 1) for _ in range(6)]
+        told = [(called, json.loads(said)) for called, said in read(text, form, cuts)]
+        assert told == by_pattern(text, form)
+        assert told == [
+            (called, json.loads(said)) for called, said in read(text, form, [*range(len(text))])
+        ]
+        for called, arguments in told:
+            assert is_valid(arguments) if called == "forecast" else arguments == {}
+            seen |= {called, *arguments}
+    assert seen >= {"forecast", "now", "city", "days", "unit"}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_call_is_read_back_as_it_was_written(name: str) -> None:
+    form = FORMS[name]
+    arguments = {"city": 'O"slo\n<b> </tool_call>', "days": 3, "tags": ["a\nb"], "note": None}
+    text = form.call("forecast", json.dumps(arguments))
+    for cuts in ([], [*range(len(text))]):
+        ((called, told),) = read(text, form, cuts)
+        assert (called, json.loads(told)) == ("forecast", arguments)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_of_a_call_that_breaks_off_whole_arguments_are_told(name: str) -> None:
+    form = FORMS[name]
+    text = form.call("forecast", '{"city": "Oslo", "days": 3}')
+    one = reader(form)
+    told = [*one.read(text[: text.index("3")]), *one.end()]
+    assert told == [CallBegun("forecast"), Argument('{"city":"Oslo"')]
+    assert one.is_in_call
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (
+            {"properties": {"a": {"type": "string", "maxLength": 3}}},
+            "in the tool f: at /properties/a/maxLength: the keyword 'maxLength' is not held to "
+            "where the model writes arguments in tags; leave it out of the parameters",
+        ),
+        ({"properties": {}, "minProperties": 1}, "the keyword 'minProperties' is not held to"),
+        ({"properties": {}, "required": ["a"]}, "no property says what 'a' is"),
+        ({"properties": {"a>": {}}}, "the name 'a>' cannot stand in a tag"),
+        (
+            {"properties": {"a": {"type": "string", "const": "x\n</parameter>\ny"}}},
+            "ends its own tag",
+        ),
+    ],
+)
+def test_what_tags_cannot_be_held_to_is_refused(schema: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=re.escape(message)):
+        with_calls(ToolUse((Tool("f", "", schema),)), None, QWEN_XML)
