@@ -1,8 +1,8 @@
 """Ray's router for engines: ``routing`` chooses, by what Ray knows of the replicas.
 
 Of the engines that are not much busier than the idlest, the one that saves most is asked first;
-where none has seen anything, one of the idlest, by the request's digests, so that several ingresses
-send what is new to all of them the same way. Engines tell how full their caches are
+where none has seen anything, the idler of two that the request's digests name, so that several
+ingresses send what is new to all of them the same way. Engines tell how full their caches are
 (``record_routing_stats``), which counts as requests that wait there.
 """
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from heapq import nlargest
 from typing import Final, Generic, TypeVar
 
 from guided_service.ray.affinity import FIRST_BYTES, Affinity
 
 __all__ = ["SLACK", "Routing"]
 
-SLACK: Final = 8
-"""Requests by which an engine may be busier than the idlest one."""
+SLACK: Final = 16
+"""Requests by which an engine may be busier than the idlest one: as many as a call on the CPU
+computes answers for. With 8, engines at 70 % of their load computed so many beginnings that others
+had that they could not keep up (docs/scaling.md)."""
 
 _CONSTRAINT_BYTES: Final = 2048
 """Of a prompt that cost as much to compute as a constraint does to compile."""
@@ -34,7 +37,8 @@ class Routing(Generic[E]):
     def choices(self, affinity: Affinity, loads: Mapping[E, float]) -> tuple[list[E], list[E]]:
         """Those engines that save most, and those that are not much busier than the idlest.
 
-        Where none has seen anything, the first are one of the idlest, by the request's digests.
+        Where none has seen anything, that is one: the idler of two that the request's digests name,
+        which are the same to every ingress, whatever each has seen of the load.
         """
         least = min(loads.values(), default=0.0)
         near = [each for each, load in loads.items() if load <= least + self._slack]
@@ -42,8 +46,8 @@ class Routing(Generic[E]):
         most = max(saved.values(), default=0)
         best = [each for each in near if saved[each] == most]
         if best and not most and affinity.named is not None:
-            idlest = [each for each in near if loads[each] == least]
-            best = [max(idlest, key=lambda each: affinity.weight(self._name_of(each)))]
+            named = nlargest(2, near, key=lambda each: affinity.weight(self._name_of(each)))
+            best = [min(named, key=loads.__getitem__)]
         return best, near
 
     def sent(self, affinity: Affinity, engine: E) -> None:
