@@ -27,8 +27,7 @@ class Arrival:
 class Load:
     """Requests that come at random (a Poisson process), each of one application.
 
-    An application has a beginning that all of its prompts share and a constraint of its own; all
-    are asked as often.
+    All prompts of an application share a beginning; all applications are asked as often.
     """
 
     rate: float
@@ -41,7 +40,8 @@ class Load:
     """Of what follows in it."""
     tokens: int = 32
     """Of each answer."""
-    constrained: bool = False
+    constraints: int | None = 0
+    """How many there are, of which each request has one; ``None``: one for each application."""
     seed: int = 0
 
     def arrivals(self) -> Iterator[Arrival]:
@@ -52,5 +52,6 @@ class Load:
             number = draw.randrange(self.applications)
             shared = f"application {number}. ".ljust(self.shared_bytes, "x")[: self.shared_bytes]
             own = f"request {i} of them".ljust(self.own_bytes, ".")
-            constraint = f"(yes|no), by {number}" if self.constrained else ""
+            other = number if self.constraints is None else draw.randrange(self.constraints or 1)
+            constraint = "" if self.constraints == 0 else f"(yes|no), by {other}"
             yield Arrival(at, shared + own, constraint, self.tokens)

@@ -30,7 +30,7 @@ from typing import Any, Final
 import msgspec
 
 from benchmarks.scaling.load import Arrival, Load
-from benchmarks.scaling.report import Answered, Hits, Report
+from benchmarks.scaling.report import Answered, Hits, Report, heading
 from benchmarks.scaling.simulation import simulate
 from benchmarks.scaling.work import Costs
 from guided import AsyncClient, Client, RawPrompt, Regex, Request
@@ -73,7 +73,7 @@ APPLICATIONS: Final = Load(
     shared_bytes=8192,
     own_bytes=256,
     tokens=16,
-    constrained=True,
+    constraints=None,
 )
 
 
@@ -113,7 +113,7 @@ def measure_kills(folder: Path, options: argparse.Namespace) -> None:
 
 def measure_growth(folder: Path, _: argparse.Namespace) -> None:
     """Answers a second by engines, asked for less and more than they can make."""
-    print(_HEAD)
+    print(heading("engines", ""))
     for engines in (1, 2, 4):
         with served(folder, _SLEEPING, engines, model=_written(ALONE), **_ROOM) as serving:
             for share in (0.5, 0.8, 1.5):
@@ -125,7 +125,7 @@ def measure_growth(folder: Path, _: argparse.Namespace) -> None:
 
 def measure_routing(folder: Path, _: argparse.Namespace) -> None:
     """What routing by prompts and constraints saves."""
-    print(_HEAD)
+    print(heading("engines", ""))
     for policy in _ROUTERS:
         with served(folder, _SLEEPING, 4, policy, model=_written(STEPS), **_ROOM) as serving:
             seen = asyncio.run(seen_of(serving.address, list(APPLICATIONS.arrivals())))
@@ -133,10 +133,6 @@ def measure_routing(folder: Path, _: argparse.Namespace) -> None:
 
 
 _TOKENS: Final = 16
-
-_HEAD: Final = """\
-| engines | | answers/s | first token p50, ms | p99 | all p50 | p99 | prefixes | constraints |
-|---|---|---|---|---|---|---|---|---|"""
 
 _ROOM: Final = {"max_requests_in_flight": 2000, "max_requests_of_one": 2000}
 
@@ -157,6 +153,7 @@ def _print(
 def measure_caches(folder: Path, _: argparse.Namespace) -> None:
     """How much of prompts real engines computed again, and how long they compiled."""
     model = str(save_tiny_model(folder / "model"))
+    print(heading("routing"))
     load = replace(APPLICATIONS, count=600, shared_bytes=2048)
     room = {**_ROOM, "cache_tokens": 48 * 2048 // 3}
     for policy in _ROUTERS:
@@ -164,7 +161,8 @@ def measure_caches(folder: Path, _: argparse.Namespace) -> None:
             report = asyncio.run(seen_of(serving.address, list(load.arrivals())))
             with Client(serving.address) as client:
                 compiling = client.stats().compiling
-        print(f"| {policy} | {report.row()} | {1000 * compiling.mean:.1f} |", flush=True)
+        print(f"| {policy} | {report.row()} |")
+        print(f"compiling, mean: {1000 * compiling.mean:.1f} ms", flush=True)
 
 
 @contextmanager

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-__all__ = ["Answered", "Hits", "Report"]
+__all__ = ["COLUMNS", "Answered", "Hits", "Report", "heading"]
+
+COLUMNS: Final = (
+    "answers/s",
+    "first token p50, ms",
+    "p99",
+    "all p50",
+    "p99",
+    "prefixes",
+    "constraints",
+)
+"""Of ``Report.row``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,7 @@ class Report:
         return float(np.percentile([each.ended - each.came for each in self.answered], percent))
 
     def row(self) -> str:
-        """The figures as cells of a table of Markdown: a second, milliseconds, percent."""
+        """The figures as cells of a table of Markdown (``COLUMNS``)."""
         times = (self.first_token(50), self.first_token(99), self.latency(50), self.latency(99))
         shares = (self.hits.prefix, self.hits.constraint)
         cells = (
@@ -73,3 +85,9 @@ class Report:
             *(f"{each:.0%}" for each in shares),
         )
         return " | ".join(cells)
+
+
+def heading(*names: str) -> str:
+    """The head of a table in which these columns come before those of a report."""
+    cells = (*names, *COLUMNS)
+    return f"| {' | '.join(cells)} |\n|{'---|' * len(cells)}"

@@ -1,8 +1,7 @@
-"""Many engines in simulated time: `python -m benchmarks.scaling.simulation`.
+"""Many engines in simulated time.
 
-Prints what a model on the CPU or a GPU would answer with 1 to 1,000 replicas, by load and by how
-requests are routed (docs/scaling.md). Steps, caches and routing are those of ``work`` and of the
-service; what is simulated is time. A seed says all that is drawn.
+Steps and caches are those of ``work``, choices among engines those of the service; what is
+simulated is time. A seed says all that is drawn. ``forecast`` prints tables by it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def test_busy_engines_answer_as_many_as_their_calls_allow(engines: int, policy: 
 
 
 APPLICATIONS = Load(
-    rate=20.0, count=400, applications=10, shared_bytes=1024, tokens=4, constrained=True
+    rate=20.0, count=400, applications=10, shared_bytes=1024, tokens=4, constraints=None
 )
 ROOMY = Costs(0.01, token=0.0001, compiling=0.05)
 
