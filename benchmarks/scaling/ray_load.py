@@ -67,8 +67,8 @@ STEPS: Final = Costs(
 """Of an engine whose caches have room for a third of the applications."""
 
 APPLICATIONS: Final = Load(
-    rate=8.0,
-    count=1200,
+    rate=14.0,
+    count=840,
     applications=48,
     shared_bytes=8192,
     own_bytes=256,
@@ -116,9 +116,9 @@ def measure_growth(folder: Path, _: argparse.Namespace) -> None:
     print(heading("engines", ""))
     for engines in (1, 2, 4):
         with served(folder, _SLEEPING, engines, model=_written(ALONE), **_ROOM) as serving:
-            for share in (0.5, 0.8, 1.5):
+            for share in (0.7, 1.5):
                 rate = share * engines * ALONE.batch / ALONE.call / _TOKENS
-                load = Load(rate, count=int(40 * rate), tokens=_TOKENS)
+                load = Load(rate, count=int(24 * rate), tokens=_TOKENS)
                 seen = asyncio.run(seen_of(serving.address, list(load.arrivals())))
                 _print(f"{engines}, asked {rate:.1f} a second", seen, load, ALONE, engines)
 
@@ -154,7 +154,7 @@ def measure_caches(folder: Path, _: argparse.Namespace) -> None:
     """How much of prompts real engines computed again, and how long they compiled."""
     model = str(save_tiny_model(folder / "model"))
     print(heading("routing"))
-    load = replace(APPLICATIONS, count=600, shared_bytes=2048)
+    load = replace(APPLICATIONS, rate=8.0, count=480, shared_bytes=2048)
     room = {**_ROOM, "cache_tokens": 48 * 2048 // 3}
     for policy in _ROUTERS:
         with served(folder, _REAL, 4, policy, model=model, threads=1, **room) as serving:
