@@ -83,6 +83,8 @@ def main() -> None:
     parser.add_argument("what", choices=sorted(_MEASUREMENTS))
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--every", type=float, default=20.0, help="seconds between two kills")
+    parser.add_argument("--engines", default="1,2,4", help="of growth")
+    parser.add_argument("--loads", default="0.7,1.5", help="of growth, of what engines can answer")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         _MEASUREMENTS[options.what](Path(folder), options)
@@ -111,12 +113,12 @@ def measure_kills(folder: Path, options: argparse.Namespace) -> None:
     print(*came.wrong[:5], sep="\n")
 
 
-def measure_growth(folder: Path, _: argparse.Namespace) -> None:
+def measure_growth(folder: Path, options: argparse.Namespace) -> None:
     """Answers a second by engines, asked for less and more than they can make."""
     print(heading("engines", ""))
-    for engines in (1, 2, 4):
+    for engines in map(int, options.engines.split(",")):
         with served(folder, _SLEEPING, engines, model=_written(ALONE), **_ROOM) as serving:
-            for share in (0.7, 1.5):
+            for share in map(float, options.loads.split(",")):
                 rate = share * engines * ALONE.batch / ALONE.call / _TOKENS
                 load = Load(rate, count=int(24 * rate), tokens=_TOKENS)
                 seen = asyncio.run(seen_of(serving.address, list(load.arrivals())))
