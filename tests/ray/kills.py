@@ -48,7 +48,8 @@ def ask_while_engines_are_killed(
     with Client(served.address, concurrency=at_once) as client, ThreadPoolExecutor(1) as killer:
         for outcome in client.as_completed(requests):
             came.append(outcome)
-            if is_due(len(came)):
+            # One at a time, or those that are due would still be killed when nobody asks any more.
+            if is_due(len(came)) and all(each.done() for each in kills):
                 kills.append(killer.submit(_kill_one, served))
         for each in kills:
             each.result()
