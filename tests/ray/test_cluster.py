@@ -165,12 +165,13 @@ def test_engines_killed_under_load_lose_nothing(served: Serving) -> None:
         served,
         requests,
         is_right=lambda i, text: text == f"item {i}",
-        is_due={20, 400}.__contains__,
+        is_due=lambda ended: ended >= 20,
         at_once=200,
     )
-    assert (came.lost, came.twice, came.wrong, came.kills) == ((), (), (), 2)
+    assert (came.lost, came.twice, came.wrong) == ((), (), ())
+    assert came.kills >= 1
     assert came.told.keys() <= {LOST}
-    assert came.told.total() <= 2 * 64, "only what ran on the two"
+    assert came.told.total() <= came.kills * 64, "only what ran on those that were killed"
     assert came.answered + came.told.total() == len(requests)
 
 
