@@ -31,6 +31,7 @@ from guided.errors import (
     TokenRejectedError,
     UnauthenticatedError,
     UnknownConstraintError,
+    UnknownModelError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
@@ -177,6 +178,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnenforcedValidator",
     "UnknownConstraintError",
+    "UnknownModelError",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
     "Until",

@@ -24,6 +24,7 @@ from guided.errors import (
     TokenRejectedError,
     UnauthenticatedError,
     UnknownConstraintError,
+    UnknownModelError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
@@ -98,6 +99,7 @@ _KINDS: Mapping[str, _Kind] = {
         UnsupportedFeatureError,
         UnsatisfiableError,
         UnknownConstraintError,
+        UnknownModelError,
         LimitExceededError,
         TokenRejectedError,
         OutOfMemoryError,

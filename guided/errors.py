@@ -7,6 +7,7 @@ GuidedError
 │   │   ├── UnsupportedFeatureError    the text is right, but this version cannot enforce it
 │   │   └── UnsatisfiableError         no text satisfies the constraint
 │   ├── UnknownConstraintError   a stored constraint that the server does not have
+│   ├── UnknownModelError        a model that the server does not have
 │   └── LimitExceededError       a bound on size, states or budget would be passed
 ├── TokenRejectedError           a token that the constraint does not allow here
 ├── OutOfMemoryError             no room left in the key/value cache
@@ -54,6 +55,7 @@ __all__ = [
     "TokenRejectedError",
     "UnauthenticatedError",
     "UnknownConstraintError",
+    "UnknownModelError",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
     "incident_of",
@@ -138,6 +140,12 @@ class UnknownConstraintError(RequestError):
     """The server does not have the stored constraint that a request names; compile it again."""
 
     code = "UNKNOWN_CONSTRAINT"
+
+
+class UnknownModelError(RequestError):
+    """The server does not have the model that a request names."""
+
+    code = "UNKNOWN_MODEL"
 
 
 class LimitExceededError(RequestError):

@@ -12,6 +12,7 @@ import structlog
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
 from guided.spec.findings import Finding
+from guided.spec.model_name import check_model
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
@@ -115,13 +116,22 @@ class EngineSupervisor:
 
     async def inspect(self, asked: Inspect) -> Finding:
         """Have a constraint worked on; cancelling the caller cancels it in the engine."""
+        self.model(asked.model)
         return await self._ready_connection().inspect(asked)
 
-    def model(self) -> ModelInfo:
-        """The model that is loaded, or ``ServiceUnavailableError``."""
+    def model(self, name: str = "") -> ModelInfo:
+        """The model that is loaded, or ``ServiceUnavailableError``; it is the one of any name.
+
+        Raises UnknownModelError for another name than its own.
+        """
         self.check_ready()
         assert self._model is not None, "an engine is ready without a model"
+        check_model(name, (self._model.name,))
         return self._model
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """All models that there are: this one."""
+        return (self.model(),)
 
     def model_name(self) -> str | None:
         """The name of the model that was loaded last, if one was."""

@@ -51,7 +51,7 @@ class EngineCollector(Collector):
             self._admission.waiting,
         )
         try:
-            model, stats = self._source.model(), self._source.stats()
+            model, stats = self._source.models()[0], self._source.stats()
         except ServiceUnavailableError:
             yield _gauge("guided_engine_up", "Whether there is an engine.", 0)
             return

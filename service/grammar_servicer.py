@@ -44,9 +44,10 @@ class Inspector(Protocol):
         """Work on a constraint; cancelling the caller ends it."""
 
 
-def check_of(constraint: Structure) -> Inspect:
-    """The message that asks to check a constraint."""
-    return Inspect(uuid4().hex, "check", encode_constraint(constraint).SerializeToString())
+def check_of(constraint: Structure, model: str) -> Inspect:
+    """The message that asks to check a constraint for a model."""
+    message = encode_constraint(constraint).SerializeToString()
+    return Inspect(uuid4().hex, "check", message, model=model)
 
 
 class GrammarServicer(GrammarServiceServicer):
@@ -157,7 +158,7 @@ class GrammarServicer(GrammarServiceServicer):
             # A large message takes a while, in which others are served.
             await asyncio.to_thread(refuse_unknown_fields, request)
             message = self._message(request)
-            asked = Inspect(uuid4().hex, what, message, text, deadline)
+            asked = Inspect(uuid4().hex, what, message, text, deadline, model=request.model)
             return message, await self._inspector.inspect(asked)
 
     def _message(self, request: _Asking) -> bytes:

@@ -182,6 +182,8 @@ class Inspect(msgspec.Struct, frozen=True, tag=True):
     """When nobody waits for it any more, by the machine's clock that never goes back."""
     tokens: tuple[int, ...] = ()
     """Those of an answer, behind which the mask is to be read."""
+    model: str = ""
+    """Whose tokens are meant, of several models."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):

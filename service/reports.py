@@ -32,6 +32,6 @@ async def report_beside(
 async def _report(inspector: Inspector, request: GenerationRequest) -> SchemaReport:
     assert request.constraint is not None, "a report without a constraint"
     # Without the deadline of the request: an answer that was closed for it is not lost for this.
-    found = await inspector.inspect(check_of(request.constraint))
+    found = await inspector.inspect(check_of(request.constraint, request.model))
     assert isinstance(found, CheckedConstraint), f"checking gave {found!r}"
     return found.report

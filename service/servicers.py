@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -58,8 +58,8 @@ _DELIVERY_SECONDS = 0.1
 class AnswerMaker(Inspector, Protocol):
     """Where answers come from."""
 
-    def model(self) -> ModelInfo:
-        """The model that answers."""
+    def model(self, name: str = "") -> ModelInfo:
+        """The model of this name, or the first; ``UnknownModelError`` where there is none."""
 
     def check_prompt(self, request: GenerationRequest) -> None:
         """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
@@ -218,7 +218,7 @@ class GenerationServicer(GenerationServiceServicer):
         """Makes what takes answers to a request apart, where it gave tools."""
         if request.tools is None:
             return None
-        return reader_of(request, FORMATS[self._maker.model().tool_format])
+        return reader_of(request, FORMATS[self._maker.model(request.model).tool_format])
 
     def _caller(self, context: Context) -> Caller:
         caller = self.door.caller(context)
@@ -253,6 +253,7 @@ class GenerationServicer(GenerationServiceServicer):
             # The engine does it by the model's own format; what is wrong is told here.
             check = partial(with_calls, request.tools, request.constraint, HERMES)
             await self._readers.do(check, size)
+        self._maker.model(request.model)  # there is such a one
         self._maker.check_prompt(request)
         return request
 
@@ -284,8 +285,8 @@ def _unreported(request: GenerationRequest) -> GenerationRequest:
 class ModelSource(Protocol):
     """Where facts about the model come from; ``ServiceUnavailableError`` while there is none."""
 
-    def model(self) -> ModelInfo:
-        """The model that is loaded."""
+    def models(self) -> Sequence[ModelInfo]:
+        """The models that are loaded; the first answers where a request names none."""
 
     def stats(self) -> EngineStats:
         """What its engine said last about what it has done."""
@@ -305,7 +306,18 @@ class ModelServicer(ModelServiceServicer):
     ) -> model_pb2.GetModelResponse:
         """Name the model."""
         try:
-            return model_pb2.GetModelResponse(model=encode_model(self._source.model()))
+            return model_pb2.GetModelResponse(model=encode_model(self._source.models()[0]))
+        except Exception as error:
+            await abort(context, error, self._config.retry_after_seconds)
+
+    @override
+    async def ListModels(
+        self, request: model_pb2.ListModelsRequest, context: Context
+    ) -> model_pb2.ListModelsResponse:
+        """Name all models."""
+        try:
+            models = map(encode_model, self._source.models())
+            return model_pb2.ListModelsResponse(models=models)
         except Exception as error:
             await abort(context, error, self._config.retry_after_seconds)
 

@@ -35,6 +35,7 @@ from guided.errors import (
     TokenRejectedError,
     UnauthenticatedError,
     UnknownConstraintError,
+    UnknownModelError,
     UnsatisfiableError,
     UnsupportedFeatureError,
     incident_of,
@@ -66,6 +67,7 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     # Sending the same again cannot help, so it is not RESOURCE_EXHAUSTED, which invites to.
     LimitExceededError: grpc.StatusCode.INVALID_ARGUMENT,
     UnknownConstraintError: grpc.StatusCode.NOT_FOUND,
+    UnknownModelError: grpc.StatusCode.NOT_FOUND,
     # As much as the request allowed was made; only another request can bring more.
     IncompleteAnswerError: grpc.StatusCode.OUT_OF_RANGE,
     # Right as it stands, and another version may take it.

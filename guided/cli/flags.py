@@ -72,7 +72,10 @@ DocumentFlag: TypeAlias = Annotated[
 
 
 def with_flags(*flags: Parameter) -> Callable[[Command], Command]:
-    """Give a command flags besides its own; it takes them by ``**``."""
+    """Give a command flags besides its own, which go before any of the same name.
+
+    It takes them by ``**``.
+    """
 
     def give(command: Any) -> Any:
         hints = get_type_hints(command, include_extras=True)
@@ -81,7 +84,8 @@ def with_flags(*flags: Parameter) -> Callable[[Command], Command]:
             for each in inspect.signature(command).parameters.values()
             if each.kind is not Parameter.VAR_KEYWORD
         ]
-        command.__signature__ = inspect.Signature([*own, *flags])
+        others = [each for each in flags if each.name not in hints]
+        command.__signature__ = inspect.Signature([*own, *others])
         return command
 
     return give
@@ -127,12 +131,12 @@ def request_flags() -> Iterator[Parameter]:
 
 
 def read_request_flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the client that the flags of a request stand for."""
+    """The options of the client that the flags of a request stand for; not a command's own."""
     names = (*options_of(GenerationRequest), *options_of(Sampling))
     beams, length_penalty, early_stopping = (
         given[name] for name in ("beams", "length_penalty", "early_stopping")
     )
-    return {name: given[name] for name in names} | {
+    return {name: given[name] for name in names if name in given} | {
         "beams": read_beams(beams, length_penalty, early_stopping=early_stopping),
         "logit_bias": read_logit_bias(given["logit_bias"]),
         "drafters": given["drafters"] or (),

@@ -206,9 +206,15 @@ class AsyncClient(ClientBase):
         return AsyncGrammars(self._grammar_service, self._ask)
 
     async def model(self, *, timeout: float | None = None) -> ModelInfo:
-        """The model that the server has loaded."""
+        """The model that the server has loaded, the first of several."""
         call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
         return decode_model((await self._ask(call, request, timeout, STATE_RETRIES)).model)
+
+    async def models(self, *, timeout: float | None = None) -> list[ModelInfo]:
+        """All models that requests may ask for by name, the one first that answers without."""
+        call, request = self._model_service.ListModels, model_pb2.ListModelsRequest()
+        told = await self._ask(call, request, timeout, STATE_RETRIES)
+        return [decode_model(each) for each in told.models]
 
     async def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""

@@ -204,9 +204,15 @@ class Client(ClientBase):
         return Grammars(self._grammar_service, self._ask)
 
     def model(self, *, timeout: float | None = None) -> ModelInfo:
-        """The model that the server has loaded."""
+        """The model that the server has loaded, the first of several."""
         call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
         return decode_model(self._ask(call, request, timeout, STATE_RETRIES).model)
+
+    def models(self, *, timeout: float | None = None) -> list[ModelInfo]:
+        """All models that requests may ask for by name, the one first that answers without."""
+        call, request = self._model_service.ListModels, model_pb2.ListModelsRequest()
+        told = self._ask(call, request, timeout, STATE_RETRIES)
+        return [decode_model(each) for each in told.models]
 
     def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""

@@ -55,6 +55,8 @@ class ConstraintOptions(TypedDict, total=False):
     grammar: Structure | re.Pattern[str] | None
     json_options: JsonOptions
     documents: Mapping[str, Schema]
+    model: str
+    """By whose tokens, of a server with several models; empty: the first."""
     cache_salt: str
     """Whose stored constraints may be named, and for whom one is kept; empty: all without one."""
     timeout: float | None
@@ -77,20 +79,20 @@ class _Question:
                 hint="pass a response_model, a schema or a grammar",
             )
         self._constraint = encode_constraint(asked.constraint)
-        self._salt = asked.cache_salt
+        self._of: dict[str, str] = {"cache_salt": asked.cache_salt, "model": asked.model}
 
     def check(self) -> grammar_pb2.CheckRequest:
-        return grammar_pb2.CheckRequest(constraint=self._constraint, cache_salt=self._salt)
+        return grammar_pb2.CheckRequest(constraint=self._constraint, **self._of)
 
     def compile(self) -> grammar_pb2.CompileRequest:
-        return grammar_pb2.CompileRequest(constraint=self._constraint, cache_salt=self._salt)
+        return grammar_pb2.CompileRequest(constraint=self._constraint, **self._of)
 
     def validate(self, text: str) -> grammar_pb2.ValidateTextRequest:
         if not isinstance(text, str):
             raise RequestError(f"{text!r} is no text", field="text", hint="pass a string")
         with encodable("text"):
             return grammar_pb2.ValidateTextRequest(
-                constraint=self._constraint, text=text, cache_salt=self._salt
+                constraint=self._constraint, text=text, **self._of
             )
 
     def report(self, message: pb.EnforcementReport) -> SchemaReport:

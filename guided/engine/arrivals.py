@@ -16,6 +16,7 @@ from guided.engine.sliced_work import SLICE_SECONDS
 from guided.engine.submission import ServiceOrder, Submission
 from guided.errors import RequestError
 from guided.spec import GenerationRequest
+from guided.spec.model_name import check_model
 
 __all__ = ["Arrivals"]
 
@@ -30,6 +31,7 @@ class Arrivals:
         compiling: CompileQueue,
         admission: Admission,
         haste: Haste,
+        model_name: str,
         adapters: AdapterNames,
         clock: Callable[[], float],
     ) -> None:
@@ -38,6 +40,7 @@ class Arrivals:
         self._compiling = compiling
         self._admission = admission
         self._haste = haste
+        self._model_name = model_name
         self._adapters = adapters
         self._now = clock
 
@@ -90,6 +93,7 @@ class Arrivals:
         self, request_id: str, request: GenerationRequest, *, stream: bool, is_traced: bool
     ) -> None:
         """Raise RequestError for a request that cannot be answered as it is asked for."""
+        check_model(request.model, (self._model_name,))
         if request_id in self._requests:
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
         if stream and request.has_candidates:

@@ -146,6 +146,7 @@ class Engine:
         )
         self._arrivals = Arrivals(
             *(self._requests, self._prompts, self._compiling, admission, self._haste),
+            model_name,
             AdapterNames(self.adapters),
             clock,
         )

@@ -228,6 +228,10 @@ class GenerationRequest:
         str,
         Option("Share beginnings of prompts, and what answers said, with this salt alone."),
     ] = ""
+    model: Annotated[
+        str, Option("Answer with this model, by the name that the server has for it.")
+    ] = ""
+    """Empty: the server's own, or the first of several."""
     adapter: Annotated[
         str, Option("Answer with this LoRA adapter, one of those that the server has loaded.")
     ] = ""
@@ -456,6 +460,7 @@ class RequestOptions(SamplingOptions, total=False):
     rank: Rank | Literal["likelihood", "reward"]
     beams: Beams | None
     cache_salt: str
+    model: str
     adapter: str
     on_incomplete: OnIncomplete | Literal["close", "error"]
     drafters: str | Iterable[str]

@@ -28,6 +28,7 @@ from guided.spec import (
     Usage,
 )
 from guided.spec.findings import Finding
+from guided.spec.model_name import check_model
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
 from guided.stats import CacheStats, EngineStats, Histogram, ModelInfo, Phase
@@ -49,6 +50,8 @@ _PIECE: Final = 4
 _LIKELY: Final = frozenset(b'{}[]",:')
 _MOST_CHOSEN: Final = 200
 """Bytes that a random answer chooses before it takes the shortest way out."""
+_MODEL: Final = ModelInfo("no model", context_window=2**20, vocabulary_size=257)
+
 _NO_TIMES: Final = Histogram((1.0,), (0, 0))
 
 
@@ -78,9 +81,14 @@ class WalkingModel:
     def check_prompt(self, request: GenerationRequest) -> None:
         """Any length is fine."""
 
-    def model(self) -> ModelInfo:
-        """What ``client.model()`` tells."""
-        return ModelInfo("no model", context_window=2**20, vocabulary_size=257)
+    def model(self, name: str = "") -> ModelInfo:
+        """What ``client.model()`` tells; UnknownModelError for another name."""
+        check_model(name, (_MODEL.name,))
+        return _MODEL
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """What ``client.models()`` tells."""
+        return (_MODEL,)
 
     def stats(self) -> EngineStats:
         """What ``client.stats()`` tells."""

@@ -26,39 +26,39 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from guided.v1 import generation_pb2 as guided_dot_v1_dot_generation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17guided/v1/grammar.proto\x12\tguided.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aguided/v1/generation.proto\"M\n\x0c\x43heckRequest\x12)\n\nconstraint\x18\x01 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x12\n\ncache_salt\x18\x02 \x01(\t\"c\n\rCheckResponse\x12,\n\x06report\x18\x01 \x01(\x0b\x32\x1c.guided.v1.EnforcementReport\x12$\n\x04\x63ost\x18\x02 \x01(\x0b\x32\x16.guided.v1.CompileCost\"a\n\x0b\x43ompileCost\x12,\n\tcompiling\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06states\x18\x02 \x01(\x03\x12\x14\n\x0cmemory_bytes\x18\x03 \x01(\x03\"O\n\x0e\x43ompileRequest\x12)\n\nconstraint\x18\x01 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x12\n\ncache_salt\x18\x02 \x01(\t\"d\n\x0f\x43ompileResponse\x12#\n\x07grammar\x18\x01 \x01(\x0b\x32\x12.guided.v1.Grammar\x12,\n\x06report\x18\x02 \x01(\x0b\x32\x1c.guided.v1.EnforcementReport\"h\n\x07Grammar\x12\x15\n\rconstraint_id\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12$\n\x04\x63ost\x18\x03 \x01(\x0b\x32\x16.guided.v1.CompileCost\x12\x0c\n\x04uses\x18\x04 \x01(\x03\"b\n\x13ValidateTextRequest\x12)\n\nconstraint\x18\x01 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x12\n\ncache_salt\x18\x03 \x01(\t\"\x7f\n\x14ValidateTextResponse\x12\x1f\n\x03\x66it\x18\x01 \x01(\x0e\x32\x12.guided.v1.TextFit\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x0c\x12\x0f\n\x07may_end\x18\x04 \x01(\x08\x12\x14\n\x0cshortest_end\x18\x05 \x01(\x0c\"!\n\x0bListRequest\x12\x12\n\ncache_salt\x18\x01 \x01(\t\"4\n\x0cListResponse\x12$\n\x08grammars\x18\x01 \x03(\x0b\x32\x12.guided.v1.Grammar\":\n\rDeleteRequest\x12\x15\n\rconstraint_id\x18\x01 \x01(\t\x12\x12\n\ncache_salt\x18\x02 \x01(\t\"\x10\n\x0e\x44\x65leteResponse*e\n\x07TextFit\x12\x18\n\x14TEXT_FIT_UNSPECIFIED\x10\x00\x12\x15\n\x11TEXT_FIT_COMPLETE\x10\x01\x12\x13\n\x0fTEXT_FIT_PREFIX\x10\x02\x12\x14\n\x10TEXT_FIT_REFUSED\x10\x03\x32\xd7\x02\n\x0eGrammarService\x12:\n\x05\x43heck\x12\x17.guided.v1.CheckRequest\x1a\x18.guided.v1.CheckResponse\x12@\n\x07\x43ompile\x12\x19.guided.v1.CompileRequest\x1a\x1a.guided.v1.CompileResponse\x12O\n\x0cValidateText\x12\x1e.guided.v1.ValidateTextRequest\x1a\x1f.guided.v1.ValidateTextResponse\x12\x37\n\x04List\x12\x16.guided.v1.ListRequest\x1a\x17.guided.v1.ListResponse\x12=\n\x06\x44\x65lete\x12\x18.guided.v1.DeleteRequest\x1a\x19.guided.v1.DeleteResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17guided/v1/grammar.proto\x12\tguided.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aguided/v1/generation.proto\"\\\n\x0c\x43heckRequest\x12)\n\nconstraint\x18\x01 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x12\n\ncache_salt\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\"c\n\rCheckResponse\x12,\n\x06report\x18\x01 \x01(\x0b\x32\x1c.guided.v1.EnforcementReport\x12$\n\x04\x63ost\x18\x02 \x01(\x0b\x32\x16.guided.v1.CompileCost\"a\n\x0b\x43ompileCost\x12,\n\tcompiling\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06states\x18\x02 \x01(\x03\x12\x14\n\x0cmemory_bytes\x18\x03 \x01(\x03\"^\n\x0e\x43ompileRequest\x12)\n\nconstraint\x18\x01 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x12\n\ncache_salt\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\"d\n\x0f\x43ompileResponse\x12#\n\x07grammar\x18\x01 \x01(\x0b\x32\x12.guided.v1.Grammar\x12,\n\x06report\x18\x02 \x01(\x0b\x32\x1c.guided.v1.EnforcementReport\"h\n\x07Grammar\x12\x15\n\rconstraint_id\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x03\x12$\n\x04\x63ost\x18\x03 \x01(\x0b\x32\x16.guided.v1.CompileCost\x12\x0c\n\x04uses\x18\x04 \x01(\x03\"q\n\x13ValidateTextRequest\x12)\n\nconstraint\x18\x01 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x12\n\ncache_salt\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\"\x7f\n\x14ValidateTextResponse\x12\x1f\n\x03\x66it\x18\x01 \x01(\x0e\x32\x12.guided.v1.TextFit\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0f\n\x07\x61llowed\x18\x03 \x01(\x0c\x12\x0f\n\x07may_end\x18\x04 \x01(\x08\x12\x14\n\x0cshortest_end\x18\x05 \x01(\x0c\"!\n\x0bListRequest\x12\x12\n\ncache_salt\x18\x01 \x01(\t\"4\n\x0cListResponse\x12$\n\x08grammars\x18\x01 \x03(\x0b\x32\x12.guided.v1.Grammar\":\n\rDeleteRequest\x12\x15\n\rconstraint_id\x18\x01 \x01(\t\x12\x12\n\ncache_salt\x18\x02 \x01(\t\"\x10\n\x0e\x44\x65leteResponse*e\n\x07TextFit\x12\x18\n\x14TEXT_FIT_UNSPECIFIED\x10\x00\x12\x15\n\x11TEXT_FIT_COMPLETE\x10\x01\x12\x13\n\x0fTEXT_FIT_PREFIX\x10\x02\x12\x14\n\x10TEXT_FIT_REFUSED\x10\x03\x32\xd7\x02\n\x0eGrammarService\x12:\n\x05\x43heck\x12\x17.guided.v1.CheckRequest\x1a\x18.guided.v1.CheckResponse\x12@\n\x07\x43ompile\x12\x19.guided.v1.CompileRequest\x1a\x1a.guided.v1.CompileResponse\x12O\n\x0cValidateText\x12\x1e.guided.v1.ValidateTextRequest\x1a\x1f.guided.v1.ValidateTextResponse\x12\x37\n\x04List\x12\x16.guided.v1.ListRequest\x1a\x17.guided.v1.ListResponse\x12=\n\x06\x44\x65lete\x12\x18.guided.v1.DeleteRequest\x1a\x19.guided.v1.DeleteResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'guided.v1.grammar_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TEXTFIT']._serialized_start=1062
-  _globals['_TEXTFIT']._serialized_end=1163
+  _globals['_TEXTFIT']._serialized_start=1107
+  _globals['_TEXTFIT']._serialized_end=1208
   _globals['_CHECKREQUEST']._serialized_start=98
-  _globals['_CHECKREQUEST']._serialized_end=175
-  _globals['_CHECKRESPONSE']._serialized_start=177
-  _globals['_CHECKRESPONSE']._serialized_end=276
-  _globals['_COMPILECOST']._serialized_start=278
-  _globals['_COMPILECOST']._serialized_end=375
-  _globals['_COMPILEREQUEST']._serialized_start=377
-  _globals['_COMPILEREQUEST']._serialized_end=456
-  _globals['_COMPILERESPONSE']._serialized_start=458
-  _globals['_COMPILERESPONSE']._serialized_end=558
-  _globals['_GRAMMAR']._serialized_start=560
-  _globals['_GRAMMAR']._serialized_end=664
-  _globals['_VALIDATETEXTREQUEST']._serialized_start=666
-  _globals['_VALIDATETEXTREQUEST']._serialized_end=764
-  _globals['_VALIDATETEXTRESPONSE']._serialized_start=766
-  _globals['_VALIDATETEXTRESPONSE']._serialized_end=893
-  _globals['_LISTREQUEST']._serialized_start=895
-  _globals['_LISTREQUEST']._serialized_end=928
-  _globals['_LISTRESPONSE']._serialized_start=930
-  _globals['_LISTRESPONSE']._serialized_end=982
-  _globals['_DELETEREQUEST']._serialized_start=984
-  _globals['_DELETEREQUEST']._serialized_end=1042
-  _globals['_DELETERESPONSE']._serialized_start=1044
-  _globals['_DELETERESPONSE']._serialized_end=1060
-  _globals['_GRAMMARSERVICE']._serialized_start=1166
-  _globals['_GRAMMARSERVICE']._serialized_end=1509
+  _globals['_CHECKREQUEST']._serialized_end=190
+  _globals['_CHECKRESPONSE']._serialized_start=192
+  _globals['_CHECKRESPONSE']._serialized_end=291
+  _globals['_COMPILECOST']._serialized_start=293
+  _globals['_COMPILECOST']._serialized_end=390
+  _globals['_COMPILEREQUEST']._serialized_start=392
+  _globals['_COMPILEREQUEST']._serialized_end=486
+  _globals['_COMPILERESPONSE']._serialized_start=488
+  _globals['_COMPILERESPONSE']._serialized_end=588
+  _globals['_GRAMMAR']._serialized_start=590
+  _globals['_GRAMMAR']._serialized_end=694
+  _globals['_VALIDATETEXTREQUEST']._serialized_start=696
+  _globals['_VALIDATETEXTREQUEST']._serialized_end=809
+  _globals['_VALIDATETEXTRESPONSE']._serialized_start=811
+  _globals['_VALIDATETEXTRESPONSE']._serialized_end=938
+  _globals['_LISTREQUEST']._serialized_start=940
+  _globals['_LISTREQUEST']._serialized_end=973
+  _globals['_LISTRESPONSE']._serialized_start=975
+  _globals['_LISTRESPONSE']._serialized_end=1027
+  _globals['_DELETEREQUEST']._serialized_start=1029
+  _globals['_DELETEREQUEST']._serialized_end=1087
+  _globals['_DELETERESPONSE']._serialized_start=1089
+  _globals['_DELETERESPONSE']._serialized_end=1105
+  _globals['_GRAMMARSERVICE']._serialized_start=1211
+  _globals['_GRAMMARSERVICE']._serialized_end=1554
 # @@protoc_insertion_point(module_scope)

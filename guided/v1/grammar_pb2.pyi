@@ -57,8 +57,11 @@ class CheckRequest(_message.Message):
 
     CONSTRAINT_FIELD_NUMBER: _builtins.int
     CACHE_SALT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
     cache_salt: _builtins.str
     """For which salt it is kept, where it names one that is; at most 256 bytes."""
+    model: _builtins.str
+    """The model by whose tokens it is compiled, as in GenerateRequest."""
     @_builtins.property
     def constraint(self) -> _generation_pb2.Constraint:
         """The constraint. Required."""
@@ -68,10 +71,11 @@ class CheckRequest(_message.Message):
         *,
         constraint: _generation_pb2.Constraint | None = ...,
         cache_salt: _builtins.str = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "constraint", b"constraint"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "constraint", b"constraint", "model", b"model"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -147,8 +151,11 @@ class CompileRequest(_message.Message):
 
     CONSTRAINT_FIELD_NUMBER: _builtins.int
     CACHE_SALT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
     cache_salt: _builtins.str
     """Requests of this salt alone can name it; at most 256 bytes. Empty: all that have none."""
+    model: _builtins.str
+    """The model by whose tokens it is compiled, as in GenerateRequest."""
     @_builtins.property
     def constraint(self) -> _generation_pb2.Constraint:
         """The constraint. Required."""
@@ -158,10 +165,11 @@ class CompileRequest(_message.Message):
         *,
         constraint: _generation_pb2.Constraint | None = ...,
         cache_salt: _builtins.str = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "constraint", b"constraint"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "constraint", b"constraint", "model", b"model"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -242,10 +250,13 @@ class ValidateTextRequest(_message.Message):
     CONSTRAINT_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     CACHE_SALT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The text, or the beginning of one. White space counts, as json_options say."""
     cache_salt: _builtins.str
     """For which salt the constraint is kept, where it names one that is; at most 256 bytes."""
+    model: _builtins.str
+    """The model by whose tokens it is compiled, as in GenerateRequest."""
     @_builtins.property
     def constraint(self) -> _generation_pb2.Constraint:
         """The constraint. Required."""
@@ -256,10 +267,11 @@ class ValidateTextRequest(_message.Message):
         constraint: _generation_pb2.Constraint | None = ...,
         text: _builtins.str = ...,
         cache_salt: _builtins.str = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "constraint", b"constraint", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_salt", b"cache_salt", "constraint", b"constraint", "model", b"model", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ModelServiceStub:
-    """Tells about the model that a server has loaded, and what its engine does. Both calls fail with
+    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
     UNAVAILABLE while there is no engine.
     """
 
@@ -41,6 +41,11 @@ class ModelServiceStub:
                 request_serializer=guided_dot_v1_dot_model__pb2.GetModelRequest.SerializeToString,
                 response_deserializer=guided_dot_v1_dot_model__pb2.GetModelResponse.FromString,
                 _registered_method=True)
+        self.ListModels = channel.unary_unary(
+                '/guided.v1.ModelService/ListModels',
+                request_serializer=guided_dot_v1_dot_model__pb2.ListModelsRequest.SerializeToString,
+                response_deserializer=guided_dot_v1_dot_model__pb2.ListModelsResponse.FromString,
+                _registered_method=True)
         self.GetStats = channel.unary_unary(
                 '/guided.v1.ModelService/GetStats',
                 request_serializer=guided_dot_v1_dot_model__pb2.GetStatsRequest.SerializeToString,
@@ -49,12 +54,19 @@ class ModelServiceStub:
 
 
 class ModelServiceServicer:
-    """Tells about the model that a server has loaded, and what its engine does. Both calls fail with
+    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
     UNAVAILABLE while there is no engine.
     """
 
     def GetModel(self, request, context):
-        """Names the model.
+        """Names the model, the first of several.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListModels(self, request, context):
+        """Names all models that requests may ask for.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -75,6 +87,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     request_deserializer=guided_dot_v1_dot_model__pb2.GetModelRequest.FromString,
                     response_serializer=guided_dot_v1_dot_model__pb2.GetModelResponse.SerializeToString,
             ),
+            'ListModels': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListModels,
+                    request_deserializer=guided_dot_v1_dot_model__pb2.ListModelsRequest.FromString,
+                    response_serializer=guided_dot_v1_dot_model__pb2.ListModelsResponse.SerializeToString,
+            ),
             'GetStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStats,
                     request_deserializer=guided_dot_v1_dot_model__pb2.GetStatsRequest.FromString,
@@ -89,7 +106,7 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService:
-    """Tells about the model that a server has loaded, and what its engine does. Both calls fail with
+    """Tells about the models that a server has loaded, and what its engine does. All calls fail with
     UNAVAILABLE while there is no engine.
     """
 
@@ -110,6 +127,33 @@ class ModelService:
             '/guided.v1.ModelService/GetModel',
             guided_dot_v1_dot_model__pb2.GetModelRequest.SerializeToString,
             guided_dot_v1_dot_model__pb2.GetModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListModels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/guided.v1.ModelService/ListModels',
+            guided_dot_v1_dot_model__pb2.ListModelsRequest.SerializeToString,
+            guided_dot_v1_dot_model__pb2.ListModelsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,7 +1,8 @@
 """The application: ``import_path: guided_service.ray.app:build`` of a config of Ray Serve.
 
 Its ``args`` are settings of ``guided serve``. How many replicas there are and what each may use is
-said of the deployments ``Ingress`` and ``Engine``, as of any other.
+said of the deployments ``Ingress`` and ``Engine``, as of any other; with several models, of
+``Engine-`` and their names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ray.serve.schema import LoggingConfig
 
 from guided_service.ray.engine import Engine
 from guided_service.ray.ingress import Ingress
-from guided_service.ray.settings import checked_settings
+from guided_service.ray.settings import MODELS, checked_settings, settings_by_model
 from guided_service.server import ENGINE_COMMAND
 
 __all__ = ["application", "build"]
@@ -43,17 +44,20 @@ def application(
         "graceful_shutdown_timeout_s": config.drain_seconds,
         "graceful_shutdown_wait_loop_s": 0.5,
     }
-    engine = serve.deployment(
-        Engine,
-        name="Engine",
-        # As many as an engine takes; the rest wait until one of them has room.
-        max_ongoing_requests=config.max_requests_in_flight,
-        request_router_config=RequestRouterConfig(
-            request_router_class="guided_service.ray.router:AffinityRouter",
-            request_routing_stats_period_s=1.0,
-        ),
-        **common,
-    )
+    engines = {
+        name: serve.deployment(
+            Engine,
+            name=f"Engine-{name}" if name else "Engine",
+            # As many as an engine takes; the rest wait until one of them has room.
+            max_ongoing_requests=config.max_requests_in_flight,
+            request_router_config=RequestRouterConfig(
+                request_router_class="guided_service.ray.router:AffinityRouter",
+                request_routing_stats_period_s=1.0,
+            ),
+            **common,
+        ).bind(own, tuple(engine_command))
+        for name, own in settings_by_model(settings).items()
+    }
     ingress = serve.deployment(
         Ingress,
         name="Ingress",
@@ -62,5 +66,5 @@ def application(
         max_surge_percent=100,
         **common,
     )
-    told = dict(settings)
-    return ingress.bind(engine.bind(told, tuple(engine_command)), told)
+    of_door = {name: value for name, value in settings.items() if name != MODELS}
+    return ingress.bind(engines, of_door)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
+from functools import wraps
+from typing import Any, Final, ParamSpec
 
 import msgspec
 
 from guided.errors import ServiceUnavailableError
-from guided.spec import GenerationResult
+from guided.spec import GenerationRequest, GenerationResult
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request
 from guided_service.config import ServerConfig
@@ -26,6 +27,23 @@ __all__ = ["KV_USE", "Engine"]
 
 KV_USE: Final = "kv_use"
 """The share of the cache's blocks that running requests hold, as router and autoscaling see it."""
+
+_Told = ParamSpec("_Told")
+
+
+def _written(
+    method: Callable[_Told, Awaitable[Reply]],
+) -> Callable[_Told, Coroutine[Any, Any, bytes]]:
+    """Have the reply of a method written; what it raises is a reply too, and no error of Ray's."""
+
+    @wraps(method)
+    async def write(*told: _Told.args, **named: _Told.kwargs) -> bytes:
+        try:
+            return write_reply(await method(*told, **named))
+        except Exception as error:
+            return write_reply(failed(error))
+
+    return write
 
 
 class Engine:
@@ -52,51 +70,37 @@ class Engine:
             ready.cancel()
             self._life.result()
 
-    async def ready(self) -> bytes:
+    @_written
+    async def ready(self) -> Reply:
         """The model that is loaded, and how long prompts may be: ``Ready``."""
-        try:
-            return write_reply(Ready(self._supervisor.model(), self._supervisor.prompt_bound))
-        except Exception as error:
-            return write_reply(failed(error))
+        return Ready(self._supervisor.model(), self._supervisor.prompt_bound)
 
-    async def report(self) -> bytes:
+    @_written
+    async def report(self) -> Reply:
         """What the engine has done: ``Report``."""
-        try:
-            return write_reply(Report(self._supervisor.stats()))
-        except Exception as error:
-            return write_reply(failed(error))
+        return Report(self._supervisor.stats())
 
-    async def generate(self, asked: Asked) -> bytes:
+    @_written
+    async def generate(self, asked: Asked) -> Reply:
         """Make one answer."""
-        received = time.monotonic() - (asked.seconds or 0.0)
-        try:
-            request = decode_request(pb.GenerateRequest.FromString(asked.content))
-            reply: Reply = Answered("", await self._supervisor.generate(request, received))
-        except Exception as error:
-            reply = failed(error)
-        return write_reply(reply)
+        return Answered("", await self._supervisor.generate(*_request_of(asked)))
 
     async def stream(self, asked: Asked) -> AsyncIterator[bytes]:
         """Make one answer, its text as it grows."""
-        received = time.monotonic() - (asked.seconds or 0.0)
         try:
-            request = decode_request(pb.GenerateRequest.FromString(asked.content))
-            async with aclosing(self._supervisor.stream(request, received)) as events:
+            async with aclosing(self._supervisor.stream(*_request_of(asked))) as events:
                 async for event in events:
                     yield write_reply(_reply_of_event(event))
         except Exception as error:
             yield write_reply(failed(error))
 
-    async def inspect(self, asked: Asked) -> bytes:
+    @_written
+    async def inspect(self, asked: Asked) -> Reply:
         """Work on a constraint."""
         inspect = msgspec.msgpack.decode(asked.content, type=Inspect)
         deadline = None if asked.seconds is None else time.monotonic() + asked.seconds
         inspect = msgspec.structs.replace(inspect, deadline=deadline)
-        try:
-            reply: Reply = reply_of_finding("", await self._supervisor.inspect(inspect))
-        except Exception as error:
-            reply = failed(error)
-        return write_reply(reply)
+        return reply_of_finding("", await self._supervisor.inspect(inspect))
 
     def record_routing_stats(self) -> dict[str, float]:
         """What the router asks for now and then."""
@@ -116,6 +120,12 @@ class Engine:
     async def _set_serving(self, is_serving: bool) -> None:
         if is_serving:
             self._serving.set()
+
+
+def _request_of(asked: Asked) -> tuple[GenerationRequest, float]:
+    """What is to be answered, and when it was received by the clock of this node."""
+    received = time.monotonic() - (asked.seconds or 0.0)
+    return decode_request(pb.GenerateRequest.FromString(asked.content)), received
 
 
 def _reply_of_event(event: StreamEvent) -> Reply:

@@ -1,4 +1,4 @@
-"""All engines as one, as the servicers see it: what makes answers (``AnswerMaker``)."""
+"""All engines of a model as one: what makes its answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Engines:
     def __init__(self, handle: DeploymentHandle[Any], config: ServerConfig) -> None:
         self._handle = handle
         self._config = config
-        self._is_serving = False
+        self.is_serving = False
+        """Whether there are engines."""
         self._model: ModelInfo | None = None
         self._prompt_bound: PromptBound | None = None
         self._stats: EngineStats | None = None
@@ -73,20 +74,20 @@ class Engines:
                     self._stats = await self._totals() or self._stats
             except (TimeoutError, GuidedError, RayError, RayServeException) as error:
                 # One that ends while it is asked says nothing of the others.
-                is_serving = time.monotonic() - heard < self._config.silence_seconds
+                is_there = time.monotonic() - heard < self._config.silence_seconds
                 _log.warning("an engine does not answer", error=type(error).__name__)
             else:
                 assert isinstance(ready, Ready), f"an engine said {ready!r} of its model"
                 self._model, self._prompt_bound = ready.model, ready.prompt_bound
-                heard, is_serving = time.monotonic(), True
-            if is_serving != self._is_serving and self._model is not None:
-                self._is_serving = is_serving
-                await set_serving(is_serving)
+                heard, is_there = time.monotonic(), True
+            if is_there != self.is_serving and self._model is not None:
+                self.is_serving = is_there
+                await set_serving(is_there)
             await asyncio.sleep(_LOOK_SECONDS)
 
     def check_ready(self) -> None:
         """Raise ``ServiceUnavailableError`` unless there are engines."""
-        if not self._is_serving:
+        if not self.is_serving:
             raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
 
     def check_prompt(self, request: GenerationRequest) -> None:
@@ -128,10 +129,9 @@ class Engines:
         return reply.finding
 
     async def stream(
-        self, request: GenerationRequest, received: float, *, is_watched: bool = False
+        self, request: GenerationRequest, received: float
     ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made and handed out as it grows; closing cancels it in its engine."""
-        assert not is_watched, "only the playground watches, and it is not served here"
         ask = self._handle.options(stream=True).stream.remote
         answering = _begun(ask, _asked(request, received))
         try:

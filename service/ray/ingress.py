@@ -26,7 +26,7 @@ from guided_service.health import HealthServicer
 from guided_service.intake import Intake, Readers
 from guided_service.logs import configure_logs
 from guided_service.ray.calls import CallContext, Calls, Packed
-from guided_service.ray.engines import Engines
+from guided_service.ray.models import Models
 from guided_service.request_log import RequestLog
 from guided_service.request_watch import WatchesRequests
 from guided_service.server import GENERATION_SERVICE, GRAMMAR_SERVICE, SERVICE_NAME, set_health
@@ -40,12 +40,15 @@ __all__ = ["Ingress"]
 class Ingress:
     """Answers calls of all services, those that the proxy takes (``proxied``)."""
 
-    def __init__(self, engines: DeploymentHandle[Any], settings: Mapping[str, object]) -> None:
+    def __init__(
+        self, engines: Mapping[str, DeploymentHandle[Any]], settings: Mapping[str, object]
+    ) -> None:
+        """``engines`` are those of each model, by its name."""
         config = ServerConfig.model_validate(settings)
         configure_logs(log_choice_of(config))
-        self._engines = Engines(engines, config)
+        self._models = Models(engines, config)
         self._health = HealthServicer(config.max_health_watchers)
-        self._calls = _calls(self._engines, self._health, config)
+        self._calls = _calls(self._models, self._health, config)
         self._patience = config.silence_seconds
         self._serving = asyncio.Event()
         """Set once there was an engine."""
@@ -59,7 +62,7 @@ class Ingress:
         """
         if self._watching is None:
             await set_health(self._health, False)
-            watch = self._engines.watch(self._set_serving)
+            watch = self._models.watch(self._set_serving)
             self._watching = asyncio.create_task(watch)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._patience):
@@ -82,20 +85,20 @@ class Ingress:
             self._serving.set()
 
 
-def _calls(engines: Engines, health: HealthServicer, config: ServerConfig) -> Calls:
+def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Calls:
     """The methods of all services, watched and guarded as a server's are.
 
     What bounds connections and slow senders is the proxy's: messages are whole here.
     """
     readers = Readers(config.max_queued_bytes)
-    servicer = GenerationServicer(engines, config, readers)
+    servicer = GenerationServicer(models, config, readers)
     log = RequestLog() if config.log_requests else None
     tokens = None if config.tokens is None else TokenBook(config.tokens)
     open_to_all = frozenset({HEALTH_NAME})
     pause = config.retry_after_seconds
     calls = Calls(
         (
-            WatchesRequests(SERVICE_NAME, open_tracer(engines.model_name), log),
+            WatchesRequests(SERVICE_NAME, open_tracer(models.model_name), log),
             *(() if tokens is None else (Authenticates(tokens, open_to_all, pause),)),
             *(
                 Intake(service, config, readers)
@@ -106,8 +109,8 @@ def _calls(engines: Engines, health: HealthServicer, config: ServerConfig) -> Ca
     server: Any = calls  # as far as generated code asks
     add_GenerationServiceServicer_to_server(servicer, server)
     add_GrammarServiceServicer_to_server(
-        GrammarServicer(engines, servicer.door, servicer.stored, config), server
+        GrammarServicer(models, servicer.door, servicer.stored, config), server
     )
-    add_ModelServiceServicer_to_server(ModelServicer(engines, servicer.admission, config), server)
+    add_ModelServiceServicer_to_server(ModelServicer(models, servicer.admission, config), server)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
     return calls

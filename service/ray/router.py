@@ -1,42 +1,37 @@
-"""Which engine a request goes to: one that has seen its prompt's beginning and its constraint.
+"""Ray's router for engines: ``routing`` chooses, by what Ray knows of the replicas.
 
 Of the engines that are not much busier than the idlest, the one that saves most is asked first;
-where none has seen anything, one of the idlest, by the request's digests, so that several ingresses
-send what is new to all of them the same way. Engines tell how full their caches are
+where none has seen anything, the idler of two that the request's digests name, so that several
+ingresses send what is new to all of them the same way. Engines tell how full their caches are
 (``record_routing_stats``), which counts as requests that wait there.
 """
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from typing import Any, Final
+from collections import Counter
+from typing import Any
 
 from ray.serve._private.common import ReplicaID
 from ray.serve._private.replica_result import ReplicaResult
 from ray.serve.request_router import PendingRequest, RequestRouter, RunningReplica
 from typing_extensions import override
 
-from guided_service.ray.affinity import FIRST_BYTES, Affinity
+from guided_service.ray.affinity import Affinity
 from guided_service.ray.engine import KV_USE
 from guided_service.ray.messages import Asked
+from guided_service.ray.routing import SLACK, Routing
 
 __all__ = ["AffinityRouter"]
-
-_CONSTRAINT_BYTES: Final = 2048
-"""Of a prompt that cost as much to compute as a constraint does to compile."""
-
-_MOST_DIGESTS: Final = 100_000
 
 
 class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where it is installed
     """Sends requests with the same beginning or constraint the same way, as far as load allows."""
 
     @override
-    def initialize_state(self, slack: int = 8) -> None:
+    def initialize_state(self, slack: int = SLACK) -> None:
         """``slack`` is by how many requests an engine may be busier than the idlest one."""
         self._slack = slack
-        self._seen: OrderedDict[bytes, set[ReplicaID]] = OrderedDict()
-        """Which engines have seen what has this digest, in the order of last use."""
+        self._routing: Routing[ReplicaID] = Routing(slack, lambda each: str(each.unique_id))
         self._running: Counter[ReplicaID] = Counter()
         """Requests that engines have from here. Ray's own count is corrected with what was so when
         a request was taken, and may say for seconds that an idle engine is busy."""
@@ -51,19 +46,11 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         if pending_request is not None:
             # What is left after this is to wait for room.
             pending_request.routing_context.should_backoff = True
-        loads = {each.replica_id: self._load(each) for each in candidate_replicas}
-        least = min(loads.values(), default=0.0)
-        near = [
-            each for each in candidate_replicas if loads[each.replica_id] <= least + self._slack
-        ]
-        affinity = _affinity_of(pending_request)
-        saved = {each.replica_id: self._saved(affinity, each.replica_id) for each in near}
-        most = max(saved.values(), default=0)
-        best = [each for each in near if saved[each.replica_id] == most]
-        if not most and affinity.named is not None:
-            idlest = [each for each in near if loads[each.replica_id] == least]
-            best = [max(idlest, key=lambda each: affinity.weight(each.replica_id.unique_id))]
-        return [best, near, candidate_replicas]
+        engines = {each.replica_id: each for each in candidate_replicas}
+        loads = {name: self._load(each) for name, each in engines.items()}
+        best, near = self._routing.choices(_affinity_of(pending_request), loads)
+        ranks = ([engines[name] for name in names] for names in (best, near))
+        return [*ranks, candidate_replicas]
 
     @override
     def on_send_request(self, replica_id: ReplicaID) -> None:
@@ -84,29 +71,12 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         self, pending_request: PendingRequest, replica_id: ReplicaID, result: ReplicaResult
     ) -> None:
         """From now on this engine has what the request brings."""
-        affinity = _affinity_of(pending_request)
-        for digest in (*affinity.beginnings, affinity.constraint):
-            if digest is not None:
-                self._seen.setdefault(digest, set()).add(replica_id)
-                self._seen.move_to_end(digest)
-        while len(self._seen) > _MOST_DIGESTS:
-            self._seen.popitem(last=False)
+        self._routing.sent(_affinity_of(pending_request), replica_id)
 
     def _load(self, replica: RunningReplica) -> float:
         """Requests that an engine has, and a full cache as if it were so many more."""
         stats: dict[str, Any] = replica.routing_stats
         return self._running[replica.replica_id] + self._slack * float(stats.get(KV_USE, 0.0))
-
-    def _saved(self, affinity: Affinity, replica: ReplicaID) -> int:
-        """Bytes of the prompt that need not be computed; a constraint counts as some."""
-        found = 0
-        for i, digest in enumerate(affinity.beginnings):
-            if replica not in self._seen.get(digest, ()):
-                break
-            found = FIRST_BYTES << i
-        if affinity.constraint is not None and replica in self._seen.get(affinity.constraint, ()):
-            found += _CONSTRAINT_BYTES
-        return found
 
 
 def _affinity_of(request: PendingRequest | None) -> Affinity:

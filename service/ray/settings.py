@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from pydantic import ValidationError
 
 from guided.errors import RequestError
 from guided_service.config import ServerConfig
+from guided_service.messages import ModelChoice
 
-__all__ = ["SETTINGS", "checked_settings"]
+__all__ = ["MODELS", "SETTINGS", "checked_settings", "settings_by_model"]
 
 _OF_RAY: Final = frozenset(
     {
@@ -38,9 +41,72 @@ _OF_RAY: Final = frozenset(
 SETTINGS: Final = tuple(name for name in ServerConfig.model_fields if name not in _OF_RAY)
 """Names of those that engines and ingress go by."""
 
+MODELS: Final = "models"
+"""The name under which ``args`` lists several models, each with a name and settings of its own."""
+
+_OF_MODEL: Final = frozenset(each.name for each in msgspec.structs.fields(ModelChoice))
+"""Settings of an engine, which models may have each for itself."""
+
 
 def checked_settings(settings: Mapping[str, object]) -> ServerConfig:
-    """All settings, with those that are given; what is wrong with these raises RequestError."""
+    """Those of the door, with what is not given; what is wrong with any raises RequestError."""
+    for own in settings_by_model(settings).values():
+        _checked(own)
+    return _checked({name: value for name, value in settings.items() if name != MODELS})
+
+
+def settings_by_model(settings: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """The settings of each model's engines, by the name that requests use; the first is first.
+
+    ::
+
+        model: M, threads: 4                      ->  "": model: M, threads: 4
+        threads: 4, models: [{name: a, model: M}]  ->  "a": threads: 4, model: M
+
+    They are a list, as the order of a mapping does not outlive every writer of YAML.
+    """
+    if MODELS not in settings:
+        return {"": dict(settings)}
+    models = settings[MODELS]
+    if not isinstance(models, list) or not models:
+        raise RequestError(
+            "args: models lists no model", hint="models: [{ name: chat, model: Qwen/Qwen3-0.6B }]"
+        )
+    if "model" in settings:
+        raise RequestError(
+            "args sets model and models", hint="put the model under models, with a name"
+        )
+    common = {name: value for name, value in settings.items() if name != MODELS}
+    found: dict[str, dict[str, object]] = {}
+    for each in models:
+        name, own = _named(each)
+        if name in found:
+            raise RequestError(f"args: two models have the name {name!r}", hint="rename one")
+        found[name] = common | own
+    return found
+
+
+def _named(model: Any) -> tuple[str, dict[str, object]]:
+    """The name of one of several models, and the settings that it has for itself."""
+    own = dict(model) if isinstance(model, Mapping) else {}
+    name = own.pop("name", None)
+    # Deployments are named by it.
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name):
+        raise RequestError(
+            f"args: models has the name {name!r:.80}",
+            hint="give each a name of up to 64 letters, digits, dots, dashes and underscores",
+        )
+    if "model" not in own:
+        raise RequestError(f"args: {name} does not say which model it is", hint="set model there")
+    for key in sorted(own.keys() - _OF_MODEL):
+        raise RequestError(
+            f"args: {name} sets {key!r}, which is no setting of an engine",
+            hint="what holds for the door of all models stands beside models",
+        )
+    return name, own
+
+
+def _checked(settings: Mapping[str, object]) -> ServerConfig:
     for name in sorted(settings.keys() - set(SETTINGS)):
         if name in _OF_RAY:
             raise RequestError(

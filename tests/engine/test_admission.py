@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guided.errors import GuidedError, LimitExceededError, RequestError
+from guided.errors import GuidedError, LimitExceededError, RequestError, UnknownModelError
 from guided.spec import GenerationRequest, JsonSchema, Message
 from tests.engine.tiny_models import answers, make_engine, make_model, words
 
@@ -33,6 +33,13 @@ REFUSED: list[tuple[dict[str, Any], GenerationRequest, type[RequestError], str]]
         LimitExceededError,
         "the prompt has 5 tokens, and max_tokens is 16: 21 in all, but the key/value cache takes "
         "20; lower max_tokens to 15, or give the engine a larger cache",
+    ),
+    (
+        {},
+        GenerationRequest(prompt="hello", model="other"),
+        UnknownModelError,
+        "model is 'other', but the server has 'tiny'; name one of these, or leave model out for "
+        "the first",
     ),
     (
         {"render": lambda *_: ()},

@@ -86,8 +86,15 @@ def _said(*command: str) -> str:
     return done.stdout
 
 
-def echo_config(port: int, engines: int, **settings: object) -> dict[str, Any]:
-    """A config with engines that echo; all that is asked comes in by the node at the head."""
+def config_of(
+    port: int,
+    engines: int,
+    application: str,
+    settings: Mapping[str, object],
+    *,
+    per_node: int = 1,
+) -> dict[str, Any]:
+    """A config of an application of ours; all that is asked comes in by the node at the head."""
     return {
         "proxy_location": "HeadOnly",
         "http_options": {"port": free_port()},
@@ -99,32 +106,43 @@ def echo_config(port: int, engines: int, **settings: object) -> dict[str, Any]:
             {
                 "name": "guided",
                 "route_prefix": "/",
-                "import_path": "tests.ray.echo_app:build",
+                "import_path": f"{application}:build",
                 "args": {"standby": False, **settings},
                 "deployments": [
-                    {"name": "Engine", "num_replicas": engines, "max_replicas_per_node": 1}
+                    {"name": "Engine", "num_replicas": engines, "max_replicas_per_node": per_node}
                 ],
             }
         ],
     }
 
 
+def echo_config(port: int, engines: int, **settings: object) -> dict[str, Any]:
+    """The same with engines that echo."""
+    return config_of(port, engines, "tests.ray.echo_app", settings)
+
+
+@contextmanager
+def cluster(folder: Path, *, nodes: int, cpus: int) -> Iterator[Serving]:
+    """A cluster on which nothing is deployed yet; each node has so many CPUs to give away."""
+    os.environ["PYTHONPATH"] = str(ROOT)  # inherited by all processes of the cluster
+    dashboard, port = free_port(), free_port()
+    sizes = {"num_cpus": cpus, "object_store_memory": 10**8}
+    head = sizes | {"include_dashboard": True, "dashboard_port": dashboard}
+    made = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(nodes - 1):
+            made.add_node(**sizes)
+        ray.init(made.address, namespace="serve", log_to_driver=False)
+        yield Serving(f"http://127.0.0.1:{dashboard}", f"127.0.0.1:{port}", folder / "serve.yaml")
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
 @contextmanager
 def serving(folder: Path, engines: int) -> Iterator[Serving]:
     """An application that echoes, each engine on a node of its own."""
-    os.environ["PYTHONPATH"] = str(ROOT)  # inherited by all processes of the cluster
-    dashboard, port = free_port(), free_port()
-    sizes = {"num_cpus": 2, "object_store_memory": 10**8}
-    head = sizes | {"include_dashboard": True, "dashboard_port": dashboard}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        for _ in range(_NODES - 1):
-            cluster.add_node(**sizes)
-        ray.init(cluster.address, namespace="serve", log_to_driver=False)
-        found = Serving(f"http://127.0.0.1:{dashboard}", f"127.0.0.1:{port}", folder / "serve.yaml")
-        found.deploy(echo_config(port, engines))
+    with cluster(folder, nodes=_NODES, cpus=2) as found:
+        found.deploy(echo_config(found.port, engines))
         wait_until_serving(found.address, 60)
         yield found
-    finally:
-        ray.shutdown()
-        cluster.shutdown()

@@ -24,9 +24,7 @@ from pydantic import BaseModel, Field
 pytest.importorskip("ray", reason="make test-ray runs these")
 
 from guided import (
-    Answer,
     Client,
-    Completed,
     DeadlineExceededError,
     InternalServiceError,
     RawPrompt,
@@ -40,6 +38,7 @@ from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from tests.kit.tiny_model import save_tiny_model
 from tests.ray.cluster import Serving, echo_config, serve, serving
+from tests.ray.kills import ask_while_engines_are_killed
 
 ENGINES = 2
 LOST = "the engine ended while the request ran; try again"
@@ -160,23 +159,20 @@ def test_what_begins_alike_goes_to_one_engine(client: Client) -> None:
         assert {engine_of(f"{i} {'x' * 600} {j}") for j in range(4)} == {engine}
 
 
-def test_engines_killed_under_load_lose_nothing(served: Serving, client: Client) -> None:
-    killed = served.replicas()
-    requests = [Request(RawPrompt(f"item {i}"), max_tokens=50) for i in range(400)]
-    outcomes: list[Completed[str]] = []
-    for outcome in client.as_completed(requests):
-        outcomes.append(outcome)
-        if len(outcomes) in (20, 200):
-            name, process = killed.popitem()
-            os.kill(process, signal.SIGKILL)
-            served.wait_for(ENGINES, name)
-    assert Counter(each.index for each in outcomes) == Counter(range(400))
-    lost = [each for each in outcomes if not isinstance(each.outcome, Answer)]
-    assert {str(each.outcome) for each in lost} <= {LOST}
-    assert len(lost) <= 2 * 32, "only what ran on the two"
-    for each in outcomes:
-        if isinstance(each.outcome, Answer):
-            assert each.outcome.text == f"item {each.index}"
+def test_engines_killed_under_load_lose_nothing(served: Serving) -> None:
+    requests = [Request(RawPrompt(f"item {i}"), max_tokens=50) for i in range(1000)]
+    came = ask_while_engines_are_killed(
+        served,
+        requests,
+        is_right=lambda i, text: text == f"item {i}",
+        is_due=lambda ended: ended >= 20,
+        at_once=200,
+    )
+    assert (came.lost, came.twice, came.wrong) == ((), (), ())
+    assert came.kills >= 1
+    assert came.told.keys() <= {LOST}
+    assert came.told.total() <= came.kills * 64, "only what ran on those that were killed"
+    assert came.answered + came.told.total() == len(requests)
 
 
 def test_items_of_a_batch_are_told_of_the_engine_that_was_lost(

@@ -141,6 +141,21 @@ def test_what_is_new_goes_the_same_way_from_every_ingress() -> None:
     asyncio.run(scenario())
 
 
+def test_what_is_new_goes_to_the_idler_of_the_two_that_it_names() -> None:
+    async def scenario() -> None:
+        request = asking("new")
+        (first,) = await first_asked(routed(), request, A, B, C)
+        busy = {each.name: each for each in (A, B, C)}[first]
+        router = routed((asking("other"), busy))
+        (second,) = await first_asked(router, request, A, B, C)
+        assert second != first
+        # The third is not asked, idle as it is, so that no ingress has a way of its own.
+        router.on_send_request(ReplicaID(second, ENGINE))
+        assert await first_asked(router, request, A, B, C) == {first}
+
+    asyncio.run(scenario())
+
+
 def test_what_is_no_request_goes_anywhere() -> None:
     async def scenario() -> None:
         router = routed((asking(LONG), A))

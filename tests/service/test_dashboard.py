@@ -25,8 +25,8 @@ _OF_THE_SCRAPER = {"instance", "job", "le"}
 class Source:
     """An engine that has done a little of everything."""
 
-    def model(self) -> ModelInfo:
-        return ModelInfo("model", 10, 10)
+    def models(self) -> list[ModelInfo]:
+        return [ModelInfo("model", 10, 10)]
 
     def stats(self) -> EngineStats:
         some = Histogram((1.0,), (1, 0), 0.5)

@@ -18,6 +18,7 @@ from guided.errors import (
     RequestError,
     ServiceUnavailableError,
     UnknownConstraintError,
+    UnknownModelError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
@@ -65,6 +66,7 @@ def test_an_error_defined_elsewhere_has_the_status_of_its_nearest_base() -> None
         (InvalidConstraintError("x"), "INVALID_ARGUMENT", {"ErrorInfo", "BadRequest"}),
         (UnsatisfiableError("x"), "INVALID_ARGUMENT", {"ErrorInfo", "BadRequest"}),
         (UnknownConstraintError("x"), "NOT_FOUND", {"ErrorInfo"}),
+        (UnknownModelError("x"), "NOT_FOUND", {"ErrorInfo"}),
         (UnsupportedFeatureError("x"), "FAILED_PRECONDITION", {"ErrorInfo", "BadRequest"}),
         (LimitExceededError("x", limit=1), "INVALID_ARGUMENT", {"ErrorInfo"}),
         (ModelError("x"), "FAILED_PRECONDITION", {"ErrorInfo"}),

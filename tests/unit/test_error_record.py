@@ -26,6 +26,7 @@ from guided.errors import (
     ServiceUnavailableError,
     TokenRejectedError,
     UnknownConstraintError,
+    UnknownModelError,
     UnsatisfiableError,
     UnsupportedFeatureError,
     naming,
@@ -40,7 +41,7 @@ positions = st.none() | st.integers(0, 10**6)
 errors = st.one_of(
     *(
         st.builds(kind, words, field=st.none() | words, hint=hints)
-        for kind in (RequestError, UnknownConstraintError)
+        for kind in (RequestError, UnknownConstraintError, UnknownModelError)
     ),
     *(
         st.builds(kind, words, pointer=pointers, position=positions, hint=hints)

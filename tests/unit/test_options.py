@@ -71,6 +71,7 @@ DECLARED = (
     Declared(GenerationRequest, "rank", "reward", (("temperature", 1.0), ("best_of", 2))),
     Declared(GenerationRequest, "beams", Beams(2, 0.5, early_stopping=True)),
     Declared(GenerationRequest, "cache_salt", "salt"),
+    Declared(GenerationRequest, "model", "coder"),
     Declared(GenerationRequest, "adapter", "sql"),
     Declared(GenerationRequest, "on_incomplete", "error"),
     Declared(GenerationRequest, "drafters", ("lookup",)),

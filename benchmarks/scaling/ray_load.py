@@ -1,0 +1,229 @@
+"""A Ray cluster of two nodes on this machine under load.
+
+`.venv/ray/bin/python -m benchmarks.scaling.ray_load WHAT`, where WHAT is
+
+=======  ===========================================================================================
+kills    10,000 requests, 200 at once, to four engines of a tiny model, one of which is killed every
+         20 seconds: how many were answered, told of their engine's end, lost, doubled or wrong
+growth   answers a second and times of one, two and four engines that sleep for as long as a step
+         takes, beside what ``simulation`` says of them
+routing  hits in caches and times of four such engines, by prompts and constraints and by Ray's own
+         router, beside what ``simulation`` says
+caches   the same of the real caches of four engines of a tiny model
+=======  ===========================================================================================
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from benchmarks.scaling.load import Arrival, Load
+from benchmarks.scaling.report import Answered, Hits, Report, heading
+from benchmarks.scaling.simulation import simulate
+from benchmarks.scaling.work import Costs
+from guided import AsyncClient, Client, RawPrompt, Regex, Request
+from guided.client import wait_until_serving
+from guided.stats import EngineStats
+from tests.kit.tiny_model import save_tiny_model
+from tests.ray.cluster import Serving, cluster, config_of
+from tests.ray.kills import ask_while_engines_are_killed
+
+_SLEEPING: Final = "benchmarks.scaling.app"
+_REAL: Final = "guided_service.ray.app"
+_ROUTERS: Final[Mapping[str, dict[str, Any]]] = {
+    "affinity": {},
+    "two choices": {
+        "request_router_config": {
+            "request_router_class": (
+                "ray.serve._private.request_router:PowerOfTwoChoicesRequestRouter"
+            )
+        }
+    },
+}
+
+ALONE: Final = Costs(call=0.1, batch=8)
+"""Of an engine whose calls take the same whatever is in them."""
+
+STEPS: Final = Costs(
+    call=0.02,
+    token=0.0002,
+    compiling=0.05,
+    batch=16,
+    kept_tokens=32_768,
+    kept_constraints=16,
+)
+"""Of an engine whose caches have room for a third of the applications."""
+
+APPLICATIONS: Final = Load(
+    rate=14.0,
+    count=840,
+    applications=48,
+    shared_bytes=8192,
+    own_bytes=256,
+    tokens=16,
+    constraints=None,
+)
+
+
+def main() -> None:
+    """Run one of the measurements."""
+    parser = argparse.ArgumentParser(description="A Ray cluster on this machine under load.")
+    parser.add_argument("what", choices=sorted(_MEASUREMENTS))
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--every", type=float, default=20.0, help="seconds between two kills")
+    parser.add_argument("--engines", default="1,2,4", help="of growth")
+    parser.add_argument("--loads", default="0.7,1.5", help="of growth, of what engines can answer")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        _MEASUREMENTS[options.what](Path(folder), options)
+
+
+def measure_kills(folder: Path, options: argparse.Namespace) -> None:
+    """What becomes of requests whose engines are killed."""
+    model = save_tiny_model(folder / "model")
+    settings = {"max_requests_in_flight": 256, "max_requests_of_one": 256, "threads": 1}
+    with served(folder, _REAL, 4, model=str(model), **settings) as serving:
+        patterns = [f"item {i}: [a-z]{{4}}" for i in range(options.requests)]
+        requests = [Request(RawPrompt(each), Regex(each), max_tokens=40) for each in patterns]
+        due = _every(options.every)
+        began = time.monotonic()
+        came = ask_while_engines_are_killed(
+            serving,
+            requests,
+            is_right=lambda i, text: re.fullmatch(patterns[i], text) is not None,
+            is_due=lambda _: next(due),
+            at_once=200,
+        )
+        seconds = time.monotonic() - began
+    print(f"{len(requests)} requests in {seconds:.0f} s, {came.kills} engines killed")
+    print(f"answered {came.answered}, told {dict(came.told)}")
+    print(f"lost {len(came.lost)}, twice {len(came.twice)}, wrong {len(came.wrong)}")
+    print(*came.wrong[:5], sep="\n")
+
+
+def measure_growth(folder: Path, options: argparse.Namespace) -> None:
+    """Answers a second by engines, asked for less and more than they can make."""
+    print(heading("engines", ""))
+    for engines in map(int, options.engines.split(",")):
+        with served(folder, _SLEEPING, engines, model=_written(ALONE), **_ROOM) as serving:
+            for share in map(float, options.loads.split(",")):
+                rate = share * engines * ALONE.batch / ALONE.call / _TOKENS
+                load = Load(rate, count=int(24 * rate), tokens=_TOKENS)
+                seen = asyncio.run(seen_of(serving.address, list(load.arrivals())))
+                _print(f"{engines}, asked {rate:.1f} a second", seen, load, ALONE, engines)
+
+
+def measure_routing(folder: Path, _: argparse.Namespace) -> None:
+    """What routing by prompts and constraints saves."""
+    print(heading("engines", ""))
+    for policy in _ROUTERS:
+        with served(folder, _SLEEPING, 4, policy, model=_written(STEPS), **_ROOM) as serving:
+            seen = asyncio.run(seen_of(serving.address, list(APPLICATIONS.arrivals())))
+            _print(f"4, {policy}", seen, APPLICATIONS, STEPS, 4, policy)
+
+
+_TOKENS: Final = 16
+
+_ROOM: Final = {"max_requests_in_flight": 2000, "max_requests_of_one": 2000}
+
+
+def _written(costs: Costs) -> str:
+    return msgspec.json.encode(costs).decode()
+
+
+def _print(
+    title: str, seen: Report, load: Load, costs: Costs, engines: int, policy: str = "affinity"
+) -> None:
+    """Two rows of a table: of a cluster, and of the simulation."""
+    predicted = simulate(load.arrivals(), costs, engines=engines, policy=policy)
+    print(f"| {title} | seen | {seen.row()} |")
+    print(f"| | predicted | {predicted.row()} |", flush=True)
+
+
+def measure_caches(folder: Path, _: argparse.Namespace) -> None:
+    """How much of prompts real engines computed again, and how long they compiled."""
+    model = str(save_tiny_model(folder / "model"))
+    print(heading("routing"))
+    load = replace(APPLICATIONS, rate=8.0, count=480, shared_bytes=2048)
+    room = {**_ROOM, "cache_tokens": 48 * 2048 // 3}
+    for policy in _ROUTERS:
+        with served(folder, _REAL, 4, policy, model=model, threads=1, **room) as serving:
+            report = asyncio.run(seen_of(serving.address, list(load.arrivals())))
+            with Client(serving.address) as client:
+                compiling = client.stats().compiling
+        print(f"| {policy} | {report.row()} |")
+        print(f"compiling, mean: {1000 * compiling.mean:.1f} ms", flush=True)
+
+
+@contextmanager
+def served(
+    folder: Path, application: str, engines: int, policy: str = "affinity", **settings: object
+) -> Iterator[Serving]:
+    """A cluster of two nodes with so many engines."""
+    with cluster(folder, nodes=2, cpus=1 + (engines + 1) // 2) as serving:
+        per_node = (engines + 1) // 2
+        config = config_of(serving.port, engines, application, settings, per_node=per_node)
+        config["applications"][0]["deployments"][0] |= _ROUTERS[policy]
+        serving.deploy(config)
+        wait_until_serving(serving.address, 120)
+        yield serving
+
+
+async def seen_of(address: str, arrivals: Sequence[Arrival]) -> Report:
+    """Ask as the load has it, each request as a stream, and see when what came."""
+    loop = asyncio.get_running_loop()
+    async with AsyncClient(address, timeout=600) as client:
+        began, before = loop.time(), await client.stats()
+
+        async def ask(arrival: Arrival) -> Answered:
+            await asyncio.sleep(began + arrival.at - loop.time())
+            schema = {"schema": Regex(arrival.constraint)} if arrival.constraint else {}
+            first = None
+            async with client.stream(
+                RawPrompt(arrival.prompt), max_tokens=arrival.tokens, **schema
+            ) as stream:
+                async for _ in stream:
+                    first = first or loop.time() - began
+            ended = loop.time() - began
+            return Answered(arrival.at, first or ended, ended)
+
+        answered = await asyncio.gather(*map(ask, arrivals))
+        await asyncio.sleep(2.0)  # engines tell what they did each second
+        return Report(answered, _hits((await client.stats()).since(before)))
+
+
+def _hits(stats: EngineStats) -> Hits:
+    known, compiled = stats.compiling.counts[0], sum(stats.compiling.counts[1:])
+    return Hits(stats.usage.prompt_tokens, stats.usage.reused_tokens, known + compiled, compiled)
+
+
+def _every(seconds: float) -> Iterator[bool]:
+    """True once in so many seconds."""
+    last = time.monotonic()
+    while True:
+        is_due = time.monotonic() >= last + seconds
+        last += seconds if is_due else 0.0
+        yield is_due
+
+
+_MEASUREMENTS: Final[Mapping[str, Callable[[Path, argparse.Namespace], None]]] = {
+    "kills": measure_kills,
+    "growth": measure_growth,
+    "routing": measure_routing,
+    "caches": measure_caches,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""Many engines in simulated time.
+
+Steps and caches are those of ``work``, choices among engines those of the service; what is
+simulated is time. A seed says all that is drawn. ``forecast`` prints tables by it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import simpy
+
+from benchmarks.scaling.load import Arrival
+from benchmarks.scaling.report import Answered, Hits, Report
+from benchmarks.scaling.work import Costs, Job, Work
+from guided.v1 import generation_pb2 as pb
+from guided_service.ray.affinity import affinity_of
+from guided_service.ray.routing import SLACK, Routing
+
+__all__ = ["POLICIES", "Choose", "Policy", "simulate"]
+
+Choose = Callable[[Arrival, Mapping[int, float]], int]
+"""Which engine a request goes to, by how many requests each has."""
+
+Policy = str | Callable[[random.Random], Choose]
+
+
+def simulate(
+    arrivals: Iterable[Arrival],
+    costs: Costs,
+    *,
+    engines: int = 1,
+    policy: Policy = "affinity",
+    ingress: float = 0.0,
+    ingresses: int = 1,
+    seed: int = 0,
+) -> Report:
+    """Have a load answered.
+
+    ``ingress`` is what a request takes of an ingress, in seconds, one at a time; each request comes
+    to one of ``ingresses`` at random. ``policy`` makes what each of them chooses by, or names one
+    of ``POLICIES``.
+    """
+    clock, draw = simpy.Environment(), random.Random(seed)
+    made = [Engine(clock, Work(costs)) for _ in range(engines)]
+    choice = POLICIES[policy] if isinstance(policy, str) else policy
+    doors = [Ingress(clock, made, choice(draw), ingress) for _ in range(ingresses)]
+    answered: list[Answered] = []
+
+    def all_come() -> Generator[simpy.Event, Any, None]:
+        for number, arrival in enumerate(arrivals):
+            yield clock.timeout(arrival.at - clock.now)
+            clock.process(draw.choice(doors).answer(str(number), arrival, answered))
+
+    clock.process(all_come())
+    clock.run()
+    works = [each.work for each in made]
+    return Report(
+        answered,
+        Hits(
+            sum(each.prompt_tokens for each in works),
+            sum(each.reused_tokens for each in works),
+            sum(each.asked for each in works),
+            sum(each.compiled for each in works),
+        ),
+    )
+
+
+class Ingress:
+    """Hands requests to engines, one at a time; knows what engines have from here and no more."""
+
+    def __init__(
+        self, clock: simpy.Environment, engines: Sequence[Engine], choose: Choose, seconds: float
+    ) -> None:
+        self._clock = clock
+        self._engines = engines
+        self._choose = choose
+        self._seconds = seconds
+        self._door = simpy.Resource(clock)
+        self._loads = dict.fromkeys(range(len(engines)), 0.0)
+
+    def answer(
+        self, name: str, arrival: Arrival, answered: list[Answered]
+    ) -> Generator[simpy.Event, Any, None]:
+        """Have one request answered."""
+        with self._door.request() as door:
+            yield door
+            yield self._clock.timeout(self._seconds)
+        chosen = self._choose(arrival, self._loads)
+        self._loads[chosen] += 1
+        first, ended = self._engines[chosen].ask(name, arrival)
+        yield first
+        begun = self._clock.now
+        yield ended
+        self._loads[chosen] -= 1
+        answered.append(Answered(arrival.at, begun, self._clock.now))
+
+
+@dataclass
+class Engine:
+    """One engine: a step after the other for as long as there is work."""
+
+    clock: simpy.Environment
+    work: Work
+    _awaited: dict[str, tuple[simpy.Event, simpy.Event]] = field(default_factory=dict)
+    _is_running: bool = False
+
+    def ask(self, name: str, arrival: Arrival) -> tuple[simpy.Event, simpy.Event]:
+        """Take a request; what happens with its first token, and with its last."""
+        self.work.submit(Job(name, arrival.prompt, arrival.constraint, arrival.tokens))
+        events = self._awaited[name] = (self.clock.event(), self.clock.event())
+        if not self._is_running:
+            self._is_running = True
+            self.clock.process(self._run())
+        return events
+
+    def _run(self) -> Generator[simpy.Event, Any, None]:
+        while self.work:
+            done = self.work.step()
+            yield self.clock.timeout(done.seconds)
+            for name in done.first:
+                self._awaited[name][0].succeed()
+            for name in done.finished:
+                self._awaited.pop(name)[1].succeed()
+        self._is_running = False
+
+
+def _by_affinity(draw: random.Random) -> Choose:
+    """As the service does: who has seen it, unless that one is too busy."""
+    routing: Routing[int] = Routing(SLACK, str)
+
+    def choose(arrival: Arrival, loads: Mapping[int, float]) -> int:
+        message = pb.GenerateRequest(text=arrival.prompt)
+        if arrival.constraint:
+            message.constraint.regex.pattern = arrival.constraint
+        affinity = affinity_of(message)
+        best, _ = routing.choices(affinity, loads)
+        chosen = _idler_of_two(draw, best, loads)
+        routing.sent(affinity, chosen)
+        return chosen
+
+    return choose
+
+
+def _by_two_choices(draw: random.Random) -> Choose:
+    """As Ray does by default: the idler of two that are drawn."""
+    return lambda _, loads: _idler_of_two(draw, list(loads), loads)
+
+
+def _in_turn(_: random.Random) -> Choose:
+    """One after the other."""
+    taken = 0
+
+    def choose(_: Arrival, loads: Mapping[int, float]) -> int:
+        nonlocal taken
+        taken += 1
+        return list(loads)[taken % len(loads)]
+
+    return choose
+
+
+def _idler_of_two(draw: random.Random, engines: list[int], loads: Mapping[int, float]) -> int:
+    return min(draw.sample(engines, min(2, len(engines))), key=loads.__getitem__)
+
+
+POLICIES: Final[Mapping[str, Callable[[random.Random], Choose]]] = {
+    "affinity": _by_affinity,
+    "two choices": _by_two_choices,
+    "in turn": _in_turn,
+}

@@ -1,0 +1,71 @@
+"""Which of several engines saves most for a request, and is not too busy; knows nothing of Ray."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from heapq import nlargest
+from typing import Final, Generic, TypeVar
+
+from guided_service.ray.affinity import FIRST_BYTES, Affinity
+
+__all__ = ["SLACK", "Routing"]
+
+SLACK: Final = 16
+"""Requests by which an engine may be busier than the idlest one: as many as a call on the CPU
+computes answers for. With 8, engines at 70 % of their load computed so many beginnings that others
+had that they could not keep up (docs/scaling.md)."""
+
+_CONSTRAINT_BYTES: Final = 2048
+"""Of a prompt that cost as much to compute as a constraint does to compile."""
+
+_MOST_DIGESTS: Final = 100_000
+
+E = TypeVar("E")
+
+
+class Routing(Generic[E]):
+    """Keeps what each engine was sent; ``E`` names an engine."""
+
+    def __init__(self, slack: float, name_of: Callable[[E], str]) -> None:
+        """``name_of`` an engine is the same to every ingress."""
+        self._slack = slack
+        self._name_of = name_of
+        self._seen: OrderedDict[bytes, set[E]] = OrderedDict()
+        """Which engines have seen what has this digest, in the order of last use."""
+
+    def choices(self, affinity: Affinity, loads: Mapping[E, float]) -> tuple[list[E], list[E]]:
+        """Those engines that save most, and those that are not much busier than the idlest.
+
+        Where none has seen anything, that is one: the idler of two that the request's digests name,
+        which are the same to every ingress, whatever each has seen of the load.
+        """
+        least = min(loads.values(), default=0.0)
+        near = [each for each, load in loads.items() if load <= least + self._slack]
+        saved = {each: self._saved(affinity, each) for each in near}
+        most = max(saved.values(), default=0)
+        best = [each for each in near if saved[each] == most]
+        if best and not most and affinity.named is not None:
+            named = nlargest(2, near, key=lambda each: affinity.weight(self._name_of(each)))
+            best = [min(named, key=loads.__getitem__)]
+        return best, near
+
+    def sent(self, affinity: Affinity, engine: E) -> None:
+        """From now on this engine has what the request brings."""
+        for digest in (*affinity.beginnings, affinity.constraint):
+            if digest is not None:
+                self._seen.setdefault(digest, set()).add(engine)
+                self._seen.move_to_end(digest)
+        while len(self._seen) > _MOST_DIGESTS:
+            self._seen.popitem(last=False)
+
+    def _saved(self, affinity: Affinity, engine: E) -> int:
+        """Bytes of the prompt that need not be computed; a constraint counts as some."""
+        found = 0
+        for i, digest in enumerate(affinity.beginnings):
+            if engine not in self._seen.get(digest, ()):
+                break
+            found = FIRST_BYTES << i
+        if affinity.constraint is not None and engine in self._seen.get(affinity.constraint, ()):
+            found += _CONSTRAINT_BYTES
+        return found

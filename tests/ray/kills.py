@@ -1,0 +1,77 @@
+"""Many requests at once while engines are killed: what became of each of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from guided import Answer, Client, Completed, Request
+from tests.ray.cluster import Serving
+
+__all__ = ["Outcomes", "ask_while_engines_are_killed"]
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of requests, each counted once."""
+
+    answered: int
+    told: Counter[str]
+    """Errors that callers got instead, by their text."""
+    wrong: tuple[str, ...]
+    """Answers to something else."""
+    lost: tuple[int, ...]
+    """Requests of which nothing was heard."""
+    twice: tuple[int, ...]
+    """Requests of which more than one thing was heard."""
+    kills: int
+
+
+def ask_while_engines_are_killed(
+    served: Serving,
+    requests: Sequence[Request[str]],
+    is_right: Callable[[int, str], bool],
+    is_due: Callable[[int], bool],
+    *,
+    at_once: int,
+) -> Outcomes:
+    """Ask for all; ``is_due``, by how many have ended, says when one more engine is killed.
+
+    ``is_right`` says of an answer's text whether it is one to the request of this number.
+    """
+    came: list[Completed[str]] = []
+    kills: list[Future[None]] = []
+    with Client(served.address, concurrency=at_once) as client, ThreadPoolExecutor(1) as killer:
+        for outcome in client.as_completed(requests):
+            came.append(outcome)
+            # One at a time, or those that are due would still be killed when nobody asks any more.
+            if is_due(len(came)) and all(each.done() for each in kills):
+                kills.append(killer.submit(_kill_one, served))
+        for each in kills:
+            each.result()
+    times = Counter(each.index for each in came)
+    answers = [(each.index, each.outcome) for each in came if isinstance(each.outcome, Answer)]
+    return Outcomes(
+        answered=len(answers),
+        told=Counter(str(each.outcome) for each in came if not isinstance(each.outcome, Answer)),
+        wrong=tuple(
+            f"{index}: {answer.text}"
+            for index, answer in answers
+            if not is_right(index, answer.text)
+        ),
+        lost=tuple(i for i in range(len(requests)) if not times[i]),
+        twice=tuple(i for i, count in times.items() if count > 1),
+        kills=len(kills),
+    )
+
+
+def _kill_one(served: Serving) -> None:
+    """Kill an engine, and return once another one has taken its place."""
+    before = served.replicas()
+    name, process = next(iter(before.items()))
+    os.kill(process, signal.SIGKILL)
+    served.wait_for(len(before), name)

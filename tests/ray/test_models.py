@@ -1,0 +1,82 @@
+"""Several models behind one ingress: each request goes to the engines of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("ray", reason="make test-ray runs these")
+
+from guided import Answer, Client, RawPrompt, Request, UnknownModelError
+from guided.client import wait_until_serving
+from tests.ray.cluster import cluster, config_of
+
+UNKNOWN = "model is 'other', but the server has 'small', 'large'; name one of these"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Of a cluster with two models, whose engines echo; the second has an adapter."""
+    models = [
+        {"name": "small", "model": "echo"},
+        {"name": "large", "model": "echo", "adapters": {"sql": "sql"}},
+    ]
+    with cluster(tmp_path_factory.mktemp("ray"), nodes=1, cpus=4) as found:
+        config = config_of(found.port, 1, "tests.ray.echo_app", {"models": models})
+        config["applications"][0]["deployments"] = [
+            {"name": "Engine-small", "num_replicas": 1},
+            {"name": "Engine-large", "num_replicas": 2},
+        ]
+        found.deploy(config)
+        wait_until_serving(found.address, 60)
+        with Client(found.address) as client:
+            yield client
+
+
+def test_they_are_listed_in_the_order_of_the_config(client: Client) -> None:
+    assert [(each.name, each.adapters) for each in client.models()] == [
+        ("small", ()),
+        ("large", ("sql",)),
+    ]
+    assert client.model().name == "small"
+
+
+def test_requests_go_to_the_engines_of_their_model(client: Client) -> None:
+    requests = [
+        Request(RawPrompt(f"who {i}"), max_tokens=20, model=("small", "large", "")[i % 3])
+        for i in range(30)
+    ]
+    answers = client.batch(requests)
+    said = [each.text for each in answers if isinstance(each, Answer)]
+    assert len(said) == 30
+    engines = [set(said[kind::3]) for kind in range(3)]
+    assert [len(each) for each in engines] == [1, 2, 1]
+    assert engines[0] == engines[2], "the first model answers where none is named"
+    assert not engines[0] & engines[1]
+
+
+def test_an_adapter_is_one_of_its_model(client: Client) -> None:
+    def said(model: str) -> str:
+        prompt = RawPrompt("adapter")
+        return client.generate(prompt, max_tokens=20, model=model, adapter="sql").text
+
+    assert said("large") == "by sql"
+
+
+def test_a_model_that_there_is_not_is_not_found(client: Client) -> None:
+    with pytest.raises(UnknownModelError, match=UNKNOWN):
+        client.generate(RawPrompt("hello"), max_tokens=5, model="other")
+    with pytest.raises(UnknownModelError, match=UNKNOWN):
+        client.grammars.check(int, model="other")
+    asked = [Request(RawPrompt("hello"), max_tokens=5, model=name) for name in ("other", "large")]
+    said = {each.index: each.outcome for each in client.as_completed(asked)}
+    assert isinstance(said[0], UnknownModelError)
+    assert isinstance(said[1], Answer)
+
+
+def test_constraints_are_checked_by_the_engines_of_a_model(client: Client) -> None:
+    kept = client.grammars.compile(int, model="large")
+    assert [each.constraint_id for each in client.grammars.list()] == [kept.constraint_id]
+    client.grammars.delete(kept.constraint_id)
+    assert client.grammars.check(int) == client.grammars.check(int, model="large")
