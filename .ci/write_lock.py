@@ -1,6 +1,6 @@
 """Writes requirements.lock: what serving takes, each with its version and the hash of its wheel.
 
-``make lock``, or ``python .ci/write_lock.py``. pip resolves the extras ``server`` and ``client``
+``make lock``, or ``python .ci/write_lock.py``. pip resolves the extras ``server``, ``client`` and ``http``
 within ``constraints.txt`` from the index that it is set to use, for this interpreter and platform,
 and reports what it would install; nothing is installed.
 """
@@ -34,7 +34,7 @@ def main() -> int:
         command = [
             *(sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"),
             *("--quiet", "--only-binary", ":all:", "--report", str(file)),
-            *("-c", "constraints.txt", "-e", ".[server,client]"),
+            *("-c", "constraints.txt", "-e", ".[server,client,http]"),
         ]
         subprocess.run(command, check=True, cwd=_ROOT)
         report = json.loads(file.read_text("utf-8"))

@@ -9,8 +9,6 @@ from statistics import fmean
 
 import pytest
 
-pytest.importorskip("simpy", reason="comes with the extra bench")
-
 from benchmarks.scaling.load import Arrival, Load
 from benchmarks.scaling.report import Report
 from benchmarks.scaling.simulation import POLICIES, Choose, simulate
