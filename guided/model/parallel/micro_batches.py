@@ -17,7 +17,7 @@ from guided.model.batch import Segment, StepBatch, StepOutput
 
 __all__ = ["FEWEST_TOKENS", "joined", "micro_batches"]
 
-FEWEST_TOKENS: Final = 16
+FEWEST_TOKENS: Final = 64
 """Tokens for which a call pays: each reads all weights of its rank, whatever it computes."""
 
 
