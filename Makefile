@@ -37,7 +37,7 @@ test-long: $(NATIVE)
 	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
 		tests/engine/test_sampling_law.py tests/engine/test_drafting_law.py \
 		tests/engine/test_reward_tune.py tests/engine/test_real_gemma3.py \
-		tests/engine/test_real_tensor_parallel.py \
+		tests/engine/test_real_tensor_parallel.py tests/engine/test_stage_module.py \
 		tests/engine/test_causal_types.py tests/train --timeout 3600
 
 # Our heads against those of another library, where speculators is installed.

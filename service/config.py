@@ -76,6 +76,8 @@ class ServerConfig(BaseSettings):
     """Threads of a model call; else one for each core, or each rank's part of them."""
     tensor_parallel: int = Field(default=1, ge=1)
     """Ranks, processes that each hold a share of the model; 1. On CUDA each has a device."""
+    pipeline_parallel: int = Field(default=1, ge=1)
+    """Ranks that each hold some layers of the model instead, which need less of each other; 1."""
     drafters: Annotated[tuple[str, ...] | None, NoDecode] = None
     """What guesses tokens, in this order, of lookup, suffix and lookahead; else lookup,suffix."""
     max_batch: int | None = Field(default=None, ge=1)

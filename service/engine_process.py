@@ -62,7 +62,8 @@ def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> E
         from guided.engine import load_engine
         from guided.model.device import may_use_cuda
 
-    if share is not None and (may_use_cuda(choice.device) or choice.tensor_parallel > 1):
+    ranks = max(choice.tensor_parallel, choice.pipeline_parallel)
+    if share is not None and (may_use_cuda(choice.device) or ranks > 1):
         # What has looked for a device cannot be forked, nor what has met other ranks.
         share()
         share = None

@@ -87,6 +87,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     adapters: dict[str, str] = {}
     """Folders, by name."""
     tensor_parallel: int = 1
+    pipeline_parallel: int = 1
 
 
 class LogChoice(msgspec.Struct, frozen=True):

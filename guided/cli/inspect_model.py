@@ -20,6 +20,7 @@ __all__ = ["inspect_model"]
     "guided inspect model Qwen/Qwen3-0.6B --dtype int8",
     "guided inspect model model.gguf --kv-memory 2GiB",
     "guided inspect model Qwen/Qwen3-8B --tensor-parallel 2",
+    "guided inspect model Qwen/Qwen3-8B --pipeline-parallel 2",
 )
 def inspect_model(
     model: Annotated[
@@ -36,6 +37,9 @@ def inspect_model(
     kv_dtype: Annotated[str | None, typer.Option(help="Format of keys and values: int8.")] = None,
     tensor_parallel: Annotated[
         int, typer.Option(min=1, help="Ranks, processes that each hold a share of the model.")
+    ] = 1,
+    pipeline_parallel: Annotated[
+        int, typer.Option(min=1, help="Ranks that each hold some layers of the model instead.")
     ] = 1,
 ) -> None:
     """Say whether a model would run here, and how much memory it would take.
@@ -57,6 +61,7 @@ def inspect_model(
         kv_memory=_nbytes(kv_memory),
         kv_dtype=kv_dtype,
         tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
     )
     console = Console(soft_wrap=True)
     console.print(

@@ -10,6 +10,7 @@ import torch
 from guided.errors import RequestError
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.layer_groups import LayerShape, slot_bytes, window_groups
+from guided.model.parallel.split import Split
 from guided.model.runner import ModelRunner
 
 __all__ = ["CacheRequest", "CacheSize", "StepLimits", "cache_groups", "open_cache"]
@@ -161,13 +162,13 @@ class CacheRequest:
     is_quantised: bool = False
     """Keep int8, with a scale for each token and head."""
     limits: StepLimits = field(default_factory=StepLimits)
-    ranks: int = 1
-    """Processes that the model is split over, each of which keeps the keys of its heads."""
+    split: Split = field(default_factory=Split)
+    """Processes that the model is split over, each of which keeps a share of keys and values."""
 
     @property
     def by_transformers(self) -> bool:
         """Whether only the forward pass of transformers will do."""
-        return self.is_quantised or self.ranks > 1
+        return self.is_quantised or self.split.ranks > 1
 
     def __post_init__(self) -> None:
         if self.cache_tokens is not None:

@@ -32,7 +32,7 @@ from guided.engine.load_drafters import check_widths, load_drafters, plan_drafte
 from guided.engine.load_runner import OnLoss, load_runner
 from guided.engine.machine import Machine, instruction_set_of
 from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
-from guided.engine.rank_settings import check_ranks
+from guided.engine.rank_settings import check_ranks, chosen_split
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
@@ -83,6 +83,7 @@ def load_engine(
     reward_model: str | None = None,
     adapters: Mapping[str, str | Path] | None = None,
     tensor_parallel: int = 1,
+    pipeline_parallel: int = 1,
     progress: Progress | None = None,
     share: Callable[[], None] | None = None,
     on_loss: OnLoss | None = None,
@@ -106,7 +107,8 @@ def load_engine(
     docs/heads.md). ``reward_model`` is the folder of a model that ranks answers
     (``guided.model.reward``), and ``adapters`` are folders of LoRA adapters, by the names by which
     requests ask for them (docs/adapters.md). All are on the same device. ``tensor_parallel``
-    processes compute the model, each a share of it (docs/parallel.md); ``on_loss`` is told of one
+    processes compute the model, each a share of its matrices, or ``pipeline_parallel`` processes,
+    each some of its layers (docs/parallel.md); ``on_loss`` is told of one
     that is lost, of which the next step raises ``ModelError`` otherwise.
     ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
     it may fork, and what it returns in goes on to be an engine. On the CPU alone.
@@ -114,8 +116,9 @@ def load_engine(
     """
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
-    check_ranks(tensor_parallel, device, where, dtype=dtype, heads=heads, adapters=adapters)
-    assert share is None or tensor_parallel == 1, "ranks cannot be forked"
+    split = chosen_split(tensor_parallel, pipeline_parallel)
+    check_ranks(split, device, where, dtype=dtype, heads=heads, adapters=adapters)
+    assert share is None or split.ranks == 1, "ranks cannot be forked"
     # What is wrong with the settings is told before anything is fetched.
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
@@ -127,8 +130,8 @@ def load_engine(
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
     widest = WIDEST_DRAFT if drafts else 0
     limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=widest)
-    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, tensor_parallel)
-    threads = threads or max(1, physical_cores() // tensor_parallel)
+    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
+    threads = threads or max(1, physical_cores() // split.ranks)
     # Threads are not forked, and what has once begun to use several waits for them for ever.
     torch.set_num_threads(1 if share else threads)
     files = find_files(model, dtype, where, progress, by_transformers=asked.by_transformers)
@@ -230,7 +233,8 @@ def _load_parts(
         )
     # The config may not have told what the layers do keep; now they are there to be asked.
     shape = runner.shape
-    plan = plan_memory(footprint, asked.size(shape.layers, shape.windows, shape.dtype), asked)
+    sizes = [asked.size(one, shape.windows, shape.dtype) for one in runner.layers_by_rank]
+    plan = plan_memory(footprint, sizes, asked)
     names = tuple(adapter.name for adapter in adapters)
     return _Parts(texts, compiler, runner, plan, footprint, context_window, names)
 
@@ -348,13 +352,15 @@ def inspect_memory(
     kv_dtype: str | None = None,
     device: str = AUTO,
     tensor_parallel: int = 1,
+    pipeline_parallel: int = 1,
 ) -> tuple[ModelFiles, MemoryPlan]:
     """The model, and the memory that ``load_engine`` would take for it with the same settings."""
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
-    check_ranks(tensor_parallel, device, where, dtype=dtype)
+    split = chosen_split(tensor_parallel, pipeline_parallel)
+    check_ranks(split, device, where, dtype=dtype)
     limits = StepLimits.here(where, widest_draft=WIDEST_DRAFT)
-    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, tensor_parallel)
+    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
     progress = RichProgress()
     files = find_files(model, dtype, where, progress, by_transformers=asked.by_transformers)
     check_model(files, dtype)

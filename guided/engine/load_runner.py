@@ -62,7 +62,7 @@ def load_runner(
     kept = kept_dtype(files, dtype, device, by_transformers=asked.by_transformers)
     if files.stored is not None:
         return _as_stored(files, progress, adapters)
-    if asked.ranks > 1:
+    if asked.split.ranks > 1:
         return _in_shares(files, kept, device, asked, progress, on_loss)
     narrow = _NARROW.get(str(dtype))
     chosen = narrow or _FORMATS.get(kept)
@@ -117,31 +117,31 @@ def _in_shares(
     # Torch's parts for several processes take a moment to import.
     from guided.model.parallel.ranks import Ranks
     from guided.model.parallel.sharded_runner import ShardedRunner
-    from guided.model.parallel.shares import load_share, share_nbytes
+    from guided.model.parallel.shares import load_share
 
-    with progress.step(f"starting {asked.ranks - 1} more ranks"):
+    with progress.step(f"starting {asked.split.ranks - 1} more ranks"):
         ranks = Ranks.start(
             files.folder,
             dtype,
             device,
-            ranks=asked.ranks,
+            asked.split,
             threads=torch.get_num_threads(),
             quantises_cache=asked.is_quantised,
         )
     with ranks.together():
-        module = load_share(files, dtype, device, asked.ranks, progress)
-        loaded = as_loaded(files, module)
+        share = load_share(files, dtype, device, asked.split, 0, progress)
+        loaded = as_loaded(files, share.module)
 
     def take(report: Report) -> ModelRunner:
         report(files.checkpoint.nbytes)
         runner = ShardedRunner(
-            module,
+            share,
             ranks,
             vocabulary_size=len(loaded.vocabulary),
             quantise_cache=asked.is_quantised,
+            on_loss=on_loss,
         )
-        held = (share_nbytes(module), *ranks.loaded(on_loss))
-        told = (f"rank {rank} {size_text(nbytes)}" for rank, nbytes in enumerate(held))
+        told = (f"rank {rank} {size_text(its.nbytes)}" for rank, its in enumerate(runner.held))
         progress.note(f"weights by rank: {', '.join(told)}")
         return runner
 

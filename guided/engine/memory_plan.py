@@ -9,6 +9,7 @@ free ─┬─ weights   numbers in the files, in the format they are computed i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +22,9 @@ from guided.model.device import CPU
 from guided.model.free_memory import free_memory, size_text
 from guided.model.layer_configs import inner_size, is_recurrent
 from guided.model.model_files import ModelFiles, read_config
-from guided.model.parallel.plan import TensorPlan, tensor_plan
+from guided.model.parallel.pipeline_plan import pipeline_plan
+from guided.model.parallel.split import Split, SplitPlan, Way
+from guided.model.parallel.tensor_plan import tensor_plan
 from guided.model.plain_config import PlainConfig
 from guided.model.recurrent import planned_states
 
@@ -68,8 +71,9 @@ class Footprint:
     """What recurrent layers keep of all texts at once."""
     bytes_per_call: int = 0
     """Weights that every model call reads: all matrices once, and no rows that are looked up."""
-    split: TensorPlan | None = None
-    """How the model is split over ranks; all bytes are those of one of them then."""
+    split: SplitPlan | None = None
+    """How the model is split over ranks; all bytes are those of one of them then, at most."""
+    weights_by_rank: tuple[int, ...] = ()
 
 
 def measure_footprint(
@@ -86,7 +90,7 @@ def measure_footprint(
     config = files.config.get_text_config()
     hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
     numbers = files.checkpoint.numbers
-    is_packed = device.type == "cpu" and asked.ranks == 1
+    is_packed = device.type == "cpu" and asked.split.ranks == 1
     if is_packed and getattr(files.config, "tie_word_embeddings", False):
         # Rows are looked up in one copy, the other is packed for products.
         numbers += vocabulary * hidden
@@ -100,11 +104,14 @@ def measure_footprint(
         rows_of_tokens, matrices = stored_nbytes(files.stored.tensors)
         weights = rows_of_tokens + matrices
     split = None
-    if asked.ranks > 1:
-        split = tensor_plan(files, read_config(files.folder), asked.ranks)
-        weights, matrices = int(weights * split.share), int(matrices * split.share)
+    by_rank = [weights]
+    if asked.split.ranks > 1:
+        split = _split_plan(files, asked.split)
+        by_rank = [int(weights * share.weights) for share in split.shares]
+        matrices = int(matrices * max(share.weights for share in split.shares))
+        weights = max(by_rank)
     # Asked once: what is free changes while other processes run, and a plan must add up.
-    free = free_memory(device) // (asked.ranks if device == CPU else 1)
+    free = free_memory(device) // (asked.split.ranks if device == CPU else 1)
     # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
     streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
     if streams:
@@ -132,13 +139,33 @@ def measure_footprint(
         states=states,
         bytes_per_call=matrices,
         split=split,
+        weights_by_rank=tuple(by_rank),
     )
+
+
+def _split_plan(files: ModelFiles, split: Split) -> SplitPlan:
+    make = pipeline_plan if split.way is Way.PIPELINE else tensor_plan
+    return make(files, read_config(files.folder), split.ranks)
 
 
 def _chosen(files: ModelFiles, dtype: str | None, loaded: torch.dtype) -> str:
     if files.stored is not None:
         return "blocks as they are stored"
     return str(dtype) if dtype in _BYTES else str(loaded).removeprefix("torch.")
+
+
+@dataclass(frozen=True, slots=True)
+class RankMemory:
+    """Bytes of one rank, where they differ."""
+
+    holds: str
+    weights: int
+    cache: int
+
+    def line(self, rank: int) -> tuple[str, str, str]:
+        """As the lines of a plan."""
+        told = f"{self.holds}; weights {size_text(self.weights)}, cache {size_text(self.cache)}"
+        return f"rank {rank}", size_text(self.weights + self.cache), told
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +187,10 @@ class MemoryPlan:
     """What draft models and heads take, with their caches, and adapters."""
     states: int = 0
     """What recurrent layers keep of all texts at once."""
-    split: TensorPlan | None = None
-    """How the model is split over ranks; all bytes are those of one of them then."""
+    split: SplitPlan | None = None
+    """How the model is split over ranks; all bytes are those of one of them then, at most."""
+    by_rank: tuple[RankMemory, ...] = ()
+    """Of each, where they do not all hold as much."""
 
     @property
     def needed(self) -> int:
@@ -191,6 +220,7 @@ class MemoryPlan:
             ("needed", size_text(self.needed), ""),
             ("free", size_text(self.free), "" if self.device == CPU else f"on {self.device}"),
             *([] if self.split is None else [("ranks", str(self.split.ranks), self.split.note)]),
+            *(memory.line(rank) for rank, memory in enumerate(self.by_rank)),
         ]
 
     def __str__(self) -> str:
@@ -200,17 +230,19 @@ class MemoryPlan:
         return "memory: " + ", ".join(parts)
 
 
-def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> MemoryPlan:
+def plan_memory(
+    footprint: Footprint, caches: Sequence[CacheSize], asked: CacheRequest
+) -> MemoryPlan:
     """Size the cache, by tokens or bytes if they are given, and check that all of it is free.
 
-    Raises ``RequestError`` for a ``kv_memory`` that holds no token, ``ModelError`` where memory is
-    short.
+    ``caches`` are those of the ranks, or one where all are alike. Raises ``RequestError`` for a
+    ``kv_memory`` that holds no token, ``ModelError`` where memory is short.
     """
     cache_tokens, kv_memory = asked.cache_tokens, asked.kv_memory
+    cache = max(caches, key=lambda size: size.bytes_per_token)
     if kv_memory is not None:
-        cache_tokens = cache.tokens_within(
-            kv_memory, cache.limits.max_batch * footprint.context_window
-        )
+        most = cache.limits.max_batch * footprint.context_window
+        cache_tokens = min(size.tokens_within(kv_memory, most) for size in caches)
         if cache_tokens < 1:
             raise RequestError(
                 f"kv_memory of {size_text(kv_memory)} holds no token: one takes "
@@ -223,12 +255,14 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
         left = footprint.free - footprint.weights - footprint.working - footprint.beside
         left -= footprint.states
         fewest = min(_FEWEST_TOKENS, footprint.context_window)
-        cache_tokens = max(fewest, cache.tokens_within(int(_SHARE * left), _MOST_TOKENS))
+        room = int(_SHARE * left)
+        cache_tokens = max(fewest, min(size.tokens_within(room, _MOST_TOKENS) for size in caches))
+    by_rank = [size.nbytes(cache_tokens) for size in caches]
     plan = MemoryPlan(
         weights=footprint.weights,
         weight_format=footprint.weight_format,
         working=footprint.working,
-        cache=cache.nbytes(cache_tokens),
+        cache=max(by_rank),
         cache_tokens=cache_tokens,
         bytes_per_token=cache.bytes_per_token,
         free=footprint.free,
@@ -236,6 +270,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
         beside=footprint.beside,
         states=footprint.states,
         split=footprint.split,
+        by_rank=_memory_by_rank(footprint, by_rank),
     )
     if plan.needed > plan.free:
         raise ModelError(_shortage(plan), hint=_hint(plan))
@@ -252,9 +287,18 @@ def plan_model(
 ) -> tuple[Footprint, MemoryPlan]:
     """Plan for a model that is not loaded, by the layers that its config describes."""
     footprint = measure_footprint(files, dtype, asked, device, beside=beside)
-    layers = files.layers if footprint.split is None else footprint.split.layers
-    cache = asked.size(layers, files.windows, footprint.cache_dtype)
-    return footprint, plan_memory(footprint, cache, asked)
+    split = footprint.split
+    every = [files.layers] if split is None else [share.layers for share in split.shares]
+    caches = [asked.size(layers, files.windows, footprint.cache_dtype) for layers in every]
+    return footprint, plan_memory(footprint, caches, asked)
+
+
+def _memory_by_rank(footprint: Footprint, caches: Sequence[int]) -> tuple[RankMemory, ...]:
+    split = footprint.split
+    if split is None or len(split.shares) == 1:
+        return ()
+    parts = zip(split.shares, footprint.weights_by_rank, caches, strict=True)
+    return tuple(RankMemory(share.holds, weights, cache) for share, weights, cache in parts)
 
 
 def _shortage(plan: MemoryPlan) -> str:

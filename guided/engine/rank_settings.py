@@ -10,17 +10,33 @@ import torch
 
 from guided.errors import RequestError
 from guided.model.device import AUTO
+from guided.model.parallel.split import Split, Way
 
-__all__ = ["check_ranks"]
+__all__ = ["check_ranks", "chosen_split"]
 
-_FIELD: Final = "tensor_parallel"
 _OWN: Final = ("int8", "int4", "stored")
 _ANY: Final = (AUTO, "cpu", "cuda")
 """Devices of which every rank may have one."""
 
 
+def chosen_split(tensor_parallel: int, pipeline_parallel: int) -> Split:
+    """How a model is to be split; raises ``RequestError`` for counts that do not go together."""
+    asked = {Way.TENSOR: tensor_parallel, Way.PIPELINE: pipeline_parallel}
+    for way, ranks in asked.items():
+        if ranks < 1:
+            raise RequestError(f"{way} {ranks!r} is below 1", field=way)
+    if min(asked.values()) > 1:
+        raise RequestError(
+            f"a model cannot be split by its matrices and by its layers at once: tensor_parallel "
+            f"is {tensor_parallel}, pipeline_parallel {pipeline_parallel}",
+            field=Way.PIPELINE,
+            hint="leave one of the two out, and give the other all ranks",
+        )
+    return Split(*max(asked.items(), key=lambda way: way[1]))
+
+
 def check_ranks(
-    ranks: int,
+    split: Split,
     device: str,
     where: torch.device,
     *,
@@ -28,14 +44,12 @@ def check_ranks(
     heads: Sequence[str] = (),
     adapters: Mapping[str, str | Path] | None = None,
 ) -> None:
-    """Raise ``RequestError`` for settings that a model over ``ranks`` processes cannot have.
+    """Raise ``RequestError`` for settings that a model over several processes cannot have.
 
     ``where`` is what the name ``device`` came to. Raises ``ModelError`` where there are too few.
     """
-    if ranks == 1:
+    if split.ranks == 1:
         return
-    if ranks < 1:
-        raise RequestError(f"tensor_parallel {ranks!r} is below 1", field=_FIELD)
     refused = {
         f"weights in {dtype}, which our own forward pass computes with": dtype in _OWN,
         "Medusa or EAGLE-3 heads": bool(heads),
@@ -45,11 +59,11 @@ def check_ranks(
     for what, is_asked in refused.items():
         if is_asked:
             raise RequestError(
-                f"a model over {ranks} ranks (tensor_parallel) cannot have {what}",
-                field=_FIELD,
+                f"a model over {split.ranks} ranks ({split.way}) cannot have {what}",
+                field=split.way,
                 hint="leave one of the two out",
             )
     # Torch's parts for several processes take a moment to import.
     from guided.model.parallel.shares import check_devices
 
-    check_devices(where, ranks)
+    check_devices(where, split)

@@ -31,7 +31,7 @@ from guided.model.cpu import (
 )
 from guided.model.cpu.instructions import InstructionSet, has
 from guided.model.device import CPU
-from guided.model.loading_class import loading_class
+from guided.model.loading_class import loading_class, pruned_class
 from guided.model.model_files import ModelFiles, find_model, read_config
 from guided.model.plain_config import PlainConfig
 from guided.model.progress import Progress, RichProgress
@@ -226,16 +226,20 @@ def load_module(
     *,
     attention: str | None = None,
     ranks: int = 1,
+    prune: Callable[[PreTrainedModel], None] | None = None,
 ) -> PreTrainedModel:
     """The module of transformers alone; of several ranks, which load it at once, a share of it.
 
     ``config`` is that of transformers; the plan by which it is split is there. Ranks are on the
-    devices of their numbers.
+    devices of their numbers. ``prune`` takes parts out of the module before weights are read.
     """
     source, size = files.folder, files.checkpoint.nbytes
+    found_class = loading_class(config, source)
+    if prune is not None:
+        found_class = pruned_class(found_class, config, prune)
     # With what it returns when it is asked for a report as well; the model is in evaluation mode.
     from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
-        "Any", loading_class(config, source).from_pretrained
+        "Any", found_class.from_pretrained
     )
     with (
         progress.step(f"loading {files.name}", total_bytes=size) as report,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from guided.errors import ModelError
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig
+    from transformers import PretrainedConfig, PreTrainedModel
 
-__all__ = ["loading_class"]
+__all__ = ["loading_class", "pruned_class"]
 
 
 def loading_class(config: PretrainedConfig | Any, folder: Path) -> Any:
@@ -39,3 +43,28 @@ def loading_class(config: PretrainedConfig | Any, folder: Path) -> Any:
         "transformers has no model that continues a text",
         hint="choose a causal language model",
     )
+
+
+def pruned_class(
+    found: Any, config: PretrainedConfig, prune: Callable[[PreTrainedModel], None]
+) -> type[PreTrainedModel]:
+    """The class of a model, whose modules lose parts as soon as they are made.
+
+    ``found`` is what ``loading_class`` gives. Transformers reads the weights that a module has room
+    for, so those of the parts are never in memory.
+    """
+    kind: Any = found
+    if hasattr(found, "from_config"):
+        # An automatic class tells which it stands for by a model, which takes no memory here.
+        with torch.device("meta"):
+            kind = type(found.from_config(copy.deepcopy(config)))
+
+    def make(self: Any, *args: Any, **options: Any) -> None:
+        kind.__init__(self, *args, **options)
+        prune(self)
+
+    # What it has no room for is not missed.
+    ignored = {"_keys_to_ignore_on_load_unexpected": [""]}
+    told = {"__init__": make, "__module__": kind.__module__, **ignored}
+    made: type[PreTrainedModel] = type(kind.__name__, (kind,), told)
+    return made

@@ -23,10 +23,16 @@ from guided.model.attention import (
     chosen_kernel,
     register_attention,
 )
-from guided.model.layer_configs import is_recurrent, keep_keys, known_layer_types
+from guided.model.layer_configs import (
+    is_recurrent,
+    keep_keys,
+    known_layer_types,
+    layer_windows,
+)
 from guided.model.model_files import longest_text
 from guided.model.recurrent import Mixer, running_mix, take_mixers
 from guided.model.small_windows import large_windows, small_windows
+from guided.model.stage import Stage
 from guided.model.trial import TRIAL_TOKENS, Ours, Own, call_as_we_do, call_plainly, trial_texts
 from guided.model.trial_answers import first_difference, tolerance
 
@@ -47,6 +53,7 @@ class ModelShape:
     """What packed attention has to know about a model."""
 
     layers: tuple[LayerShape, ...]
+    """``NO_KEYS`` also for those of other stages."""
     windows: tuple[int | None, ...]
     """By layer, how many positions a token sees, its own among them; ``None`` is all."""
     dtype: torch.dtype
@@ -55,8 +62,13 @@ class ModelShape:
     """The modules that keep a state from token to token."""
 
 
-def probe_model(module: PreTrainedModel, kernel: AttentionKernel | None = None) -> ModelShape:
-    """Switch a model to packed attention after a trial; raise ``ModelError`` if it cannot."""
+def probe_model(
+    module: PreTrainedModel, kernel: AttentionKernel | None = None, stage: Stage | None = None
+) -> ModelShape:
+    """Switch a model to packed attention after a trial; raise ``ModelError`` if it cannot.
+
+    Of a model split by its layers each ``stage`` tries its own, and the last looks at the answers.
+    """
     kind = type(module).__name__
     config = module.config.get_text_config()
     _refuse_by_config(kind, config)
@@ -77,20 +89,25 @@ def probe_model(module: PreTrainedModel, kernel: AttentionKernel | None = None) 
     with small_windows(module, limit) as real, torch.inference_mode():
         # The reference is the model's own code, not another kernel of the same interface.
         with _attending(module, "eager"):
-            # Whether a state goes on as it would in a whole text is tried mixer by mixer.
-            own = call_plainly(module, texts, at_once=bool(mixers))
+            # Whether a state goes on as it would in a whole text is tried mixer by mixer. The
+            # cache of a stage without the first layer does not know where a text has got to.
+            own = call_plainly(module, texts, at_once=bool(mixers) or stage is not None)
         with _attending(module, ATTENTION_NAME):
             ours = call_as_we_do(module, texts, kernel, mixers)
-        _refuse_missed_layers(kind, config, ours, mixers)
+        here = stage.layers if stage is not None else range(int(config.num_hidden_layers))
+        _refuse_missed_layers(kind, config, ours, mixers, here)
         _refuse_two_states(kind, mixers, module.dtype)
         _refuse_untried_windows(kind, ours, real, limit)
         windows = {layer: real.get(few, few) for layer, few in ours.windows.items() if few}
-        _refuse_hidden_windows(kind, config, windows)
-        _refuse_other_answers(kind, own, ours, real)
+        _refuse_hidden_windows(kind, config, windows, here)
+        if stage is None or stage.is_last:
+            _refuse_other_answers(kind, own, ours, real)
     layers = range(int(config.num_hidden_layers))
+    # Ranks count groups of layers in the same way, whichever of them they have.
+    told = {} if stage is None else dict(enumerate(layer_windows(config)))
     return ModelShape(
         layers=tuple(ours.layers.get(layer, NO_KEYS) for layer in layers),
-        windows=tuple(windows.get(layer) for layer in layers),
+        windows=tuple(windows.get(n) if n in here else told.get(n) for n in layers),
         dtype=module.dtype,
         device=module.device,
         mixers=mixers,
@@ -150,9 +167,10 @@ def _refuse_by_config(kind: str, config: PretrainedConfig) -> None:
 
 
 def _refuse_missed_layers(
-    kind: str, config: PretrainedConfig, ours: Ours, mixers: Sequence[Mixer]
+    kind: str, config: PretrainedConfig, ours: Ours, mixers: Sequence[Mixer], here: range
 ) -> None:
-    attending = {layer for layer, keeps in enumerate(keep_keys(config)) if keeps}
+    keeps = keep_keys(config)
+    attending = {layer for layer in here if keeps[layer]}
     layers = len(attending)
     if ours.calls == layers and len(ours.layers) < layers:
         raise ModelError(
@@ -196,10 +214,13 @@ def _refuse_untried_windows(kind: str, ours: Ours, real: Mapping[int, int], limi
             )
 
 
-def _refuse_hidden_windows(kind: str, config: PretrainedConfig, windows: Mapping[int, int]) -> None:
+def _refuse_hidden_windows(
+    kind: str, config: PretrainedConfig, windows: Mapping[int, int], here: range
+) -> None:
     """A layer that slides by its mask alone would quietly see too much."""
     for layer, layer_type in enumerate(getattr(config, "layer_types", None) or ()):
-        if (layer_type == "sliding_attention") != (layer in windows):
+        slides = layer_type == "sliding_attention"
+        if layer in here and slides != (layer in windows):
             raise ModelError(
                 f"layer {layer} of {kind} is of type {layer_type!r}, but its attention was called "
                 f"with sliding_window={windows.get(layer)!r}"

@@ -34,6 +34,7 @@ from guided.model.model_files import longest_text
 from guided.model.packed_call import packed_call
 from guided.model.probe import ModelShape, probe_model
 from guided.model.recurrent import RecurrentStep
+from guided.model.stage import Stage
 from guided.model.visible import visible_slots
 
 if TYPE_CHECKING:
@@ -115,12 +116,17 @@ class _TransformersForward:
     """The forward pass of a module of transformers, with attention over our cache."""
 
     def __init__(
-        self, module: PreTrainedModel, kernel: AttentionKernel | None, *, is_quantised: bool
+        self,
+        module: PreTrainedModel,
+        kernel: AttentionKernel | None,
+        stage: Stage | None,
+        *,
+        is_quantised: bool,
     ) -> None:
         module.train(mode=False)
         self._module = module
         self._storages: _Storages = {}
-        self.shape = probe_model(module, kernel)
+        self.shape = probe_model(module, kernel, stage)
         self.longest_text = longest_text(module.config.get_text_config())
         self._kernel = kernel or chosen_kernel(self.shape.dtype, self.shape.device)
         cache = "int8" if is_quantised else "as computed"
@@ -170,6 +176,7 @@ class ModelRunner:
     Otherwise it is that of transformers, ``kernel`` computes its attention (``None``: see
     ``chosen_kernel``), and the cache may be kept as int8 (``quantise_cache``). Segments name
     ``adapters`` by their number, from 1 on; raises ``ModelError`` for one of another model.
+    ``stage`` says which layers a module has, where other processes have the others.
     """
 
     def __init__(
@@ -182,6 +189,7 @@ class ModelRunner:
         kernel: AttentionKernel | None = None,
         quantise_cache: bool = False,
         adapters: Sequence[Adapter] = (),
+        stage: Stage | None = None,
     ) -> None:
         is_own = weights is not None or isinstance(model, CpuDecoder)
         if quantise_cache and is_own:
@@ -195,7 +203,7 @@ class ModelRunner:
         self._forward: _Forward = (
             _OwnForward(model)
             if isinstance(model, CpuDecoder)
-            else _TransformersForward(model, kernel, is_quantised=quantise_cache)
+            else _TransformersForward(model, kernel, stage, is_quantised=quantise_cache)
         )
         self._rows: AdaptedRows | None = None
         if adapters:
@@ -215,6 +223,11 @@ class ModelRunner:
     def shape(self) -> ModelShape:
         """What the layers keep of a token, and how far they see."""
         return self._forward.shape
+
+    @property
+    def layers_by_rank(self) -> tuple[tuple[LayerShape, ...], ...]:
+        """What each process keeps of a token, by layer; here it is one."""
+        return (self.shape.layers,)
 
     @property
     def embedding(self) -> torch.Tensor:

@@ -83,7 +83,7 @@ def test_the_cache_is_sized(free: int, asked: dict[str, Any], tokens: int) -> No
     footprint = replace(SOME, free=free * MIB)
     if tokens == 1016:
         footprint = replace(footprint, context_window=1016)
-    plan = plan_memory(footprint, SIZE, CacheRequest(**asked))
+    plan = plan_memory(footprint, [SIZE], CacheRequest(**asked))
     assert plan.cache_tokens == tokens
     assert plan.cache == SIZE.nbytes(tokens)
     assert plan.needed == plan.weights + plan.working + plan.cache <= plan.free
@@ -122,13 +122,13 @@ def test_too_much_is_refused(
 ) -> None:
     some = replace(SOME, **footprint)
     with pytest.raises(ModelError) as caught:
-        plan_memory(some, SIZE, CacheRequest(**asked))
+        plan_memory(some, [SIZE], CacheRequest(**asked))
     assert str(caught.value) == expected
 
 
 def test_a_cache_that_holds_nothing_is_refused() -> None:
     with pytest.raises(RequestError) as caught:
-        plan_memory(SOME, SIZE, CacheRequest(kv_memory=100))
+        plan_memory(SOME, [SIZE], CacheRequest(kv_memory=100))
     assert str(caught.value) == (
         "kv_memory of 100 B holds no token: one takes 1.0 KiB, and they come in blocks; give it at "
         "least 1.0 MiB"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,10 @@ from tests.kit.gemma3 import gemma3_270m
 pytestmark = pytest.mark.timeout(1800)
 
 
-def _tokens(model: str | None, ranks: int) -> dict[str, tuple[TokenId, ...]]:
+def _tokens(model: str | None, way: str, ranks: int) -> dict[str, tuple[TokenId, ...]]:
     """The greedy answers to some requests of the demo, in one batch."""
-    engine = load_engine(
-        model, dtype="float32", device="cpu", cache_tokens=4096, tensor_parallel=ranks
-    )
+    options: dict[str, Any] = {way: ranks}
+    engine = load_engine(model, dtype="float32", device="cpu", cache_tokens=4096, **options)
     asked = {
         str(number): _as_plain_text(request.specification)
         for number, request in enumerate(REQUESTS[:6])
@@ -44,6 +44,8 @@ def test_two_and_four_processes_give_the_tokens_of_one(name: str) -> None:
     if not is_long():
         pytest.skip("real models over processes take minutes: `make test-long` tests them")
     model = None if name == "SmolLM2" else str(gemma3_270m())
-    expected = _tokens(model, 1)
+    expected = _tokens(model, "tensor_parallel", 1)
     for ranks in (2, 3, 4) if model is None else (2, 4):
-        assert _tokens(model, ranks) == expected
+        assert _tokens(model, "tensor_parallel", ranks) == expected
+    for ranks in (2, 4):
+        assert _tokens(model, "pipeline_parallel", ranks) == expected

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +15,11 @@ from guided.engine.load import inspect_memory, load_engine
 from guided.errors import GuidedError, ModelError, RequestError
 from guided.kv.layer_groups import LayerShape
 from guided.model.device import CPU
-from guided.model.model_files import find_model
 from guided.model.parallel.ranks import Ranks
-from guided.model.parallel.sharded_runner import ShardedRunner
-from guided.model.parallel.shares import load_share, share_nbytes
-from guided.model.progress import SilentProgress
+from guided.model.parallel.split import Split, Way
 from guided.spec import Forcing, GenerationRequest
 from tests.engine.drafters import Prophet
-from tests.engine.finite_language import TOKEN_BYTES
+from tests.engine.ranks import saved, sharded
 from tests.engine.test_equals_transformers import CITIES, PROMPTS, generated, masked
 from tests.engine.test_load_drafters import REQUEST, Notes, save
 from tests.engine.test_trees import full_texts
@@ -33,25 +28,9 @@ from tests.kit.causal_types import tiny_config
 from tests.service.server_process import children_of
 
 
-@contextmanager
-def sharded(folder: Path, ranks: int) -> Iterator[tuple[ShardedRunner, list[int]]]:
-    """The runner of a saved model over ranks, and the bytes of weights that each of them holds."""
-    started = Ranks.start(folder, torch.float32, CPU, ranks=ranks, threads=1)
-    try:
-        with started.together():
-            files = find_model(str(folder))
-            module = load_share(files, torch.float32, CPU, ranks, SilentProgress())
-        runner = ShardedRunner(module, started, vocabulary_size=len(TOKEN_BYTES))
-        yield runner, [share_nbytes(module), *started.loaded()]
-    finally:
-        started.close()
-
-
-def saved(folder: Path, architecture: str) -> int:
+def saved_as(folder: Path, architecture: str) -> int:
     """Save a tiny model; the bytes of its weights."""
-    model = make_model(architecture, dtype=torch.float32)
-    model.save_pretrained(folder)
-    return share_nbytes(model)
+    return saved(folder, make_model(architecture, dtype=torch.float32))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +46,7 @@ def saved(folder: Path, architecture: str) -> int:
 def test_batches_chunks_and_trees_give_the_tokens_of_one_process(
     tmp_path: Path, architecture: str, ranks: int, heads: int
 ) -> None:
-    whole = saved(tmp_path, architecture)
+    whole = saved_as(tmp_path, architecture)
     free = {prompt: GenerationRequest(prompt=prompt, max_tokens=24) for prompt in PROMPTS}
     held_to = {
         prompt: GenerationRequest(
@@ -78,7 +57,7 @@ def test_batches_chunks_and_trees_give_the_tokens_of_one_process(
     prophet = Prophet(
         full_texts(held_to, answers(make_engine(make_model(architecture)), held_to)), errors=0.3
     )
-    with sharded(tmp_path, ranks) as (runner, held):
+    with sharded(tmp_path, Split(Way.TENSOR, ranks)) as (runner, held):
         assert {layer.heads for layer in runner.shape.layers} == {heads}
         assert all(nbytes < 0.75 * whole for nbytes in held)
         assert len(held) == ranks
@@ -95,9 +74,9 @@ def test_batches_chunks_and_trees_give_the_tokens_of_one_process(
 
 
 def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) -> None:
-    saved(tmp_path, "llama")
+    saved_as(tmp_path, "llama")
     before = set(children_of(os.getpid()))
-    with sharded(tmp_path, 3) as (runner, _):
+    with sharded(tmp_path, Split(Way.TENSOR, 3)) as (runner, _):
         engine = make_engine(runner=runner)
         engine.submit("r", GenerationRequest(prompt="x", max_tokens=24))
         engine.step()
@@ -116,7 +95,7 @@ def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) 
 
 def test_a_rank_that_cannot_load_tells_why(tmp_path: Path) -> None:
     """Here alone of all: the folder is gone when it looks."""
-    ranks = Ranks.start(tmp_path / "gone", torch.float32, CPU, ranks=2, threads=1)
+    ranks = Ranks.start(tmp_path / "gone", torch.float32, CPU, Split(Way.TENSOR, 2), threads=1)
     with pytest.raises(ModelError) as caught:
         ranks.loaded()
     said = str(caught.value)
@@ -164,9 +143,11 @@ def test_settings_that_a_split_model_cannot_have_are_refused_by_name(
     assert caught.value.field == "tensor_parallel"
 
 
-def test_no_rank_at_all_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"^tensor_parallel 0 is below 1$"):
-        load_engine("./nowhere", device="cpu", tensor_parallel=0)
+@pytest.mark.parametrize("way", list(Way))
+def test_no_rank_at_all_is_refused(way: Way) -> None:
+    counts: dict[str, Any] = {way.value: 0}
+    with pytest.raises(RequestError, match=rf"^{way} 0 is below 1$"):
+        load_engine("./nowhere", device="cpu", **counts)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +170,8 @@ def test_models_that_cannot_be_split_are_refused_before_they_are_read(
 
 
 def test_a_plan_keeps_the_attention_whole_where_heads_do_not_divide(tmp_path: Path) -> None:
-    saved(tmp_path, "llama_one_key_head")
+    saved_as(tmp_path, "llama_one_key_head")
     _, plan = inspect_memory(str(tmp_path), device="cpu", tensor_parallel=2)
     assert plan.split is not None
-    assert plan.split.layers == (LayerShape(1, 8, 8),) * 2
+    assert plan.split.shares[0].layers == (LayerShape(1, 8, 8),) * 2
     assert ("ranks", "2", "each takes this, all of the attention") in plan.lines()

@@ -25,15 +25,18 @@ def wait_for_log(server: ServerProcess, text: str) -> str:
             assert server.process.poll() is None
 
 
-@pytest.mark.parametrize("is_idle", [True, False])
+@pytest.mark.parametrize(
+    ("way", "rank_0", "is_idle"),
+    [("tensor_parallel", "155.7", True), ("pipeline_parallel", "155.4", False)],
+)
 def test_a_lost_rank_ends_the_engine_which_says_so_and_is_started_again(
-    tmp_path: Path, is_idle: bool
+    tmp_path: Path, way: str, rank_0: str, is_idle: bool
 ) -> None:
     settings = {
         "model": save(tmp_path / "model"),
         "dtype": "float32",
         "device": "cpu",
-        "tensor_parallel": "2",
+        way: "2",
         "cache_tokens": "512",
         "restart_backoff_seconds": "0",
     }
@@ -41,7 +44,7 @@ def test_a_lost_rank_ends_the_engine_which_says_so_and_is_started_again(
         serving(REAL_SERVER, tmp_path / "log", settings, timeout=LOADING_SECONDS) as server,
         Client(server.address) as client,
     ):
-        assert "weights by rank: rank 0 155.7 KiB, rank 1 155.7 KiB" in server.log.read_text()
+        assert f"weights by rank: rank 0 {rank_0} KiB, rank 1 155." in server.log.read_text()
         prompt = RawPrompt("the names")
         before = client.generate(prompt, max_tokens=8).text
         engine = server.engine_process_id()

@@ -18,8 +18,10 @@ from typing import Self, TypeAlias
 import msgspec
 import numpy as np
 
+from guided.kv.layer_groups import LayerShape
 from guided.kv.reservation import Reservation, SlotCopies
 from guided.model.batch import Segment, StepBatch
+from guided.model.parallel.split import Split
 from guided.spec import TokenId
 
 __all__ = [
@@ -43,8 +45,8 @@ class RankSettings(msgspec.Struct, frozen=True):
     """What a rank is started with."""
 
     rank: int
-    ranks: int
-    """How many there are, the first among them."""
+    split: Split
+    """How the model is split, over how many ranks, the first among them."""
     meeting: str
     """File by which they find each other."""
     control: int
@@ -67,6 +69,10 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
 
     nbytes: int
     """Of its share of the weights."""
+    layers: tuple[LayerShape, ...]
+    """What its layers keep of a token; nothing for those of others."""
+    windows: tuple[int | None, ...]
+    """How far layers see, of which all ranks have to think alike."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

@@ -34,6 +34,7 @@ from guided.model.parallel.messages import (
     write,
 )
 from guided.model.parallel.shares import device_of, join_group
+from guided.model.parallel.split import Split
 
 __all__ = ["Ranks"]
 
@@ -63,8 +64,7 @@ class Ranks:
     """
 
     def __init__(self, settings: RankSettings, place: TemporaryDirectory[str]) -> None:
-        self.count: Final = settings.ranks
-        """How many there are, this one among them."""
+        self.split: Final = settings.split
         self._place = place
         self._on_loss: Callable[[ModelError], None] | None = None
         self._losses: list[_Loss] = []
@@ -72,7 +72,7 @@ class Ranks:
         self._is_closing = False
         self._others: list[_Rank] = []
         atexit.register(self.close)
-        for rank in range(1, settings.ranks):
+        for rank in range(1, settings.split.ranks):
             other = msgspec.structs.replace(settings, rank=rank)
             self._others.append(_Rank(other, self._note))
 
@@ -82,8 +82,8 @@ class Ranks:
         folder: Path,
         dtype: torch.dtype,
         device: torch.device,
+        split: Split,
         *,
-        ranks: int,
         threads: int,
         quantises_cache: bool = False,
     ) -> Ranks:
@@ -96,7 +96,7 @@ class Ranks:
         place = TemporaryDirectory(prefix="guided-ranks-")
         settings = RankSettings(
             rank=0,
-            ranks=ranks,
+            split=split,
             meeting=str(Path(place.name, "meeting")),
             control=-1,
             folder=str(folder),
@@ -108,21 +108,21 @@ class Ranks:
         found = cls(settings, place)
         with found.together():
             found._hear(Started)
-            join_group(0, ranks, settings.meeting, device_of(device.type, 0))
+            join_group(0, split.ranks, settings.meeting, device_of(device.type, 0))
         return found
 
-    def loaded(self, on_loss: Callable[[ModelError], None] | None = None) -> list[int]:
-        """Wait until all have loaded; the bytes of their weights, by rank from 1 on.
+    def loaded(self, on_loss: Callable[[ModelError], None] | None = None) -> list[Loaded]:
+        """Wait until all have loaded; what they hold, by rank from 1 on.
 
         From then on ``on_loss`` is told of a rank that ends, in a thread of its own, even while no
         call is made.
         """
         with self.together():
-            nbytes = [told.nbytes for told in self._hear(Loaded)]
+            others = self._hear(Loaded)
         # Groups that were made while loading met there as well.
         self._place.cleanup()
         self._on_loss = on_loss
-        return nbytes
+        return others
 
     @contextmanager
     def together(self, message: ToRank | None = None) -> Iterator[None]:

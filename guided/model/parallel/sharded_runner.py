@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from guided.errors import ModelError
+from guided.kv.layer_groups import LayerShape
 from guided.kv.reservation import SlotCopies
 from guided.model.batch import StepBatch, StepOutput
-from guided.model.parallel.messages import Call, Copy, Open
+from guided.model.parallel.messages import Call, Copy, Loaded, Open
+from guided.model.parallel.micro_batches import joined, micro_batches
 from guided.model.parallel.ranks import Ranks
+from guided.model.parallel.shares import Share
 from guided.model.runner import ModelRunner
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 __all__ = ["ShardedRunner"]
 
@@ -20,27 +20,49 @@ __all__ = ["ShardedRunner"]
 class ShardedRunner(ModelRunner):
     """A model of which this process holds a share, and ``ranks`` the others.
 
-    ``module`` is this rank's (``load_share``). Raises ``ModelError`` where another rank is lost,
-    while the model is tried or in a call.
+    ``share`` is this rank's (``load_share``), ``on_loss`` is that of ``Ranks.loaded``. Raises
+    ``ModelError`` where another rank is lost, while the model is tried or in a call.
     """
 
     def __init__(
         self,
-        module: PreTrainedModel,
+        share: Share,
         ranks: Ranks,
         *,
         vocabulary_size: int,
         quantise_cache: bool = False,
+        on_loss: Callable[[ModelError], None] | None = None,
     ) -> None:
         self._ranks = ranks
         # Trying a model calls it, which all ranks do at once.
         with ranks.together():
-            super().__init__(module, vocabulary_size=vocabulary_size, quantise_cache=quantise_cache)
+            super().__init__(
+                share.module,
+                vocabulary_size=vocabulary_size,
+                quantise_cache=quantise_cache,
+                stage=share.stage,
+            )
+        here = Loaded(share.nbytes, self.shape.layers, self.shape.windows)
+        self.held: tuple[Loaded, ...] = (here, *ranks.loaded(on_loss))
+        """By rank."""
+        with ranks.together():
+            if any(rank.windows != here.windows for rank in self.held):
+                raise ModelError(
+                    f"{type(share.module).__name__} has sliding windows that its config does not "
+                    "tell of, so its layers cannot be in different processes",
+                    hint=f"leave {ranks.split.way} out",
+                )
+
+    @property
+    def layers_by_rank(self) -> tuple[tuple[LayerShape, ...], ...]:
+        """What each process keeps of a token, by layer."""
+        return tuple(rank.layers for rank in self.held)
 
     @property
     def description(self) -> str:
         """What computes the calls, so far as their time depends on it."""
-        return f"{super().description}, {self._ranks.count} ranks"
+        split = self._ranks.split
+        return f"{super().description}, {split.way} {split.ranks}"
 
     def open_storages(self, num_slots: Sequence[int]) -> None:
         """Take the memory for the slots of each group, on every rank."""
@@ -53,9 +75,10 @@ class ShardedRunner(ModelRunner):
             super().copy(copies)
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        """The logits of a batch, to which every rank adds its share."""
+        """The logits of a batch, for which every rank does its share."""
         with self._ranks.together(Call.of(batch.segments)):
-            return super().forward(batch)
+            parts = micro_batches(batch, self._ranks.split.stages)
+            return joined([super(ShardedRunner, self).forward(part) for part in parts])
 
     def close(self) -> None:
         """End the other ranks."""

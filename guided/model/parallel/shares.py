@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -15,22 +17,44 @@ from guided.errors import ModelError
 from guided.model.device import CPU
 from guided.model.load import load_module
 from guided.model.model_files import ModelFiles, read_config
-from guided.model.parallel.plan import tensor_plan
+from guided.model.parallel.line import Line
+from guided.model.parallel.pipeline_plan import pipeline_plan
+from guided.model.parallel.split import Split, Way
+from guided.model.parallel.stage_module import keep_stage
+from guided.model.parallel.tensor_plan import tensor_plan
 from guided.model.progress import Progress
+from guided.model.stage import Stage
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = ["check_devices", "device_of", "join_group", "load_share", "share_nbytes"]
+__all__ = ["Share", "check_devices", "device_of", "join_group", "load_share"]
 
 _BACKENDS: Final = {"cpu": "gloo", "cuda": "nccl"}
 _LOOPBACK: Final = "lo"
 
 
-def check_devices(device: torch.device, ranks: int) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """What one rank has of a model."""
+
+    module: PreTrainedModel
+    """Its calls are to be made by all ranks at once."""
+    stage: Stage | None
+    """Its layers, where others have the others."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the weights of this rank take."""
+        tensors = chain(self.module.parameters(), self.module.buffers())
+        return sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in tensors)
+
+
+def check_devices(device: torch.device, split: Split) -> None:
     """Raise ``ModelError`` unless there is a device for each rank; on the CPU they share it."""
+    ranks = split.ranks
     accelerator = torch.accelerator.current_accelerator()
-    if device == CPU and accelerator is not None:
+    if split.way is Way.TENSOR and device == CPU and accelerator is not None:
         # Transformers places shares on an accelerator wherever there is one.
         raise ModelError(
             f"a model over {ranks} ranks cannot be on the CPU where torch finds {accelerator.type}",
@@ -69,21 +93,21 @@ def load_share(
     files: ModelFiles,
     dtype: torch.dtype,
     device: torch.device,
-    ranks: int,
+    split: Split,
+    rank: int,
     progress: Progress,
-) -> PreTrainedModel:
-    """A module of transformers with this rank's part of the weights, read straight from the files.
+) -> Share:
+    """A rank's part of the weights in a module of transformers, read straight from the files.
 
-    Its calls are to be made by all ranks at once. Raises ``ModelError`` as ``tensor_plan`` does.
+    Raises ``ModelError`` as ``tensor_plan`` and ``pipeline_plan`` do.
     """
     config = read_config(files.folder)
-    plan = tensor_plan(files, config, ranks)
+    if split.way is Way.PIPELINE:
+        stage = pipeline_plan(files, config, split.ranks).stage_of(rank)
+        line = Line(rank, split.ranks)
+        prune = partial(keep_stage, stage=stage, neighbours=line, dtype=dtype)
+        return Share(load_module(files, config, dtype, device, progress, prune=prune), stage)
+    plan = tensor_plan(files, config, split.ranks)
     # What the class says stays as it is.
     vars(config.get_text_config())["base_model_tp_plan"] = dict(plan.rules)
-    return load_module(files, config, dtype, device, progress, ranks=ranks)
-
-
-def share_nbytes(module: PreTrainedModel) -> int:
-    """Memory that the weights of this rank take."""
-    tensors = chain(module.parameters(), module.buffers())
-    return sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in tensors)
+    return Share(load_module(files, config, dtype, device, progress, ranks=split.ranks), None)

@@ -33,7 +33,8 @@ from guided.model.parallel.messages import (
     read_to_rank,
     write,
 )
-from guided.model.parallel.shares import device_of, join_group, load_share, share_nbytes
+from guided.model.parallel.micro_batches import micro_batches
+from guided.model.parallel.shares import device_of, join_group, load_share
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
 
@@ -53,9 +54,9 @@ def main() -> int:
     threading.Thread(target=_end_with, args=(control.fileno(),), daemon=True).start()
     try:
         _send(control, Started())
-        runner, nbytes = _load(settings)
-        _send(control, Loaded(nbytes))
-        _serve(runner, control)
+        runner, loaded = _load(settings)
+        _send(control, loaded)
+        _serve(runner, control, settings.split.stages)
     except GuidedError as error:
         failed = Failed(str(error))
     except Exception as error:
@@ -74,24 +75,30 @@ def _end_with(control: int) -> NoReturn:
     os._exit(1)
 
 
-def _load(settings: RankSettings) -> tuple[ModelRunner, int]:
-    """The runner of this rank's share, and the bytes of its weights."""
+def _load(settings: RankSettings) -> tuple[ModelRunner, Loaded]:
+    """The runner of this rank's share, and what there is to tell of it."""
     torch.set_num_threads(settings.threads)
     device = device_of(settings.device, settings.rank)
-    join_group(settings.rank, settings.ranks, settings.meeting, device)
+    join_group(settings.rank, settings.split.ranks, settings.meeting, device)
     progress = SilentProgress()
     files = find_model(str(Path(settings.folder)), progress)
     dtype: torch.dtype = getattr(torch, settings.dtype)
-    module = load_share(files, dtype, device, settings.ranks, progress)
-    runner = ModelRunner(module, vocabulary_size=_UNREAD, quantise_cache=settings.quantises_cache)
-    return runner, share_nbytes(module)
+    share = load_share(files, dtype, device, settings.split, settings.rank, progress)
+    runner = ModelRunner(
+        share.module,
+        vocabulary_size=_UNREAD,
+        quantise_cache=settings.quantises_cache,
+        stage=share.stage,
+    )
+    return runner, Loaded(share.nbytes, runner.shape.layers, runner.shape.windows)
 
 
-def _serve(runner: ModelRunner, control: Connection[bytes, bytes]) -> NoReturn:
+def _serve(runner: ModelRunner, control: Connection[bytes, bytes], stages: int) -> NoReturn:
     while True:
         match read_to_rank(control.recv_bytes()):
             case Call() as call:
-                runner.forward(call.batch())
+                for part in micro_batches(call.batch(), stages):
+                    runner.forward(part)
             case Copy() as copy:
                 runner.copy(copy.copies())
             case Open(num_slots):

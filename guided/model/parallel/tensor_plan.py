@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
-from guided.model.layer_configs import is_recurrent, layer_configs, layer_shapes
+from guided.model.layer_configs import layer_configs, layer_shapes
+from guided.model.parallel.split import RankShare, Way, cannot_split, refuse_by_config
 from guided.model.plain_config import PlainConfig
-from guided.model.quantised import quantisation
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -40,9 +39,6 @@ _SPLIT: Final = ("colwise", "rowwise", "packed_", "embedding_")
 """How styles begin that split a weight."""
 _ONE_BY_ONE: Final = re.compile(r"\.experts\.\d+\.")
 """Experts that files have one by one, and transformers in one tensor."""
-_WAY_OUT: Final = (
-    "leave tensor_parallel out, or choose a model such as Llama, Qwen, Gemma 3 or Mixtral"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +56,11 @@ class TensorPlan:
     """Whether all ranks compute all heads, because they do not go into the ranks evenly."""
 
     @property
+    def shares(self) -> tuple[RankShare, ...]:
+        """What every rank holds."""
+        return (RankShare(self.share, self.layers, "a share of each matrix"),)
+
+    @property
     def note(self) -> str:
         """What the memory of a plan is, where there are several ranks."""
         whole = ", all of the attention" if self.is_attention_whole else ""
@@ -71,15 +72,12 @@ def tensor_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Tens
 
     Raises ``ModelError`` for a model that cannot be split.
     """
-    name = ", ".join(config.architectures or []) or config.model_type
     text = config.get_text_config()
     told: Mapping[str, str] = getattr(text, "base_model_tp_plan", None) or {}
-    if is_recurrent(config):
-        raise _cannot(name, "has layers that keep a state from token to token")
-    if (method := quantisation(config)) is not None:
-        raise _cannot(name, f"has weights quantised with {method!r}")
+    refuse_by_config(config, Way.TENSOR)
     if not told:
-        raise _cannot(name, "has no plan for it in transformers (base_model_tp_plan)")
+        reason = "has no plan for it in transformers (base_model_tp_plan)"
+        raise cannot_split(config, Way.TENSOR, reason)
     shapes = layer_shapes(config)
     is_whole = any(heads % ranks for heads in _heads(config, shapes))
     rules = {rule: how for rule, how in told.items() if not (is_whole and _ATTENTION.search(rule))}
@@ -113,7 +111,3 @@ def _share(shapes: Mapping[str, tuple[int, ...]], rules: Mapping[str, str], rank
         whole += prod(shape)
         held += prod(shape) / (ranks if is_split else 1)
     return held / whole
-
-
-def _cannot(name: str, reason: str) -> ModelError:
-    return ModelError(f"{name} cannot be split over ranks: it {reason}", hint=_WAY_OUT)

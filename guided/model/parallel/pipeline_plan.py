@@ -1,0 +1,163 @@
+"""Which layers each rank has, where a model is split by its layers: as even as bytes allow.
+
+Ranks stand in a line, and that of the engine is the last: it has the head, so that logits are
+where they are looked at::
+
+    rank 1                  rank 2              rank 0
+    embedding, layers ────▶ layers ──────────▶ layers, norm, head
+
+An embedding that is the head as well is on the first rank and on the last. What is neither layer,
+embedding nor head (norms, what reads images) is on every rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, prod
+from typing import TYPE_CHECKING, Any, Final
+
+from guided.kv.layer_groups import NO_KEYS, LayerShape
+from guided.model.layer_configs import layer_shapes
+from guided.model.parallel.split import RankShare, Way, cannot_split, refuse_by_config
+from guided.model.stage import Stage
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+    from guided.model.model_files import ModelFiles
+
+__all__ = ["PipelinePlan", "even_parts", "pipeline_plan", "place_in_line", "rank_at"]
+
+_PARTS: Final = {"embed_tokens", "layers", "norm"}
+"""What the models that can be split consist of, besides a head."""
+_ACROSS: Final = {
+    "num_kv_shared_layers": "has layers that read the keys of others",
+    "hidden_size_per_layer_input": "has layers that read an embedding of their own",
+}
+"""Settings by which layers depend on more than the layer before."""
+_NAME: Final = re.compile(
+    r"(?:(?:model|language_model|text_model)\.)*(?:layers\.(\d+)|(embed_tokens|lm_head))\."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """How the layers of a model are split."""
+
+    stages: tuple[Stage, ...]
+    """In the order in which they compute."""
+    shares: tuple[RankShare, ...]
+    """By rank."""
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        return len(self.stages)
+
+    @property
+    def note(self) -> str:
+        """What the memory of a plan is, where there are several ranks."""
+        return "none takes more than this"
+
+    def stage_of(self, rank: int) -> Stage:
+        """The stage that a rank computes."""
+        return self.stages[place_in_line(rank, self.ranks)]
+
+
+def place_in_line(rank: int, ranks: int) -> int:
+    """Which stage a rank computes: rank 0, that of the engine, has the last."""
+    return (rank - 1) % ranks
+
+
+def rank_at(place: int, ranks: int) -> int:
+    """Which rank computes a stage."""
+    return (place + 1) % ranks
+
+
+def pipeline_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> PipelinePlan:
+    """The plan for a model; ``config`` is that of transformers.
+
+    Raises ``ModelError`` for a model that cannot be split, or has too few layers.
+    """
+    _refuse(config)
+    shapes = layer_shapes(config)
+    if len(shapes) < ranks:
+        raise cannot_split(config, Way.PIPELINE, f"has {len(shapes)} layers, and {ranks} ranks")
+    sizes, embedding, head, others = _sizes(files.checkpoint.shapes, len(shapes))
+    if not all(sizes):
+        raise cannot_split(config, Way.PIPELINE, "has files that do not name its layers as usual")
+    # The same rows twice, where files have them once.
+    head = head or embedding
+    parts = even_parts([embedding + sizes[0], *sizes[1:-1], sizes[-1] + head], ranks)
+    stages = tuple(
+        Stage(part, is_first=place == 0, is_last=place == ranks - 1)
+        for place, part in enumerate(parts)
+    )
+    whole = files.checkpoint.numbers
+    shares = []
+    for rank in range(ranks):
+        stage = stages[place_in_line(rank, ranks)]
+        numbers = others + sum(sizes[layer] for layer in stage.layers)
+        numbers += embedding * stage.is_first + head * stage.is_last
+        shares.append(RankShare(numbers / whole, _kept(shapes, stage), _named(stage)))
+    return PipelinePlan(stages, tuple(shares))
+
+
+def _refuse(config: PretrainedConfig) -> None:
+    text: Any = config.get_text_config()
+    refuse_by_config(config, Way.PIPELINE)
+    if getattr(config, "is_encoder_decoder", False):
+        raise cannot_split(config, Way.PIPELINE, "has an encoder, which all of its layers read")
+    if set(getattr(text, "base_model_pp_plan", None) or ()) != _PARTS:
+        reason = "has no plan for it in transformers (base_model_pp_plan)"
+        raise cannot_split(config, Way.PIPELINE, reason)
+    for setting, reason in _ACROSS.items():
+        if getattr(text, setting, None):
+            raise cannot_split(config, Way.PIPELINE, f"{reason} ({setting})")
+
+
+def _sizes(shapes: Mapping[str, tuple[int, ...]], layers: int) -> tuple[list[int], int, int, int]:
+    """Numbers in each layer, in the embedding, in the head, and in all else."""
+    found: Counter[str] = Counter()
+    for name, shape in shapes.items():
+        told = _NAME.match(name)
+        # Layers behind the last are guesses of more tokens, which transformers leaves out.
+        found[(told[1] or told[2]) if told else ""] += prod(shape)
+    by_layer = [found[str(layer)] for layer in range(layers)]
+    return by_layer, found["embed_tokens"], found["lm_head"], found[""]
+
+
+def even_parts(sizes: Sequence[int], parts: int) -> list[range]:
+    """Consecutive parts, the largest of which is as small as can be."""
+    count = len(sizes)
+    # The least largest part of all up to ``end``, and where the last of them begins.
+    best: list[tuple[float, int]] = [(0, 0)] + [(inf, 0)] * count
+    starts = []
+    for part in range(1, parts + 1):
+        best = [
+            min(
+                ((max(best[cut][0], sum(sizes[cut:end])), cut) for cut in range(part - 1, end)),
+                default=(inf, 0),
+            )
+            for end in range(count + 1)
+        ]
+        starts.append([cut for _, cut in best])
+    cuts = [count]
+    for of_part in reversed(starts):
+        cuts.append(of_part[cuts[-1]])
+    cuts.reverse()
+    return [range(*pair) for pair in pairwise(cuts)]
+
+
+def _kept(shapes: tuple[LayerShape, ...], stage: Stage) -> tuple[LayerShape, ...]:
+    return tuple(shape if n in stage.layers else NO_KEYS for n, shape in enumerate(shapes))
+
+
+def _named(stage: Stage) -> str:
+    parts = [f"layers {stage.layers[0]} to {stage.layers[-1]}"]
+    parts += ["embedding"] * stage.is_first + ["head"] * stage.is_last
+    return ", ".join(parts)

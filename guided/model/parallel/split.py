@@ -1,0 +1,86 @@
+"""In which way a model is split over processes, and over how many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from guided.errors import ModelError
+from guided.kv.layer_groups import LayerShape
+from guided.model.layer_configs import is_recurrent
+from guided.model.quantised import quantisation
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+__all__ = ["RankShare", "Split", "SplitPlan", "Way", "cannot_split", "refuse_by_config"]
+
+
+class Way(StrEnum):
+    """What is split; named as the settings are."""
+
+    TENSOR = "tensor_parallel"
+    """The matrices of every layer."""
+    PIPELINE = "pipeline_parallel"
+    """The layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A way, and the count of processes; one of them is a whole model."""
+
+    way: Way = Way.TENSOR
+    ranks: int = 1
+
+    @property
+    def stages(self) -> int:
+        """Processes that compute one after the other."""
+        return self.ranks if self.way is Way.PIPELINE else 1
+
+
+@dataclass(frozen=True, slots=True)
+class RankShare:
+    """What one process holds of a model."""
+
+    weights: float
+    """Part of the numbers in the files, from 0 to 1."""
+    layers: tuple[LayerShape, ...]
+    """What it keeps of a token, by layer of the whole model."""
+    holds: str
+
+
+class SplitPlan(Protocol):
+    """How a model is split."""
+
+    @property
+    def shares(self) -> tuple[RankShare, ...]:
+        """By rank; one of them where all hold as much."""
+        ...
+
+    @property
+    def ranks(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What the memory of a plan is, where there are several ranks."""
+        ...
+
+
+def refuse_by_config(config: PretrainedConfig, way: Way) -> None:
+    """Raise ``ModelError`` for a model that is split in no way."""
+    if is_recurrent(config):
+        raise cannot_split(config, way, "has layers that keep a state from token to token")
+    if (method := quantisation(config)) is not None:
+        raise cannot_split(config, way, f"has weights quantised with {method!r}")
+
+
+def cannot_split(config: PretrainedConfig, way: Way, reason: str) -> ModelError:
+    """What to raise for a model that cannot be split: "it has ..."."""
+    name = ", ".join(config.architectures or []) or config.model_type
+    return ModelError(
+        f"{name} cannot be split over ranks: it {reason}",
+        hint=f"leave {way} out, or choose a model such as Llama, Qwen, Gemma 3 or Mixtral",
+    )
