@@ -158,7 +158,8 @@ def _says_one_thing(about: Assertion) -> bool:
 def at_the_end(leaf: Leaf) -> bool:
     """Whether an assertion that is still open holds of an array that closes.
 
-    Counts were lowered by each item (``one_fewer``): what is left of ``low`` is missing.
+    Counts were lowered by each item (``one_fewer``): what is left of ``low`` is missing, and one
+    whose ``high`` was passed is FALSE by now, so that ``high`` is not looked at.
     """
     about = leaf.assertion
     if isinstance(about, ItemCount | Contains):

@@ -56,7 +56,10 @@ class KeyClass:
 
 
 class ExitActions:
-    """Numbers exit actions, so that a state of the table can hold one."""
+    """Numbers exit actions, so that a state of the table can hold one.
+
+    The first meanings are those of the constants from DONE to OPEN_ARRAY, in the order of these.
+    """
 
     def __init__(self) -> None:
         self._meanings: list[Hashable] = [Done(1), "close", "item", "object", "array"]

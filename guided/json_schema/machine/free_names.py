@@ -86,7 +86,10 @@ class FreeNames:
         return key not in taken
 
     def _endings(self, row: int) -> Iterator[bytes]:
-        """The texts from inside a name to the end of its closing quote, shortest first."""
+        """The texts from inside a name to the end of its closing quote, shortest first.
+
+        They may never end: callers take a limited number.
+        """
         # Bytes in all, minus those so far, a number for ties: the order. Then the row and the text.
         ties = itertools.count()
         heap = [(int(self._table.left[row]), 0, next(ties), row, b"")]

@@ -38,7 +38,8 @@ def spread_names(rows, cells, byte_maps, content, text, ends, nodes, places):  #
     ``rows``, ``cells`` and ``byte_maps`` are those of ``TableArrays``; in the row ``content`` any
     name begins. ``text``, uint8, holds the names one after another as JSON spells them
     without their quotes, ``ends`` where each ends. ``nodes`` has room for one row more than the
-    names have bytes, ``places`` one entry for each name; see ``name_states._Tree``.
+    names have bytes, ``places`` one entry for each name: its
+    last node, or -1 - the node after which it leaves the trie; see ``name_states._Tree``.
     """
     for column in range(nodes.shape[1]):
         nodes[0, column] = 0
