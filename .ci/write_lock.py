@@ -1,8 +1,8 @@
 """Writes requirements.lock: what serving takes, each with its version and the hash of its wheel.
 
-``make lock``, or ``python .ci/write_lock.py``. pip resolves the extras ``server``, ``client`` and ``http``
-within ``constraints.txt`` from the index that it is set to use, for this interpreter and platform,
-and reports what it would install; nothing is installed.
+``make lock``, or ``python .ci/write_lock.py``. pip resolves the extras ``server``, ``client`` and
+``http`` within ``constraints.txt`` from the index that it is set to use, for this interpreter and
+platform, and reports what it would install; nothing is installed.
 """
 
 from __future__ import annotations
