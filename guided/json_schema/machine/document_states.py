@@ -96,13 +96,21 @@ class DocumentStates:
         return found
 
     def _value_key(self, stack: int, spaced: bool) -> object:
-        """All that the state where a value begins depends on, so that stacks can share it."""
+        """All that the state where a value begins depends on, so that stacks can share it.
+
+        What else the state comes to depend on has to be added here: stacks with equal keys get one
+        state.
+        """
         pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         return (pending.asks, self.evaluation.awaited.accepted(stack), spaced)
 
     def _value_edges(self, stack: int) -> tuple[dict[int, int], int]:
-        """The first bytes of the value awaited, with their states, and that of a short one."""
+        """The first bytes of the value awaited, with their states, and that of a short one.
+
+        The dictionary is kept and shared by all stacks with this key: callers copy it before they
+        change it.
+        """
         pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         # What may begin here depends on nothing else of the stack.
@@ -180,6 +188,7 @@ class DocumentStates:
         """States of the strings that formulas list, laid over those of all other strings.
 
         By the opening quote; ``None`` where nothing is listed, or cannot be laid over the others.
+        Rows that were laid down before it gives up stay in the table, and nothing leads to them.
         """
         others, texts = self.scalars.strings.without_listed(asks)
         if not texts:
@@ -208,7 +217,11 @@ class DocumentStates:
         return {byte: start + state for byte, state in block.first.items()}
 
     def _laid(self, block: Block) -> int:
-        """The state where a block begins."""
+        """The state where a block begins.
+
+        Labels of a block are indices in its ``verdicts``, and are made exit actions of this machine
+        here.
+        """
         if block not in self._blocks:
             labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
             self._blocks[block] = self.table.add_block(block, labels)
@@ -254,13 +267,18 @@ class DocumentStates:
         return self._member_rows[key]
 
     def _after_comma(self, quote: dict[int, int]) -> int:
+        """The state after a comma, where only a name may come; ``quote`` is its one edge."""
         after_quote = quote[ord('"')]
         if after_quote not in self._commas:
             self._commas[after_quote] = self.structural.state(quote)
         return self._commas[after_quote]
 
     def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
-        """The state after the opening quote of a name."""
+        """The state after the opening quote of a name.
+
+        Names spelled out come in the order of the schema, ``classes`` are those of all other names
+        that may be written; one of the two is not empty.
+        """
         if not classes:
             return self.names.closed(names)
         spelled = self.evaluation.objects.orders[frame.order].names
@@ -292,7 +310,11 @@ class DocumentStates:
         return item, self._items[key]
 
     def next_item(self, stack: int) -> int:
-        """The state after an item: a comma, the closing bracket, or both."""
+        """The state after an item: a comma, the closing bracket, or both.
+
+        One state for all arrays that may do the same: what the next item is, ITEM finds out from
+        the stack. One of the two edges is always there, since the stack has a completion.
+        """
         closable = self.evaluation.awaited.may_close(stack)
         more = self.evaluation.items.begun(stack) is not None
         key = (closable, more)

@@ -42,6 +42,12 @@ class Evaluation:
         missing: frozenset[int],
         max_stacks: int,
     ) -> None:
+        """Make the parts, each after those that it stands on.
+
+        ``ends`` needs ``values``, which needs ``ends`` for containers: so ``values.object`` and
+        ``values.array`` are set afterwards, and ``AwaitedValues`` sets ``ends.accepted``. Nothing
+        may be asked of the parts before that.
+        """
         self.restriction: Final = Restriction(grammar.formulas)
         self.scalars: Final = Scalars(grammar.formulas, options, missing)
         self.searches: Final = Searches()

@@ -56,7 +56,11 @@ class KeyClass:
 
 
 class ExitActions:
-    """Numbers exit actions, so that a state of the table can hold one."""
+    """Numbers exit actions, so that a state of the table can hold one.
+
+    DONE to OPEN_ARRAY are the first five, in this order. Rows of the table and stack transitions
+    hold these numbers, so a number never changes its meaning; each machine has its own.
+    """
 
     def __init__(self) -> None:
         self._meanings: list[Hashable] = [Done(1), "close", "item", "object", "array"]

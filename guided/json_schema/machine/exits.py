@@ -73,8 +73,10 @@ class Exits:
 
         ``stack`` is that of the container for CLOSE, ITEM and names, and that of the value which is
         awaited for DONE, ``Done``, OPEN_OBJECT, OPEN_ARRAY and ``EmptyArray``: the first item.
-        ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of
-        a free name that is closed: without it the set of names becomes unknown.
+        ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of a
+        free name that is closed: without it the set of names becomes unknown. Without ``item`` and
+        ``key`` the result is kept for good by stack and action (``JsonMachine.transition``), so it
+        must depend on these two alone. Stacks and rows may be added.
         """
         evaluation, rows = self._evaluation, self._rows
         if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
@@ -129,7 +131,11 @@ class Exits:
         return ended != stack or not self._evaluation.items.is_roomy(ended)
 
     def _ends_value_of(self, stack: int, action: int) -> int | None:
-        """The stack in which a value ends by an action, ``None`` for other actions."""
+        """The stack in which a value ends by an action, ``None`` for other actions.
+
+        It is the stack that ``resolve`` hands to ``_value_done`` for the same action: change both
+        or none.
+        """
         if action == DONE:
             return stack
         if action == CLOSE:
@@ -149,7 +155,7 @@ class Exits:
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
         """What follows a free name of a class, whichever it is; ``None`` where none may be written.
 
-        ``stack`` is one that ``after_names`` gave.
+        ``stack`` is one that ``after_names`` gave. Kept: it depends on no key.
         """
         at = stack, number
         if at not in self._after_unknown_names:
