@@ -35,7 +35,11 @@ def look_ahead(machine: JsonMachine) -> None:
 
 
 def _follow(machine: JsonMachine) -> None:
-    """Resolve the transitions of each stack along one way, the first that each label leads to."""
+    """Resolve the transitions of each stack along one way, the first that each label leads to.
+
+    Each stack is met once and its labels differ, so no transition is put twice. The way ends where
+    a stack comes again or a transition must not be taken (DEAD).
+    """
     stack, row, seen = machine.start.stack, machine.start.row, set[int]()
     while len(machine.parts.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:
         seen.add(stack)

@@ -40,7 +40,10 @@ class MemberRules:
         self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
 
     def of_all(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
-        """What all of several assertions say about the value of a name."""
+        """What all of several assertions say about the value of a name.
+
+        Kept by the assertions and the name; of no assertions it is TRUE.
+        """
         if len(members) == 1:
             return self.of_one(members[0], name)
         key = (members, name)
@@ -85,7 +88,11 @@ class MemberRules:
         return self.scalars.strings.leaf_dfa(leaf)
 
     def name_fits(self, about: Names, name: str | NameClass) -> bool:
-        """Whether a name fits what an assertion asks of all names."""
+        """Whether a name fits what an assertion asks of all names.
+
+        A class knows only the formulas of its own space, so ``about`` has to be part of the goals
+        from which that space was made.
+        """
         as_string = self.restriction.to(JsonType.STRING, about.name)
         if isinstance(name, NameClass):
             return as_string is TRUE or as_string in name.fits

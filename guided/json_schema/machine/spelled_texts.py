@@ -55,7 +55,10 @@ class Chains:
         return self.exit_states((label,))[0] if found is None else found
 
     def exit_states(self, labels: Sequence[int]) -> list[int]:
-        """States that only take one of these labels each."""
+        """States that only take one of these labels each.
+
+        In the order of ``labels``; each label has one state in a machine.
+        """
         unknown = [label for label in dict.fromkeys(labels) if label not in self._exits]
         if unknown:
             state = self.table.add_exits(unknown)
@@ -79,7 +82,11 @@ class Chains:
         return [self._chains[each] for each in breathing(texts)]
 
     def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
-        """Lay down chains that are not there yet, all in one call of the table."""
+        """Lay down chains that are not there yet, all in one call of the table.
+
+        Texts come once each. The rows of one text follow one another, as ``Chain.state`` says, and
+        its last byte leads to the exit state of its label.
+        """
         spelled = [text for text, _ in breathing(texts)]
         ends = self.exit_states([label for _, label in breathing(texts)])
         state = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
@@ -108,7 +115,10 @@ class Chains:
         return self._branches[chains, depth]
 
     def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
-        """The branches after the next byte that are still to be laid down."""
+        """The branches after the next byte that are still to be laid down.
+
+        Only groups of more than ``_FEW``: ``_branch`` lays smaller ones down by itself.
+        """
         breathe()
         inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
         return [at for at in inner if at not in self._branches]
@@ -127,6 +137,7 @@ class Chains:
             elif len(group) == 1:
                 edges[byte] = first.state + depth + 1
             else:
+                # Row 0 is END_ROW, so no branch is.
                 edges[byte] = self._branches.get((group, depth + 1)) or self._all(group, depth + 1)
         return self.table.add_row(edges)
 
@@ -271,7 +282,10 @@ def _lay_trie(chains: Chains, trie: _OverlayTrie) -> int:
 
 
 def _spell_shortly(chains: Chains, trie: _OverlayTrie) -> None:
-    """Give every node a child after a backslash, where other spellings can be cut off."""
+    """Give every node a child after a backslash, where other spellings can be cut off.
+
+    To be called when all texts are in, and once: nodes that it adds itself get no such child.
+    """
     after = trie.after_backslashes()
     for node in range(len(trie.children)):
         state = chains.table.step(trie.under[node], _BACKSLASH)

@@ -51,7 +51,11 @@ class TruthVectors:
         return self.scalars.numbers.fits(self.restriction.to(JsonType.NUMBER, ask), value)
 
     def as_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
-        """That the goals hold just as one of the truth vectors says."""
+        """That the goals hold just as one of the truth vectors says.
+
+        Without truth vectors it is FALSE. Kept by goals and truth vectors as they are given, so the
+        same vectors in another order are worked out again.
+        """
         if truths == (1,) and len(goals) == 1:  # the one goal holds
             return goals[0]
         key = (goals, truths)
@@ -91,7 +95,11 @@ class TruthVectors:
         return found
 
     def _likely_truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All truth vectors of scalars, which automata tell, and likely ones of containers."""
+        """All truth vectors of scalars, which automata tell, and likely ones of containers.
+
+        Containers may have others as well: callers that may not miss one ask
+        ``AwaitedValues.accepts``.
+        """
         to = self.restriction
         likely: dict[int, None] = {}
         strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
