@@ -140,7 +140,10 @@ class ArrayRules:
         return differs(about, self.formulas)
 
     def _without_first(self, leaf: Leaf, about: Items) -> Formula:
-        """What an assertion about items says of those after the first."""
+        """What an assertion about items says of those after the first.
+
+        TRUE where nothing is asked of those.
+        """
         if not about.prefix:
             return leaf
         if leaf not in self._shifted:
@@ -158,7 +161,9 @@ def _says_one_thing(about: Assertion) -> bool:
 def at_the_end(leaf: Leaf) -> bool:
     """Whether an assertion that is still open holds of an array that closes.
 
-    Counts were lowered by each item (``one_fewer``): what is left of ``low`` is missing.
+    Counts were lowered by each item (``one_fewer``): what is left of ``low`` is missing. An item
+    that did not fit has made ``Items`` or ``Unique`` FALSE already, so where it is still open it
+    holds.
     """
     about = leaf.assertion
     if isinstance(about, ItemCount | Contains):

@@ -83,7 +83,11 @@ class AwaitedValues:
         return self.stacks.enter(frame, parent)
 
     def closed(self, stack: int) -> int:
-        """The truth vector of a container that closes here."""
+        """The truth vector of a container that closes here.
+
+        Kept by stack: nothing but its frame decides it. It is told also where the container may not
+        close.
+        """
         found = self._closed.get(stack)
         if found is None:
             frame = self.stacks.frames[stack]
@@ -134,7 +138,8 @@ class AwaitedValues:
     def narrowed(self, pending: Pending, also: Formula) -> Pending | None:
         """The same with one thing more that the value has to fit, ``None`` if none can.
 
-        It joins the ask that must be fitted, or becomes that one: then links count one further.
+        It joins the ask that must be fitted, or becomes that one: then links count one further. The
+        new one is not ``sure``, so that completions are searched for by truth vector.
         """
         asks, links = pending.asks, pending.links
         if pending.must:
@@ -210,7 +215,11 @@ class AwaitedValues:
         return found
 
     def possible(self, stack: int, pending: Pending) -> list[int]:
-        """The truth vectors that a value may have: all, or of very many the likely ones."""
+        """The truth vectors that a value may have: all, or of very many the likely ones.
+
+        The list may be shared by all stacks that ask the same: it is not to be changed. A hint
+        (``ContainerEnds.hints``) is one of them too.
+        """
         if is_sure(pending):
             return [1]
         likely = self.truths.possible(pending.asks)
@@ -240,7 +249,11 @@ class AwaitedValues:
         return frame is not None and self.ends.can_end(frame, parent)
 
     def _example(self, pending: Pending, truth: int) -> bytes | None:
-        """An item with this truth vector, where others have to differ from it or to repeat it."""
+        """An item with this truth vector, where others have to differ from it or to repeat it.
+
+        ``None`` where no item needs to be known, where an earlier one is not known either, or where
+        none was found.
+        """
         if not pending.remembers or pending.hazy:
             return None
         return self.values.text(self.truths.as_formula(pending.asks, (truth,)))

@@ -103,7 +103,11 @@ class ContainerEnds:
         return found
 
     def end_of(self, frame: Frame, parent: int) -> bytes | None:
-        """What completes a container inside ``parent``, ``None`` where nothing was found."""
+        """What completes a container inside ``parent``, ``None`` where nothing was found.
+
+        Kept by frame and ``want``, but for very long ones. That nothing was found ``can_end``
+        keeps; it is not searched for again.
+        """
         assert not isinstance(frame, Pending)
         want = self.want(frame, parent)
         key = (frame, want)
@@ -184,7 +188,8 @@ class ContainerEnds:
     def note_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
         """Keep the first item of the completion that is known, and what follows it.
 
-        ``pending`` is that of the next item of ``frame``; its frame is the key.
+        ``pending`` is that of the next item of ``frame``; its frame is the key. Only where the goal
+        of the array is all that it has to fit (``must``), which is then the key of ``_known``.
         """
         end = self._known.get((frame, frame.goals[0])) if frame.must else None
         if end is not None and end != b"]":
@@ -192,7 +197,10 @@ class ContainerEnds:
             self._next_items[pending.frame] = first_item(end)
 
     def inherit_by_truth(self, pending: Pending, frame: ArrayFrame, truth: int) -> None:
-        """Know the end of an array after an item from a completion that began with such an item."""
+        """Know the end of an array after an item from a completion that began with such an item.
+
+        Nothing is done where no such completion is noted: then ``can_end`` searches.
+        """
         assert isinstance(pending.frame, ArrayFrame)
         noted = self._next_items.get(pending.frame)
         if noted is None or not frame.must:
@@ -246,7 +254,11 @@ class ContainerEnds:
 
 
 def first_item(end: bytes) -> tuple[bytes, bytes]:
-    """The first of the items that complete an array, and what follows it."""
+    """The first of the items that complete an array, and what follows it.
+
+    ``end`` has at least one item, and begins with a comma if others came before it; what follows
+    begins with a comma or the bracket.
+    """
     text = end.decode()
     start = int(text[0] == ",")
     _, after = _DECODER.raw_decode(text, start)

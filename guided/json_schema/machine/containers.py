@@ -74,7 +74,10 @@ def asked_of(
 
 
 def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:
-    """What is left of a count after one more of what it counts."""
+    """What is left of a count after one more of what it counts.
+
+    FALSE where it was one too many, TRUE where nothing is left to count.
+    """
     high = None if about.high is None else about.high - 1
     low = max(about.low - 1, 0)
     if high is not None and high < 0:

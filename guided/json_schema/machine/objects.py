@@ -93,7 +93,8 @@ class ObjectRules:
         """``open`` for formulas that are new.
 
         Its order has first the names that assertions about members list, then those that must be
-        there or that a list of names allows: members are written in this order.
+        there or that a list of names allows: members are written in this order. A new order gets
+        its number here, in ``orders`` and ``Stacks.order_sizes`` together.
         """
         goals = tuple(self.restriction.to(JsonType.OBJECT, ask) for ask in asks)
         names: dict[str, None] = {}
@@ -171,7 +172,11 @@ class ObjectRules:
         return self._await(frame, found, written, keys)
 
     def value_done(self, pending: Pending, truth: int) -> ObjectFrame | None:
-        """The object after a value with this truth vector; ``None`` where it had to fit better."""
+        """The object after a value with this truth vector; ``None`` where it had to fit better.
+
+        The name was put into the frame when it was written (``_await``); the value only decides
+        links, so where none fails it is the frame of ``pending`` as it is.
+        """
         frame = pending.frame
         assert isinstance(frame, ObjectFrame)
         if pending.must and not truth & 1:

@@ -87,7 +87,10 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
 
 
 def pattern_dfa(pattern: Regular) -> Dfa:
-    """The automaton of the strings that a pattern is found in, kept for other schemas."""
+    """The automaton of the strings that a pattern is found in, kept for other schemas.
+
+    Nobody may change it. Two threads may make the same one at once, which does no harm.
+    """
     with _lock:
         dfa = _dfas.get(pattern)
     if dfa is None:

@@ -98,7 +98,10 @@ def choices_in(formula: Formula) -> tuple[str, ...] | None:
 def without_length(
     ask: Formula, formulas: Formulas
 ) -> tuple[tuple[Formula], tuple[int, int | None]]:
-    """A formula, as the one ask, without bounds on the length that it sets; and those bounds."""
+    """A formula, as the one ask, without bounds on the length that it sets; and those bounds.
+
+    Bounds may cross: the caller sees to that. ``None`` is for no upper bound.
+    """
     low, high = 0, None
     others: list[Formula] = []
     for part in conjuncts(ask):
@@ -279,6 +282,8 @@ class StringAutomata:
         """The content of the strings with some truth vectors, and the vector of each label.
 
         ``truths`` are the vectors wanted, ``None`` for all. A label is an index in the list.
+        ``combine`` fills the list while it makes the automaton. Labels of ``decide`` are in the
+        order of ``others``, then the one of all lists.
         """
         if len(asks) == 1 and truths == ALL_MUST:
             ask, banned = without_listed_choices(asks[0], self.formulas, StringChoices)
