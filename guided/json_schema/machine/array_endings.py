@@ -63,6 +63,7 @@ class ArrayEnding:
     less. That items have to differ is a matching of places with values.
 
     The whole of the search is gone through unless MAX_DEAD_ENDS are met, which counts as missed.
+    One for each choice of literals, asked once: either for ``text`` or for ``item_formulas``.
     """
 
     def __init__(
@@ -199,7 +200,10 @@ class ArrayEnding:
         return steps, distinct
 
     def _is_met(self, steps: list[_Step]) -> bool:
-        """Whether the array may close after these steps: nothing is due any more."""
+        """Whether the array may close after these steps: nothing is due any more.
+
+        The first step is the start, so ``len(steps)`` is one more than the number of items.
+        """
         last = steps[-1]
         return len(steps) > self.low and not (last.broken or last.repeated or self._lacks(last.met))
 

@@ -86,7 +86,11 @@ class FreeNames:
         return key not in taken
 
     def _endings(self, row: int) -> Iterator[bytes]:
-        """The texts from inside a name to the end of its closing quote, shortest first."""
+        """The texts from inside a name to the end of its closing quote, shortest first.
+
+        Without end where names are: callers take as many as they need. All of them are spelled by
+        the rows from ``row`` on, those of the schema included.
+        """
         # Bytes in all, minus those so far, a number for ties: the order. Then the row and the text.
         ties = itertools.count()
         heap = [(int(self._table.left[row]), 0, next(ties), row, b"")]

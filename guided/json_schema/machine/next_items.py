@@ -37,7 +37,10 @@ class NextItems:
         return self._begun[stack]
 
     def _find_begun(self, stack: int) -> int | None:
-        """The stack of the next item of an array, ``None`` where no item leaves a completion."""
+        """The stack of the next item of an array, ``None`` where no item leaves a completion.
+
+        ``begun`` keeps the answer, so it must depend on the stack alone.
+        """
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
         pending = self.arrays.item_begun(frame)

@@ -43,7 +43,11 @@ class NextNames:
         return self.awaited.enter(stack, self.objects.name_written(frame, name))
 
     def class_written(self, stack: int, number: int, key: bytes | None) -> int | None:
-        """The stack of the value of another name, of one class."""
+        """The stack of the value of another name, of one class.
+
+        ``key`` is as for ``ObjectRules.class_written``; ``None`` where no such name leaves a
+        completion.
+        """
         frame = self._object(stack)
         return self.awaited.enter(stack, self.objects.class_written(frame, number, key))
 

@@ -226,7 +226,10 @@ class Restriction:
                 return formula
 
     def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
-        """The alternatives, those that list numbers or strings as one list of each kind."""
+        """The alternatives, those that list numbers or strings as one list of each kind.
+
+        All others keep their places, and equal ones become one.
+        """
         found: dict[Formula | type, Formula] = {}
         listed: dict[type[NumberChoices | StringChoices], dict[Json, None]] = {}
         for part in alternatives:

@@ -64,7 +64,11 @@ class ShortestStrings:
         )
 
     def _guessed_string(self, ask: Formula) -> bytes | None:
-        """A short string that fits, where it is plain without an automaton, else ``None``."""
+        """A short string that fits, where it is plain without an automaton, else ``None``.
+
+        ``None`` says nothing about whether a string fits: the caller makes an automaton to find
+        out.
+        """
         if ord('"') in self._strings.missing:
             return None
         if ask is TRUE:

@@ -199,6 +199,11 @@ class Stacks:
         return number
 
     def _taken(self, frame: ObjectFrame) -> int:
+        """How many names must not come again, at most.
+
+        Where the free keys are unknown it is MANY_NAMES: only a row that leads to more names than
+        that surely leads to one that is free.
+        """
         if frame.keys == UNKNOWN_KEYS:
             return MANY_NAMES
         return self._key_counts[frame.keys] + self.order_sizes[frame.order]

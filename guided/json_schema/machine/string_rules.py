@@ -151,7 +151,10 @@ class StringRules(StringAutomata):
         return others, {text: truth_vector(self.fits(ask, text) for ask in asks) for text in texts}
 
     def are_endless(self, ask: Formula) -> bool:
-        """Whether infinitely many strings fit and can be spelled."""
+        """Whether infinitely many strings fit and can be spelled.
+
+        Strings that are forbidden one by one are left aside first: there are finitely many of them.
+        """
         ask, _ = without_listed_choices(ask, self.formulas, StringChoices)
         if ask is TRUE:
             return True
@@ -180,7 +183,8 @@ class StringRules(StringAutomata):
         """JSON strings, quotes included; ``None`` where there are none.
 
         ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
-        automaton that grows too large.
+        automaton that grows too large. Kept for the whole process: other schemas get the same
+        block, which nobody may change. ``key`` has to tell all that ``_new_block`` depends on.
         """
         key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), truths)
         return shared_block(key, lambda: self._new_block(asks, truths, key))
@@ -192,7 +196,11 @@ class StringRules(StringAutomata):
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
-        """``block`` for a key that is new."""
+        """``block`` for a key that is new.
+
+        The longest listed string is looked up before bounds are taken out of ``asks``, as it widens
+        the bound of the options (``_block_within``).
+        """
         longest = longest_listed(asks)
         asks, (low, high) = self._counted_bounds(asks, truths)
         # Most strings of most schemas: free but for their length.
