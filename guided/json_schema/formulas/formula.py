@@ -132,7 +132,10 @@ FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that one is made of; that of a node is not among them."""
+    """The formulas that one is made of; that of a node is not among them.
+
+    Empty for leaves, constants and nodes.
+    """
     if isinstance(formula, AllOf | AnyOf):
         return formula.parts
     return (formula.item,) if isinstance(formula, Not) else ()
@@ -181,7 +184,10 @@ class Formulas:
         return found
 
     def negate(self, formula: Formula) -> Formula:
-        """The opposite."""
+        """The opposite.
+
+        Negations of negations fall away; nothing else is moved inside, so it costs nothing.
+        """
         if isinstance(formula, Constant):
             return FALSE if formula.value else TRUE
         if isinstance(formula, Not):

@@ -77,7 +77,10 @@ class NumberTable:
 
 @functools.lru_cache(maxsize=64)
 def only_holding(table: NumberTable) -> NumberTable:
-    """The table that says nothing about the numbers of which this one fails."""
+    """The table that says nothing about the numbers of which this one fails.
+
+    Kept by the identity of the table, and shared.
+    """
     label = np.where(table.label == HOLDS, HOLDS, DEAD).astype(np.int32)
     return NumberTable(*minimal(table.next, label))
 
@@ -113,7 +116,9 @@ _EMPTY: Final = Dfa((), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.i
 def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
     """The pairs of states that a text leads to, and what both tables say together.
 
-    Returns a table and its labels; the pair of both starts is state 0 of it.
+    Returns a table and its labels; the pair of both starts is state 0 of it. Where one has no move
+    the pair has none. Room for all pairs is set aside at once, which is why ``_MAX_PAIRS`` bounds
+    them.
     """
     rows = len(right)
     number = np.full(len(left) * rows, DEAD, dtype=np.int32)
