@@ -47,7 +47,10 @@ Choice: TypeAlias = tuple[int, int, int]
 
 
 def adapted(number: int, length: int, *, first: bool = False) -> int:
-    """The bias after a number that made a text of ``length`` code points (section 6.1)."""
+    """The bias after a number that made a text of ``length`` code points (section 6.1).
+
+    The new code point is one of them; ``first`` is for the first number of a label.
+    """
     number //= _DAMP if first else 2
     number += number // length
     bias = 0
@@ -111,7 +114,9 @@ class GraphWriter:
 def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]:
     """What is left of the numbers after a digit that is not the last one.
 
-    Only for digits after which it differs from what is left after the digit before.
+    Only for digits after which it differs from what is left after the digit before. The smallest
+    digit, ``threshold``, is always among them. Choices stay in their order, so that equal rests are
+    equal keys in ``_digit``.
     """
     weight = _BASE - threshold
     first = [threshold + (low - threshold) % weight for low, _, _ in choices]
@@ -166,6 +171,7 @@ def mixed_labels() -> Graph:
     """One code point among ASCII letters and digits with hyphens between them.
 
     Spelled as all that is ASCII, a hyphen, and the number of the code point and its place.
+    ``host_names._MOST_BESIDE`` rests on how long these get, and so on ``_MAX_ASCII``.
     """
     writer = GraphWriter()
     start = here = hyphen = writer.state()
@@ -207,7 +213,11 @@ def _add_middle_dots(writer: GraphWriter, start: int) -> None:
 
 
 def short_labels() -> Graph:
-    """One code point, or two of Japanese of which one at least is no ideograph."""
+    """One code point, or two of Japanese of which one at least is no ideograph.
+
+    Two letters are told in ascending order, as their numbers are; which of them stands first
+    follows from the second number.
+    """
     writer = GraphWriter()
     singles = *_SINGLE, _HIRAGANA, _KATAKANA, _IDEOGRAPHS
     choices = [_anywhere(low, high, 0, FIRST) for low, high in singles]
@@ -229,7 +239,11 @@ def _before(writer: GraphWriter, letter: int, second: tuple[tuple[int, int], ...
 
 
 def hebrew_labels() -> Graph:
-    """Up to three letters, the last one in ascending order a sign that stands after others."""
+    """Up to three letters, the last one in ascending order a sign that stands after others.
+
+    Code points come in ascending order, whatever their places in the label; both signs are above
+    all letters, so they come last.
+    """
     writer = GraphWriter()
 
     @functools.cache

@@ -73,7 +73,10 @@ def read_schema(text: str, base: str = "") -> Json:
 
 
 def json_text(value: Json) -> str:
-    """The value in compact JSON, numbers without exponent."""
+    """The value in compact JSON, numbers without exponent.
+
+    Calls itself once for each level: the depth of schemas is bounded.
+    """
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, list):
@@ -104,7 +107,11 @@ def _check_depth(schema: Json) -> None:
 
 
 def _check_strings(schema: Json, text: str) -> None:
-    """Refuse strings that no UTF-8 text can hold."""
+    """Refuse strings that no UTF-8 text can hold.
+
+    Half a pair may be written as an escape, which the text itself does not show: then what was read
+    is looked at, written out again without escapes.
+    """
     held = text
     if _ESCAPED_SURROGATE.search(text):
         held = json.dumps(schema, ensure_ascii=False, default=str)
@@ -149,14 +156,21 @@ _HALF_PAIR = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 def has_too_many_digits(number: str) -> bool:
-    """Whether a number of JSON, written without an exponent, is longer than it may be."""
+    """Whether a number of JSON, written without an exponent, is longer than it may be.
+
+    An exponent counts with its zeros, as exact arithmetic writes them out. One of six characters or
+    more is too much in any case, and is not even read.
+    """
     digits, _, exponent = number.lower().partition("e")
     shift = 0 if not exponent else abs(int(exponent)) if len(exponent) < 6 else MAX_NUMBER_DIGITS
     return len(digits) + shift > MAX_NUMBER_DIGITS
 
 
 def syntax_fault(text: str, error: JSONDecodeError, base: str) -> GuidedError:
-    """What to say about text that is no JSON; ``base`` is the JSON pointer of its root."""
+    """What to say about text that is no JSON; ``base`` is the JSON pointer of its root.
+
+    The scan is run up to there for its ``pointer`` alone; what it finds on the way is left aside.
+    """
     scan = _Scan(text, base)
     for _ in scan.faults(error.pos):
         pass
@@ -197,7 +211,10 @@ class _Scan:
 
     @property
     def pointer(self) -> str:
-        """The JSON pointer of the value that is being read."""
+        """The JSON pointer of the value that is being read.
+
+        Between two members it is that of the object.
+        """
         if not self.stack:
             return self.base
         inner = self.stack[-1]
@@ -268,7 +285,10 @@ class _Scan:
         inner.key = string
 
     def _word(self, word: str, start: int) -> Iterator[GuidedError]:
-        """Yield what is wrong with a number or a name such as ``NaN`` at ``start``."""
+        """Yield what is wrong with a number or a name such as ``NaN`` at ``start``.
+
+        Nothing of any other word: the text is the beginning of JSON.
+        """
         if word in ("NaN", "Infinity", "-Infinity"):
             yield InvalidConstraintError(
                 f"{word} is no JSON number{self.place(start)}",
