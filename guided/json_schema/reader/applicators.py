@@ -38,7 +38,11 @@ def _any_of(visit: Visit) -> Formula:
 
 
 def _one_of(visit: Visit) -> Formula:
-    """A branch, and none of those that could hold beside it."""
+    """A branch, and none of those that could hold beside it.
+
+    Negations are left out where ``overlapping`` is sure, which changes no meaning: they only make
+    formulas larger.
+    """
     schemas = visit.keywords["oneOf"]
     branches = [visit.apply(schema) for schema in schemas]
     beside = overlapping([visit.inner(schema) for schema in schemas])
@@ -103,7 +107,11 @@ def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
 
 @dataclass(slots=True)
 class _Outline:
-    """A superset of the values of a schema."""
+    """A superset of the values of a schema.
+
+    To leave out a keyword is always right; to take in what a schema does not ask would lose values,
+    since ``oneOf`` would no longer negate a branch that can hold.
+    """
 
     types: frozenset[str] = _ALL
     scalars: frozenset[_Scalar] | None = None
@@ -116,7 +124,9 @@ class _Outline:
 def _exclude(left: _Outline, right: _Outline) -> bool:
     """Whether it is sure that no value lies in both: types, scalars or a member tell them apart.
 
-    False where that is not plain to see; then the branches are told apart by negation.
+    False where that is not plain to see; then the branches are told apart by negation. A member
+    tells objects apart only if one of the two requires it: else an object without it may lie in
+    both.
     """
     common = left.types & right.types
     if not common:
@@ -136,7 +146,10 @@ def _exclude(left: _Outline, right: _Outline) -> bool:
 
 
 def _outline(branch: Visit | bool) -> _Outline:
-    """What is plain to see of the values that may fit a branch, without making its formula."""
+    """What is plain to see of the values that may fit a branch, without making its formula.
+
+    Keywords that it does not look at allow more, never less.
+    """
     branch = _resolved(branch)
     if isinstance(branch, bool):
         return _Outline(_ALL if branch else frozenset())
@@ -163,7 +176,10 @@ def _resolved(visit: Visit | bool) -> Visit | bool:
 
 
 def _listed(visit: Visit | bool) -> list[Json] | None:
-    """The only values of a schema, if it lists them; ``const`` alone where it has both."""
+    """The only values of a schema, if it lists them; ``const`` alone where it has both.
+
+    The list is the schema's own: it is not to be changed.
+    """
     if isinstance(visit, bool):
         return None
     if "const" in visit.keywords:

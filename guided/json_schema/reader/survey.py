@@ -138,7 +138,11 @@ class Survey:
         return self._documents.get(uri)
 
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
-        """Enter a document by ``uri``, and by the identifier that it gives itself."""
+        """Enter a document by ``uri``, and by the identifier that it gives itself.
+
+        It is entered before it is gone through, as it may refer to itself. Raises what ``add``
+        raises.
+        """
         pointer = f"{uri}#" if uri else ""
         dialect = self._dialect(root, pointer, self._default)
         resource = Resource(uri, root, pointer, dialect, is_standard)
@@ -220,6 +224,8 @@ class Survey:
 def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
     """The URI that the reference at ``pointer`` stands for (RFC 3986, section 5), for any scheme,
     and its fragment.
+
+    A fragment alone leaves the base as it is, also one that is no URI to resolve against.
     """
     if reference.startswith("#"):
         return base, reference[1:]
@@ -253,7 +259,11 @@ def _hides(schema: dict[str, Json], dialect: Dialect) -> bool:
 
 
 def _note_names(location: Location) -> None:
-    """Enter the names that the schema gives itself into its resource."""
+    """Enter the names that the schema gives itself into its resource.
+
+    Called once for each location; a name that two schemas of a resource give themselves is noted as
+    ambiguous, and the first keeps it.
+    """
     schema, resource = location.schema, location.resource
     draft = resource.dialect.draft
     if draft <= Draft.DRAFT_7:
@@ -289,7 +299,10 @@ Scope = frozenset[tuple[str, Location]]
 
 
 def enter(scope: Scope, resource: Resource) -> Scope:
-    """The scope inside of a resource: the outermost schema of a name stays bound to it."""
+    """The scope inside of a resource: the outermost schema of a name stays bound to it.
+
+    Scopes are compared by value: they are part of the key of a node (``Lowering.node``).
+    """
     if not resource.dynamic:
         return scope
     bound = {name for name, _ in scope}
@@ -299,7 +312,8 @@ def enter(scope: Scope, resource: Resource) -> Scope:
 def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -> Location | bool:
     """The schema that a reference keyword names, a Boolean where it is one.
 
-    Raises InvalidConstraintError for a reference that names nothing.
+    Raises InvalidConstraintError for a reference that names nothing. It may read further documents,
+    and add the schemas in them to the survey.
     """
     reference = location.keywords[keyword]
     here = child(location.pointer, keyword)
@@ -321,7 +335,11 @@ def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -
 def _resource(
     survey: Survey, location: Location, reference: str, here: str
 ) -> tuple[Resource, str]:
-    """The resource that a reference leads to, and what it names in there."""
+    """The resource that a reference leads to, and what it names in there.
+
+    The fragment is without percent signs. The resource of the schema itself is meant where a URI is
+    ambiguous but is its own.
+    """
     uri, fragment = resolve_uri(location.resource.uri, reference, here)
     resource = location.resource if reference.startswith("#") else survey.resource(uri)
     if resource is None:

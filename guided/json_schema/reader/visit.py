@@ -56,7 +56,8 @@ class Lowering:
         """The node that belongs to a visit, which may be a new one.
 
         One for each schema and scope: the formula depends on nothing else, as the scope tells what
-        dynamic references are bound to.
+        dynamic references are bound to. A node is made before its formula, so schemas that refer to
+        themselves find themselves here.
         """
         key = (id(visit.location.schema), visit.scope)
         found = self._known.get(key)
@@ -143,7 +144,9 @@ class Visit:
 
         For ``unevaluatedItems`` and ``unevaluatedProperties``: which subschemas may have evaluated
         items or members, and when. A branch of anyOf or oneOf counts where it holds. ``not``
-        evaluates nothing, and a list in ``dependencies`` is of names and no schema.
+        evaluates nothing, and a list in ``dependencies`` is of names and no schema. A schema
+        without a condition has TRUE, by identity: ``unevaluated`` asks for that. A keyword that
+        comes to apply schemas in place has to be added here.
         """
         for keyword, value in self.keywords.items():
             if keyword in REFERENCES:
@@ -173,7 +176,10 @@ class Visit:
 def counting(
     least: str, most: str, made: Callable[[int, int | None], Assertion]
 ) -> Callable[[Visit], Formula]:
-    """What two keywords together say about a count: one function, so that it is said once."""
+    """What two keywords together say about a count: one function, so that it is said once.
+
+    Register the one result for both keywords: ``lower._one_by_one`` calls a function once.
+    """
 
     def count(visit: Visit) -> Formula:
         low = int(visit.keywords.get(least, 0))
