@@ -202,8 +202,8 @@ Assertion: TypeAlias = (
 def formulas_in(about: Assertion) -> tuple[Formula, ...]:
     """What an assertion asks of members, items or names.
 
-    A new assertion with formulas inside has to be added here, and in
-    ``restriction._with_children``: ``JsonGrammar.nodes`` finds inner nodes by this alone.
+    A new assertion with formulas inside has to be added here: ``JsonGrammar.nodes`` finds inner
+    nodes by this alone.
     """
     match about:
         case Members(named, patterns, rest):

@@ -118,7 +118,11 @@ class SchemaNode(_Node):
 
     @property
     def formula(self) -> Formula:
-        """What a value has to fit here."""
+        """What a value has to fit here.
+
+        Always the same object once it is made. It may raise what lowering raises, unless the schema
+        was found sound (``soundness``).
+        """
         found = self._formula
         if found is None:
             # Lowering may run out of fuel. Then nothing is kept, and whoever asks next begins anew.
@@ -177,7 +181,11 @@ class Formulas:
         """How deep a formula that has parts is; any other has depth 0."""
 
     def leaf(self, assertion: Assertion) -> Leaf:
-        """The formula that an assertion alone makes."""
+        """The formula that an assertion alone makes.
+
+        Assertions are compared by value, and the formulas inside of them by identity: these have to
+        be of this object too.
+        """
         found = self._leaves.get(assertion)
         if found is None:
             found = self._leaves[assertion] = Leaf(assertion)
@@ -281,7 +289,10 @@ class Formulas:
         return found
 
     def _new(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
-        """Note the depth of a new formula; raises LimitExceededError past MAX_DEPTH."""
+        """Note the depth of a new formula; raises LimitExceededError past MAX_DEPTH.
+
+        Leaves, constants and nodes are not noted: their depth is 0, whatever a node leads to.
+        """
         depth = 0
         for part in parts:
             depth = max(depth, self._depths.get(part, 0))

@@ -29,7 +29,10 @@ __all__ = ["chosen", "exact_text", "number_syntax", "shortest_spellings", "split
 
 
 def exact_text(value: Decimal) -> str:
-    """The shortest spelling without exponent, exact however many digits it has."""
+    """The shortest spelling without exponent, exact however many digits it has.
+
+    Zero is ``0``, also a negative one. Callers bound the digits before: an exponent is written out.
+    """
     text = format(value, "f")
     if "." in text:
         text = text.rstrip("0").removesuffix(".")
@@ -104,7 +107,11 @@ def number_syntax(
 
 @functools.cache
 def shortest_spellings() -> Dfa:
-    """Every number once: without an exponent and without zeros that end a fraction."""
+    """Every number once: without an exponent and without zeros that end a fraction.
+
+    Kept for the process, and not to be changed. Used to count numbers, of which spellings would
+    make endlessly many.
+    """
     syntax = number_syntax(canonical=True, most_whole=None, most_fraction=None)
     fraction, zeros = 1, 2
     table = np.full((3, WIDTH), 0, dtype=np.int32)
@@ -186,7 +193,11 @@ class _Trie:
         return self.size - 1
 
     def insert(self, text: str) -> int:
-        """The node of the text; nodes that it needs are added."""
+        """The node of the text; nodes that it needs are added.
+
+        A text that ends inside of another one is a node like any other: what ends where, the caller
+        notes.
+        """
         node = 0
         for character in text:
             cell = node * WIDTH + _COLUMN[character]

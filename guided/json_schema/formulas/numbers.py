@@ -144,7 +144,10 @@ def _digit_limits(
 
 
 def _check_digits(value: Decimal) -> None:
-    """Raise LimitExceededError for a number whose automaton would have too many states."""
+    """Raise LimitExceededError for a number whose automaton would have too many states.
+
+    Before anything writes the number out: ``1E+999999`` has a short text.
+    """
     if max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
         raise LimitExceededError(
             f"a number of the schema has more than {MAX_DIGITS} digits",

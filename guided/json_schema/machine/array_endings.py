@@ -98,7 +98,11 @@ class ArrayEnding:
         """Items that there is any use for."""
 
     def text(self) -> bytes | None:
-        """The items and the closing bracket; ``None`` where there are none, or none was found."""
+        """The items and the closing bracket; ``None`` where there are none, or none was found.
+
+        A comma comes first where the array has items already. With nothing but counts and ``Items``
+        to fit no search is needed.
+        """
         if not self._counts_agree():
             return None
         if self.contains or self.start.broken or self.unique or self.start.repeated:
@@ -126,7 +130,10 @@ class ArrayEnding:
         return [formula_of_value(value, self.formulas) for value in values]
 
     def _counts_agree(self) -> bool:
-        """Whether no count asks for more items than another allows, or than are written."""
+        """Whether no count asks for more items than another allows, or than are written.
+
+        More than can be written is noted as too long, not as impossible.
+        """
         if self.low > MAX_OWED_ITEMS:
             self.values.too_long = True
             return False
@@ -321,7 +328,11 @@ class ArrayEnding:
 
 
 def _formulas_of(steps: list[_Step]) -> list[Formula]:
-    """What each item of a finished search fits, those that repeat others made equal."""
+    """What each item of a finished search fits, those that repeat others made equal.
+
+    ``same_as`` is an index in the result; the later formula is that of both, as it says what the
+    earlier one does and more.
+    """
     formulas = [step.formula for step in steps[1:]]
     for step in steps[1:]:
         if step.same_as is not None:

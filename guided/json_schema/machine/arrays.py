@@ -132,7 +132,10 @@ class ArrayRules:
         return truth_vector(evaluate(goal, at_the_end) for goal in frame.goals)
 
     def _child(self, leaf: Leaf) -> Formula:
-        """What an assertion asks of the next item."""
+        """What an assertion asks of the next item.
+
+        Only ``Items`` and ``Unique`` ask something of every item; counts are not asked here.
+        """
         about = leaf.assertion
         if isinstance(about, Items):
             return self.sharing.of(about.prefix[0] if about.prefix else about.rest)

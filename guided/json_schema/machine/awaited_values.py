@@ -152,7 +152,11 @@ class AwaitedValues:
         return Pending(pending.frame, asks, True, links, pending.remembers, pending.hazy)
 
     def has_completion(self, stack: int) -> bool:
-        """Whether some value leaves a completion; the first that is found will do."""
+        """Whether some value leaves a completion; the first that is found will do.
+
+        Kept by stack until ``enter_by_value`` gives a hint for it. ``False`` may mean that a search
+        gave up.
+        """
         found = self._completable.get(stack)
         if found is None:
             pending = self.pending(stack)
@@ -166,7 +170,11 @@ class AwaitedValues:
         return found
 
     def _find_completion(self, stack: int, pending: Pending) -> bool:
-        """Whether some value leaves a completion and can be written, by truth vector."""
+        """Whether some value leaves a completion and can be written, by truth vector.
+
+        Where likely truth vectors alone were tried, a refusal is counted as a place where something
+        may be missed.
+        """
         for truth in self.possible(stack, pending):
             if self.leaves_completion(stack, truth):
                 wish = self.truths.as_formula(pending.asks, (truth,))
@@ -190,7 +198,10 @@ class AwaitedValues:
     # --- what may come of a value ---------------------------------------------------------
 
     def accepts(self, stack: int, truth: int) -> bool:
-        """Whether a value with this truth vector leaves a completion."""
+        """Whether a value with this truth vector leaves a completion.
+
+        Kept by stack and truth vector, and final: stack transitions rest on it.
+        """
         # Containers have truth vectors that are not among the likely ones.
         key = (stack, truth)
         found = self._acceptable.get(key)

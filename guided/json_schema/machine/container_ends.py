@@ -90,7 +90,11 @@ class ContainerEnds:
         return text
 
     def can_end(self, frame: Frame, parent: int) -> bool:
-        """Whether something completes a container inside ``parent``, as far as searches tell."""
+        """Whether something completes a container inside ``parent``, as far as searches tell.
+
+        Kept by frame and ``want``, so it is the same answer each time, unless ``inherit`` brings a
+        completion that no search found.
+        """
         assert not isinstance(frame, Pending)
         key = (frame, self.want(frame, parent))
         found = self._exists.get(key)
@@ -175,7 +179,10 @@ class ContainerEnds:
         return None if text is None else b"[" + text
 
     def note_unlikely(self, stack: int) -> None:
-        """Count a stack in which something may be missed: only likely truth vectors were tried."""
+        """Count a stack in which something may be missed: only likely truth vectors were tried.
+
+        Only where there are too many asks to try every truth vector.
+        """
         pending = self.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         many = len(pending.asks) > MAX_ENUMERATED_ASKS and not is_sure(pending)
@@ -245,7 +252,11 @@ class ContainerEnds:
         return self._next_items.get(frame)
 
     def inherit(self, frame: ArrayFrame, rest: bytes) -> None:
-        """Know the end of an array by what was left of a longer completion that began alike."""
+        """Know the end of an array by what was left of a longer completion that began alike.
+
+        Nobody checks ``rest``: it has to complete the array as it is. Only for arrays with
+        ``must``, of which ``want`` is the goal alone.
+        """
         key = (frame, frame.goals[0])
         # Also where a search has failed before: here is what it did not find.
         if frame.must and not self._exists.get(key):

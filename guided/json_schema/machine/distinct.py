@@ -79,7 +79,11 @@ class DistinctTexts:
         return True
 
     def drop(self) -> None:
-        """Forget the place that was added last; the others keep the values that they have now."""
+        """Forget the place that was added last; the others keep the values that they have now.
+
+        What is taken is then worked out anew, unless it is known from before the place was added
+        (``_before``).
+        """
         self._places.pop()
         del self._owner[self._key_at.pop()]
         before = self._before.pop()
@@ -90,7 +94,10 @@ class DistinctTexts:
         self._taken = before
 
     def _give(self, place: int, key: Key, text: bytes) -> None:
-        """Give a place a value that nothing else has."""
+        """Give a place a value that nothing else has.
+
+        No other place changes. ``add`` reads ``_last_given`` afterwards.
+        """
         self._texts[key] = text
         self._owner[key] = place
         self._key_at[place] = key

@@ -88,7 +88,10 @@ class DocumentStates:
         return found
 
     def colon_and_value(self, stack: int) -> int:
-        """The state after a name."""
+        """The state after a name.
+
+        One for all stacks whose values begin in the same state.
+        """
         value = self.value(stack)
         found = self._colons.get(value)
         if found is None:
@@ -209,7 +212,10 @@ class DocumentStates:
     def _block_edges(
         self, asks: tuple[Formula, ...], truths: frozenset[int], lay: _Lay
     ) -> dict[int, int]:
-        """The states after the first byte of a block that ``lay`` makes; empty for no block."""
+        """The states after the first byte of a block that ``lay`` makes; empty for no block.
+
+        Each leads into the block after its first byte: the state at its start is not entered.
+        """
         block = lay(asks, truths)
         if block is None:
             return {}
@@ -237,7 +243,11 @@ class DocumentStates:
     # --- objects --------------------------------------------------------------------------
 
     def members(self, stack: int) -> int:
-        """The state in which the next member or the closing brace is due."""
+        """The state in which the next member or the closing brace is due.
+
+        ``frame`` tells all of a plain object but whether it may close, so these two are the key; of
+        any other object the whole stack is.
+        """
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         closable = self.evaluation.awaited.may_close(stack)
@@ -250,7 +260,10 @@ class DocumentStates:
         return found
 
     def _new_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
-        """``members`` for a place that is new; states with the same edges are still one."""
+        """``members`` for a place that is new; states with the same edges are still one.
+
+        The three parts of ``key`` are all that the edges depend on.
+        """
         names, classes = self.evaluation.names.candidates(stack)
         after_quote = self._name(frame, names, classes) if names or classes else None
         key = (frame.begun, closable, after_quote)

@@ -68,7 +68,10 @@ class ExitActions:
         self._of_keys: dict[str, int] = {}
 
     def number(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
-        """The action that has this meaning."""
+        """The action that has this meaning.
+
+        A new one gets the next number; equal meanings have one.
+        """
         number = self._numbers.setdefault(meaning, len(self._meanings))
         if number == len(self._meanings):
             self._meanings.append(meaning)

@@ -165,7 +165,11 @@ class Exits:
         return self._after_unknown_names[at]
 
     def _value_done(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
-        """``_after_value``, remembered unless it depends on the text of an item."""
+        """``_after_value``, remembered unless it depends on the text of an item.
+
+        What is remembered has to be final: a transition that was read by compiled code is not read
+        again.
+        """
         if item is not None:
             return self._after_value(stack, truth, item)
         key = stack, truth

@@ -182,7 +182,10 @@ class JsonMachine(PushdownMachine):
             assert 0 <= parent < number, (number, parent)
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
-        """Why there is no document, or why none was found: only UnsatisfiableError is certain."""
+        """Why there is no document, or why none was found: only UnsatisfiableError is certain.
+
+        Too long values come before searches that gave up, as both count in ``num_given_up``.
+        """
         node = self.evaluation.searches.node
         pointer = "" if node is None else node.pointer
         if self.evaluation.values.too_long:

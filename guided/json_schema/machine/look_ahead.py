@@ -54,7 +54,10 @@ def _follow(machine: JsonMachine) -> None:
 
 
 def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
-    """What may end or begin where a text stands between two parts, what leads furthest first."""
+    """What may end or begin where a text stands between two parts, what leads furthest first.
+
+    Nothing is lost where a label is missing here: it is resolved when a text gets there.
+    """
     table, frame = machine.table, machine.stacks.frames[stack]
     if isinstance(frame, Pending):
         # After a name a colon comes first.

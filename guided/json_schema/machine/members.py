@@ -53,7 +53,11 @@ class MemberRules:
         return self._joined[key]
 
     def of_one(self, leaf: Leaf, name: str | NameClass) -> Formula:
-        """What one assertion says about the value of a name."""
+        """What one assertion says about the value of a name.
+
+        Kept by assertion and name. Small nodes are written out (``Sharing``), so that equal ones
+        meet.
+        """
         key = (leaf, name)
         if key not in self._of_one:
             parts = map(self.sharing.of, self._said_by(leaf, name))
@@ -125,7 +129,10 @@ class MemberRules:
         return found
 
     def class_of(self, frame: ObjectFrame, name: str) -> int:
-        """The class of a name that the schema does not spell out; every such name is of one."""
+        """The class of a name that the schema does not spell out; every such name is of one.
+
+        The number counts in the space of the goals of ``frame``.
+        """
         space = self.space(frame.goals)
         found = NameClass(
             frozenset(p for p in space.patterns if self._dfa_of(p).accepts(name)),
