@@ -99,7 +99,10 @@ class NameSpace:
         return self._blocks[allowed]
 
     def is_endless(self, number: int) -> bool:
-        """Whether a class has names without end."""
+        """Whether a class has names without end.
+
+        Kept; names are those that can be spelled without the bytes ``missing``.
+        """
         if number not in self._endless:
             breathe()
             block = self.block(frozenset((number,)))
@@ -177,7 +180,11 @@ class ShortestTexts:
         heapq.heappush(self._heap, (*place, state, text, ended))
 
     def _find(self) -> bool:
-        """Whether one more text became known."""
+        """Whether one more text became known.
+
+        It becomes the last of ``_known``. ``False`` where there are no more, or where the work is
+        used up (``gave_up``): then it stays so.
+        """
         while self._heap and self._expansions < MAX_EXPANSIONS:
             # Before anything changes: a search that runs out of fuel here goes on another time.
             spend(_EXPANSION_WORK)
@@ -210,7 +217,10 @@ def _is_endless(block: Block) -> bool:
 
 
 def _few(alike: list[int]) -> list[int]:
-    """Of bytes that nothing tells apart a few will do, letters and digits first."""
+    """Of bytes that nothing tells apart a few will do, letters and digits first.
+
+    At most ``_ENOUGH``, so that what is found is a sample (``NameSpace.fresh``).
+    """
     if len(alike) <= _ENOUGH:
         return alike
     plain = [byte for byte in alike if chr(byte).isalnum() and byte < 0x80]

@@ -121,7 +121,10 @@ class NextItems:
 
 
 def _treats_items_alike(frame: ArrayFrame) -> bool:
-    """Whether nothing of an item that fits matters to later ones but that they must differ."""
+    """Whether nothing of an item that fits matters to later ones but that they must differ.
+
+    ``ItemCount`` may be there, as every item adds one.
+    """
     return all(
         isinstance(leaf.assertion, Unique | ItemCount)
         or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
@@ -130,7 +133,11 @@ def _treats_items_alike(frame: ArrayFrame) -> bool:
 
 
 def _owes_a_repeat(want: Formula) -> bool:
-    """Whether items of an array that is to fit a formula may have to repeat others."""
+    """Whether items of an array that is to fit a formula may have to repeat others.
+
+    It may say so too often, as of a negation inside of a negation: then more is searched, and
+    nothing is lost.
+    """
     waiting = [want]
     while waiting:
         part = waiting.pop()

@@ -94,7 +94,11 @@ class NextNames:
         return self._candidates_of_plain(frame, plain)
 
     def _candidates(self, stack: int, frame: ObjectFrame) -> tuple[tuple[str, ...], frozenset[int]]:
-        """``candidates`` of an object that is not plain: each name and class is tried."""
+        """``candidates`` of an object that is not plain: each name and class is tried.
+
+        Where none is left and the object may not close, the known completion tells one
+        (``_candidate_of_search``).
+        """
         names = tuple(
             name
             for name in self._spellable_ahead(frame)
@@ -211,7 +215,11 @@ class _PossibleNames(dict[int, str | None]):
         self.names = objects.orders[order].names
 
     def __missing__(self, place: int) -> str | None:
-        """The name at a place if it can be spelled and some value fits; else ``None``."""
+        """The name at a place if it can be spelled and some value fits; else ``None``.
+
+        It depends on nothing of an object but the members' formulas and the order, so it is kept
+        for all objects with these.
+        """
         objects, name = self.objects, self.names[place]
         is_possible = (
             objects.scalars.missing.isdisjoint(json_key(name))

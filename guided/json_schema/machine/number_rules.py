@@ -136,7 +136,10 @@ class NumberRules:
         return found
 
     def _find_endless(self, ask: Formula) -> bool:
-        """``are_endless`` by an automaton, with one spelling for each number."""
+        """``are_endless`` by an automaton, with one spelling for each number.
+
+        Other spellings are left out, as even one number has them without end.
+        """
         fitting, _ = self._numbers((ask,), ALL_MUST)
         different = combine(
             [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS

@@ -97,7 +97,10 @@ class ObjectEnding:
             self.tries -= 1
 
     def _filled(self) -> bytes | None:
-        """The members with as many more as counts ask for, and the bracket; ``None`` for none."""
+        """The members with as many more as counts ask for, and the bracket; ``None`` for none.
+
+        ``named`` and ``free`` keep what it added where it finds a text; else they are as before.
+        """
         # Filling may add members and fail all the same; the next way begins without them.
         before = (dict(self.named), dict(self.free))
         text = None
@@ -147,7 +150,10 @@ class ObjectEnding:
         return True
 
     def _may_have(self, name: str) -> bool:
-        """Whether a spelled-out name may still come, be spelled and fit what names have to fit."""
+        """Whether a spelled-out name may still come, be spelled and fit what names have to fit.
+
+        In the order of the schema a name before the last one written may not.
+        """
         return (
             not self.objects.is_passed(self.frame, self.order.index[name])
             and name not in self.banned
@@ -248,7 +254,10 @@ class ObjectEnding:
         yield from self._adding_free(leaf, None)
 
     def _misnamings(self, about: Names) -> Iterator[None]:
-        """Members whose names do not fit; after each yield what was changed is put back."""
+        """Members whose names do not fit; after each yield what was changed is put back.
+
+        Free names that were chosen are not exchanged: another member is added.
+        """
         fits = self.members.name_fits
         # A free name that was added before may do.
         if any(not fits(about, found) for _, found in self.free.values()):

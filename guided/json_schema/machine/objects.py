@@ -82,7 +82,10 @@ class ObjectRules:
     # --- evaluation -----------------------------------------------------------------------
 
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
-        """An object of which these formulas are asked, before its first member."""
+        """An object of which these formulas are asked, before its first member.
+
+        Kept: equal questions get the same frame, whatever is around the object.
+        """
         key = (asks, must)
         found = self._opened.get(key)
         if found is None:
@@ -117,7 +120,11 @@ class ObjectRules:
         return ObjectFrame(goals, must, number, 0 if self.any_order else -1)
 
     def ahead(self, frame: ObjectFrame) -> Iterator[int]:
-        """The places in its order of the names that the object may still be given."""
+        """The places in its order of the names that the object may still be given.
+
+        Ascending. It speaks of the order alone: what a name is asked, and whether it can be
+        spelled, is not looked at.
+        """
         count = len(self.orders[frame.order].names)
         if self.any_order:
             for place in range(count):
@@ -127,7 +134,10 @@ class ObjectRules:
             yield from range(frame.written + 1, count)
 
     def name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
-        """The value of a spelled-out name is awaited; ``None`` where it must not stand here."""
+        """The value of a spelled-out name is awaited; ``None`` where it must not stand here.
+
+        Kept by frame and name. The name has to be in the order of the object.
+        """
         key = (frame, name)
         if key not in self._awaited:
             self._awaited[key] = self._name_written(frame, name)
@@ -188,7 +198,10 @@ class ObjectRules:
         return ObjectFrame(goals, frame.must, frame.order, frame.written, frame.keys, begun=True)
 
     def truth(self, frame: ObjectFrame) -> int:
-        """Which formulas the object fits if it closes here, one bit each."""
+        """Which formulas the object fits if it closes here, one bit each.
+
+        Bit ``i`` is for ``frame.goals[i]``; goals keep their places for this.
+        """
         # Of a plain object one formula is asked, and all members so far fit it.
         plain = self.plain(frame)
         if plain is not None:
@@ -251,7 +264,11 @@ class ObjectRules:
     def _decided(
         self, frame: ObjectFrame, name: str | NameClass, written: int
     ) -> dict[Leaf, Formula]:
-        """The assertions that a name alone decides, or brings nearer to their decision."""
+        """The assertions that a name alone decides, or brings nearer to their decision.
+
+        ``written`` is that of the object with the name in it. Assertions about members are left
+        out: their values decide them.
+        """
         decided: dict[Leaf, Formula] = {}
         index = self.orders[frame.order].index
         for leaf in leaves_of(frame.goals):
@@ -271,7 +288,10 @@ class ObjectRules:
     # --- names that are written, and owed --------------------------------------------------
 
     def plain(self, frame: ObjectFrame) -> Plain | None:
-        """The simple form of what an object has to fit; ``None`` where it is not a plain one."""
+        """The simple form of what an object has to fit; ``None`` where it is not a plain one.
+
+        Kept by goal: the same object for equal goals, which other caches use as their key.
+        """
         if not frame.must:
             return None
         goal = frame.goals[0]
@@ -305,7 +325,10 @@ class ObjectRules:
 
 
 def _plain(goal: Formula) -> Plain | None:
-    """What a goal asks if it is a plain one, ``None`` for any other."""
+    """What a goal asks if it is a plain one, ``None`` for any other.
+
+    Negations and alternatives are never plain, nor are counts and assertions about names.
+    """
     members: list[Leaf] = []
     needed: set[str] = set()
     for part in conjuncts(goal):
