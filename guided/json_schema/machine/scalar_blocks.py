@@ -148,7 +148,11 @@ class Signature:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        """Compares without recursion; equal ones share their parts from then on."""
+        """Compares without recursion; equal ones share their parts from then on.
+
+        Compared are what is said and the order of parts, never the formulas: these belong to one
+        grammar.
+        """
         if not isinstance(other, Signature):
             return False
         # Parts are shared, so that their number grows with the paths to them: compare each once.
@@ -175,7 +179,11 @@ class Signatures:
         self._known: dict[Formula, Signature] = {}
 
     def of(self, formula: Formula) -> Signature:
-        """The signature of a formula without schema nodes, which say nothing to other grammars."""
+        """The signature of a formula without schema nodes, which say nothing to other grammars.
+
+        Signatures may be keys of caches that live longer than the grammar, so they hold no formula
+        of it.
+        """
         found = self._known.get(formula)
         if found is None:
             for node in inside_first(formula, self._known):
@@ -186,7 +194,11 @@ class Signatures:
 
 
 def _said(formula: Formula) -> Hashable:
-    """What a formula says besides its parts."""
+    """What a formula says besides its parts.
+
+    Only formulas about strings or numbers get here, whose assertions hold no formulas of the
+    grammar.
+    """
     assert not isinstance(formula, SchemaNode), formula
     if isinstance(formula, Constant):
         return formula.value

@@ -202,7 +202,11 @@ class _Search(Generic[_Found]):
 
 
 def _is_settled(choice: AnyOf, literals: Literals) -> bool:
-    """Whether a literal that was chosen already makes one part of a choice hold."""
+    """Whether a literal that was chosen already makes one part of a choice hold.
+
+    Only literals are looked at, so ``False`` may mean that it is not plain: the choice is then
+    made.
+    """
     for part in choice.parts:  # a plain loop: this is asked of every choice at every branch
         if isinstance(part, Leaf):
             settled = literals.get(part) is True

@@ -77,7 +77,10 @@ class ShortestValues:
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
-        """A short value that fits: a scalar, or where that is long a container that is shorter."""
+        """A short value that fits: a scalar, or where that is long a container that is shorter.
+
+        ``too_long`` is set where the best has more than MAX_SHORTEST_BYTES, and never taken back.
+        """
         best = self.scalar(formula)
         # Below the length of a small object little is gained, and searching a container costs most.
         if best is None or len(best) > len(b'{"":0}'):

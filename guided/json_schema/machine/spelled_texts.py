@@ -75,7 +75,10 @@ class Chains:
         return self.branch(tuple(self.chains(sorted(texts))), 0)
 
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
-        """The states of texts, each with its label."""
+        """The states of texts, each with its label.
+
+        In the order of ``texts``; those that are new are laid down.
+        """
         unknown = [each for each in breathing(dict.fromkeys(texts)) if each not in self._chains]
         if unknown:
             self._lay(unknown)
@@ -142,7 +145,11 @@ class Chains:
         return self.table.add_row(edges)
 
     def _all(self, chains: _Group, depth: int) -> int:
-        """All the branches of a few chains at once."""
+        """All the branches of a few chains at once.
+
+        Returned is the row of the first branch; inner ones are not kept in ``_branches``. No text
+        may begin with another: a state cannot both end and go on.
+        """
         breathe()
         spelled = [chain.text for chain in chains]
         assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
@@ -154,7 +161,10 @@ class Chains:
 
 
 def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
-    """Sorted chains by the byte at ``depth``."""
+    """Sorted chains by the byte at ``depth``.
+
+    Bytes come in ascending order, each once; every chain has a byte there.
+    """
     start = 0
     while start < len(chains):
         byte, end = chains[start].text[depth], start + 1
@@ -194,7 +204,10 @@ class _OverlayTrie:
         self.children.append({})
 
     def after_backslashes(self) -> set[int]:
-        """The nodes in the middle of an escape: after a backslash that no other one escapes."""
+        """The nodes in the middle of an escape: after a backslash that no other one escapes.
+
+        Numbers of children are higher than those of their parents, which this relies on.
+        """
         after: set[int] = set()
         # In order, so that a node is known to be escaped before its own backslash is looked at.
         for node, below in enumerate(self.children):
@@ -255,7 +268,11 @@ def _overlay_trie(
 
 
 def _lay_trie(chains: Chains, trie: _OverlayTrie) -> int:
-    """Lay the nodes of a trie down as overlays; returns the row of its root."""
+    """Lay the nodes of a trie down as overlays; returns the row of its root.
+
+    All rows that overlays lead to are laid down first, as overlays have to follow one another.
+    ``trie.leaving`` is sorted in place.
+    """
     table = chains.table
     branches: list[tuple[int, int, int]] = []
     for (node, depth), group in trie.leaving.items():

@@ -126,7 +126,11 @@ class Stacks:
         """The inverse of ``_key_sets``."""
 
     def _hold(self, facts: NDArray[np.int32]) -> None:
-        """Set ``facts`` and ``_flat`` together: they are the same memory."""
+        """Set ``facts`` and ``_flat`` together: they are the same memory.
+
+        Compiled code has to ask for ``facts`` anew once a stack was added: a longer array takes the
+        place of a full one.
+        """
         self.facts = facts
         """What compiled code knows of each stack; see ``facts``."""
         self._flat = facts.reshape(-1).data

@@ -119,7 +119,11 @@ _CELLS: Final = 100_000
 
 
 def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
-    """For each state the least number of code points to an accepting one, a begun one included."""
+    """For each state the least number of code points to an accepting one, a begun one included.
+
+    ``content.between`` says how many states, the first ones, stand between two code points. Every
+    state of a ``ByteDfa`` can still accept, so all numbers are finite.
+    """
     far = np.iinfo(np.int32).max // 2
     need = np.where(content.label != DEAD, 0, far).astype(np.int32)
     has_changed = True
@@ -243,7 +247,11 @@ class StringAutomata:
         return evaluate(ask, lambda leaf: self._string_holds(leaf, text))
 
     def _string_holds(self, leaf: Leaf, text: str) -> bool:
-        """Whether an assertion about strings holds of one; lengths are in code points."""
+        """Whether an assertion about strings holds of one; lengths are in code points.
+
+        Only ``StringChoices``, ``Length`` and ``Matches`` are about strings; it must agree with
+        ``_leaf_dfa``.
+        """
         about = leaf.assertion
         if isinstance(about, StringChoices):
             return text in about.values
@@ -253,14 +261,21 @@ class StringAutomata:
         return self.leaf_dfa(leaf).accepts(text)
 
     def leaf_dfa(self, leaf: Leaf) -> Dfa:
-        """The content of the strings that fit one assertion."""
+        """The content of the strings that fit one assertion.
+
+        Kept as long as this is, and not to be changed.
+        """
         found = self._dfas.get(leaf)
         if found is None:
             found = self._dfas[leaf] = self._leaf_dfa(leaf.assertion)
         return found
 
     def _leaf_dfa(self, about: Assertion) -> Dfa:
-        """``leaf_dfa`` for an assertion about strings that is new."""
+        """``leaf_dfa`` for an assertion about strings that is new.
+
+        Strings here are code points without quotes and escapes; DEAD labels are strings that do not
+        fit.
+        """
         if isinstance(about, Matches):
             return pattern_dfa(about.pattern)
         if isinstance(about, Length):

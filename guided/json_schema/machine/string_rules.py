@@ -280,7 +280,10 @@ class StringRules(StringAutomata):
 
 
 def longest_listed(asks: Iterable[Formula]) -> int:
-    """The code points of the longest string that assertions list."""
+    """The code points of the longest string that assertions list.
+
+    -1 for none. Lists under a negation count too.
+    """
     return max(
         (
             len(text)

@@ -38,7 +38,10 @@ class TruthVectors:
         return truth_vector(self._fits(ask, value) for ask in asks)
 
     def _fits(self, ask: Formula, value: Json) -> bool:
-        """Whether a value fits a formula; of a container, as far as searches tell."""
+        """Whether a value fits a formula; of a container, as far as searches tell.
+
+        Scalars are decided exactly. Where a search gives up on a container the answer is ``False``.
+        """
         if isinstance(value, list | dict):
             same = formula_of_value(value, self.formulas)
             return self.values.text(self.formulas.all_of([ask, same])) is not None
@@ -65,7 +68,11 @@ class TruthVectors:
         return found
 
     def _new_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
-        """``as_formula`` without its memory."""
+        """``as_formula`` without its memory.
+
+        Negations are written only where they are needed: for ``truths`` that are not closed under
+        more bits.
+        """
         known = set(truths)
         # What stays acceptable when more holds need not be said to fail: then the least truth
         # vectors are enough, and nothing is negated, which would make the formula expensive.
