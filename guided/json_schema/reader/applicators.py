@@ -60,7 +60,10 @@ def _not(visit: Visit) -> Formula:
 
 
 def _if(visit: Visit) -> Formula:
-    """``if`` with ``then`` and ``else``, which mean nothing without it."""
+    """``if`` with ``then`` and ``else``, which mean nothing without it.
+
+    TRUE where neither ``then`` nor ``else`` asks for anything: then no negation is made.
+    """
     formulas, keywords = visit.formulas, visit.keywords
     condition = visit.apply(keywords["if"])
     then = visit.apply(keywords.get("then", True))
@@ -167,7 +170,11 @@ def _outline(branch: Visit | bool) -> _Outline:
 
 
 def _resolved(visit: Visit | bool) -> Visit | bool:
-    """What a schema that only refers to another one refers to."""
+    """What a schema that only refers to another one refers to.
+
+    ``True`` after ``_MAX_REFERENCES`` of them, which may lead in a circle: it is taken to allow
+    everything.
+    """
     for _ in range(_MAX_REFERENCES):
         if isinstance(visit, bool) or visit.keywords.keys() != {"$ref"}:
             return visit

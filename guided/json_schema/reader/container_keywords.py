@@ -113,7 +113,10 @@ def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
 
 
 def _items(visit: Visit) -> Formula:
-    """``prefixItems``, ``items`` and ``additionalItems`` as one assertion."""
+    """``prefixItems``, ``items`` and ``additionalItems`` as one assertion.
+
+    Registered for all three keywords; TRUE where nothing is asked of any item.
+    """
     first, further = item_schemas(visit.keywords)
     prefix = tuple(visit.apply(schema) for schema in first)
     rest = visit.apply(further)

@@ -57,6 +57,7 @@ class Dialects:
     """The dialects that a request may name: the drafts, and metaschemas among its documents."""
 
     def __init__(self, document: Callable[[str], Json | None]) -> None:
+        """``document`` gives the caller's document of a URI, ``None`` where there is none."""
         self._document = document
         """The caller's document of a URI, where there is one."""
         self._known = _standards().copy()

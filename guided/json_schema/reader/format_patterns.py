@@ -130,7 +130,10 @@ class _Grammar:
 
     @property
     def reference(self) -> str:
-        """URI-reference: absolute, or relative to another one."""
+        """URI-reference: absolute, or relative to another one.
+
+        The first segment of a relative path has no colon, or it would be read as a scheme.
+        """
         segment = self._any_of(":@")
         relative = (
             rf"(?://{self._authority}(?:/{segment}*)*|/(?:{segment}+(?:/{segment}*)*)?"

@@ -362,7 +362,10 @@ def _marks() -> CodePoints:
 
 @functools.cache
 def _valid() -> CodePoints:
-    """PVALID of RFC 5892, without the hyphen."""
+    """PVALID of RFC 5892, without the hyphen.
+
+    Kept for the process; only code points of ``_BLOCKS`` are among them, and no capital letters.
+    """
     found = (c for c in _code_points() if _is_stable(chr(c)))
     valid = CodePoints.of((c, c) for c in (*found, *map(ord, _PVALID_EXCEPTIONS)))
     exceptions = CodePoints.of((ord(c), ord(c)) for c in _DISALLOWED_EXCEPTIONS)

@@ -140,7 +140,10 @@ def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]
 
 @functools.cache
 def _digits(low: int, high: int) -> CodePoints:
-    """The letters stand for 0 to 25, the digits for 26 to 35."""
+    """The letters stand for 0 to 25, the digits for 26 to 35.
+
+    Both ends are included; there are no capital letters.
+    """
     ranges = []
     if low < 26:
         ranges.append((0x61 + low, 0x61 + min(high, 25)))
@@ -189,7 +192,11 @@ def mixed_labels() -> Graph:
 
 
 def _add_middle_dots(writer: GraphWriter, start: int) -> None:
-    """A dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens."""
+    """A dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens.
+
+    They are added to the graph whose texts begin in ``start``, up to ``_MAX_AROUND_DOT`` characters
+    around the dot.
+    """
     other = _LETTER_OR_DIGIT & ~_L
     # After texts without "ll" that do not end in "l", and that do; after those with one: the state,
     # and the place in the first "ll".

@@ -65,6 +65,10 @@ class Survey:
     """What is known about a schema and the documents that came with it."""
 
     def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
+        """Go through the root alone; ``documents`` are URIs with texts, read when they are needed.
+
+        ``root`` is the resource of the whole schema.
+        """
         self.locations: dict[int, Location] = {}
         """By the identity of the schema's dictionary, in the order in which they were met."""
         self.noted: list[tuple[Location, str]] = []
@@ -163,7 +167,11 @@ class Survey:
         return around
 
     def _enter(self, schema: dict[str, Json], pointer: str, resource: Resource) -> Location:
-        """Enter the location of a schema object, which may begin a resource of its own."""
+        """Enter the location of a schema object, which may begin a resource of its own.
+
+        Raises LimitExceededError past MAX_LOCATIONS. Called once for each dictionary: ``add`` sees
+        to that.
+        """
         if len(self.locations) >= MAX_LOCATIONS:
             raise LimitExceededError(
                 f"the schema holds more than {MAX_LOCATIONS} subschemas",
@@ -239,7 +247,10 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
 
 
 def _own_uri(base: str, identifier: str, pointer: str) -> str:
-    """The URI that a schema gives itself, without its fragment."""
+    """The URI that a schema gives itself, without its fragment.
+
+    Raises InvalidConstraintError for an identifier that is none by its characters.
+    """
     if not _URI_REFERENCE.fullmatch(identifier):
         raise InvalidConstraintError(
             f"{identifier[:80]!r} is no reference to a URI",

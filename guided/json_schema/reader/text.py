@@ -21,7 +21,10 @@ __all__ = ["child", "json_text", "read_schema"]
 
 
 def child(pointer: str, *tokens: str | int) -> str:
-    """The pointer of something inside what ``pointer`` points at."""
+    """The pointer of something inside what ``pointer`` points at.
+
+    Tokens are escaped here (RFC 6901, section 3), so callers give names as they are.
+    """
     for token in tokens:
         name = str(token)
         if "~" in name or "/" in name:
@@ -92,7 +95,10 @@ class _FaultError(Exception):
 
 
 def _check_depth(schema: Json) -> None:
-    """Raise _FaultError for values that nest deeper than MAX_DEPTH, level by level."""
+    """Raise _FaultError for values that nest deeper than MAX_DEPTH, level by level.
+
+    Later walks may then call themselves once for each level.
+    """
     level = [schema] if isinstance(schema, dict | list) else []
     for _ in range(MAX_DEPTH):
         level = [
@@ -261,7 +267,10 @@ class _Scan:
             self.stack[-1].index += 1
 
     def _string(self, string: str, start: int) -> Iterator[GuidedError]:
-        """Take in a string at ``start``, a value or a name; yields what is wrong with it."""
+        """Take in a string at ``start``, a value or a name; yields what is wrong with it.
+
+        A string is a name where an object has no ``key`` yet, and ``key`` is set then.
+        """
         inner = self.stack[-1] if self.stack else None
         if _HALF_PAIR.search(string):
             yield InvalidConstraintError(

@@ -22,7 +22,10 @@ __all__ = ["judge", "with_current_table"]
 
 
 def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
-    """A verdict on every keyword of every schema that was met, metaschemas aside."""
+    """A verdict on every keyword of every schema that was met, metaschemas aside.
+
+    In the order in which schemas were met. Whether the root leads to a schema does not matter.
+    """
     return tuple(
         verdict
         for location in survey.locations.values()
@@ -122,7 +125,10 @@ _NEEDED = {
 
 
 def _unknown(keyword: str, location: Location) -> str:
-    """What to say of a keyword that the dialect does not define."""
+    """What to say of a keyword that the dialect does not define.
+
+    A keyword of another draft is no slip of the pen, so that is told first.
+    """
     if keyword in _ALL_NAMES:
         draft = location.resource.dialect.draft
         return f"means nothing in {draft.label}"

@@ -45,7 +45,10 @@ class Lowering:
         self._regulars: dict[str, Regular] = {}
 
     def root(self) -> Formula:
-        """The formula of the whole schema."""
+        """The formula of the whole schema.
+
+        Nothing is lowered by this: the node asks for its formula later.
+        """
         resource = self.survey.root
         if isinstance(resource.root, bool):
             return TRUE if resource.root else FALSE
@@ -76,7 +79,11 @@ class Lowering:
         return found
 
     def regular(self, pattern: str, pointer: str) -> Regular:
-        """The regular expression of a pattern, parsed once; ``pointer`` is for errors alone."""
+        """The regular expression of a pattern, parsed once; ``pointer`` is for errors alone.
+
+        The same object each time: ``MemberRules`` finds the automaton of a pattern by identity, as
+        hashing a large one takes long.
+        """
         found = self._regulars.get(pattern)
         if found is None:
             found = self._regulars[pattern] = parse_regex(pattern, pointer=pointer)
