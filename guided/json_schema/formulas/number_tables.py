@@ -68,7 +68,8 @@ class NumberTable:
     """What is said about a number by its spelling; state 0 is where it begins.
 
     ``next`` is int32 ``[states, WIDTH]`` with DEAD for no move, ``label`` int32 ``[states]``:
-    HOLDS, FAILS, or DEAD where nothing is said about a number that ends there.
+    HOLDS, FAILS, or DEAD where nothing is said about a number that ends there. Tables are kept and
+    shared: nobody may change the arrays.
     """
 
     next: NDArray[np.int32]

@@ -30,7 +30,10 @@ _Met = tuple[int, ...]
 
 
 class _Step:
-    """One more item, and what is still due after it."""
+    """One more item, and what is still due after it.
+
+    It is never changed: several ways of the search may begin with it.
+    """
 
     __slots__ = ("broken", "formula", "helps", "met", "repeated", "same_as")
 

@@ -30,7 +30,12 @@ __all__ = ["ArrayRules"]
 
 
 class ArrayRules:
-    """The rules of arrays: how they open, what their items decide, and how they close."""
+    """The rules of arrays: how they open, what their items decide, and how they close.
+
+    Nothing here knows what is around an array. A frame is a value: no method changes one, each
+    returns another. What is remembered depends on its key alone, and is kept as long as the
+    machine.
+    """
 
     def __init__(
         self, formulas: Formulas, restriction: Restriction, values: ShortestValues

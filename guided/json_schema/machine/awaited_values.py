@@ -23,7 +23,10 @@ MAX_TOLD_TRUTHS: Final = 64
 class AwaitedValues:
     """The stacks in which a value is awaited, and the moves into and out of containers.
 
-    A truth vector is *accepted* in a stack if a value that has it leaves a completion.
+    A truth vector is *accepted* in a stack if a value that has it leaves a completion. Answers are
+    kept by stack and are final, but for stacks that ``enter_by_value`` gives a hint for. ``None``
+    and ``False`` may mean that a search gave up: ``Searches`` counts that, and such texts are left
+    out of the language.
     """
 
     def __init__(self, truths: TruthVectors, ends: ContainerEnds) -> None:

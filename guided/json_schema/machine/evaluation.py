@@ -33,7 +33,10 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """All that is known of the documents of one grammar; the parts share what they find out."""
+    """All that is known of the documents of one grammar; the parts share what they find out.
+
+    One for each machine, which only grows; not thread-safe.
+    """
 
     def __init__(
         self,

@@ -30,7 +30,11 @@ _TEXTLESS: Final = frozenset((DONE, CLOSE, *_OPENING))
 
 
 class Exits:
-    """Takes exit actions: each gives a stack and the row where what follows begins."""
+    """Takes exit actions: each gives a stack and the row where what follows begins.
+
+    ``None`` in place of them means that the action must not be taken. Results are kept for good,
+    and entering a stack may lay down rows.
+    """
 
     def __init__(self, evaluation: Evaluation, rows: DocumentStates) -> None:
         self._evaluation = evaluation

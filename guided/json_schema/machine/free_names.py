@@ -24,7 +24,11 @@ _KEY_TRIES: Final = 2_000
 
 
 class FreeNames:
-    """Finds out how names that were begun in an object may end."""
+    """Finds out how names that were begun in an object may end.
+
+    A key is what stands between the quotes, as JSON spells it. ``row`` is a row of such a name in
+    the table, ``stack`` that of its object, ``begun`` the bytes of the name so far.
+    """
 
     def __init__(self, evaluation: Evaluation, table: TransitionTable) -> None:
         self._evaluation = evaluation

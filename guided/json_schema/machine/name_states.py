@@ -34,7 +34,8 @@ class NameStates:
 
     The states of one name are laid down once and joined to others only where names begin alike.
     Where names are free, the states of all names that the schema spells out lie over those of any
-    name; which of them may still be written the stack knows.
+    name; which of them may still be written the stack knows. All rows are those of one machine, and
+    are kept; keys of the caches tell all that the rows depend on.
     """
 
     def __init__(self, chains: Chains, labels: ExitActions) -> None:

@@ -15,7 +15,11 @@ __all__ = ["NextItems"]
 
 
 class NextItems:
-    """The stacks of items that leave a completion."""
+    """The stacks of items that leave a completion.
+
+    ``stack`` is always that of an array between two items, but for ``is_roomy``, which gets that of
+    an item.
+    """
 
     def __init__(self, awaited: AwaitedValues) -> None:
         self.awaited: Final = awaited

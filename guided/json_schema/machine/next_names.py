@@ -21,7 +21,11 @@ __all__ = ["NextNames"]
 
 
 class NextNames:
-    """The names that leave a completion, and the stacks of their values."""
+    """The names that leave a completion, and the stacks of their values.
+
+    ``stack`` is always that of an object between two members. ``None`` is for a name that must not
+    be written, or for which no completion was found.
+    """
 
     def __init__(self, awaited: AwaitedValues) -> None:
         self.awaited: Final = awaited

@@ -47,7 +47,10 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The names that the schema spells out for an object, in its order."""
+    """The names that the schema spells out for an object, in its order.
+
+    ``index`` has the place of each name; a place is what frames and bits of ``written`` count.
+    """
 
     names: tuple[str, ...]
     index: dict[str, int]
@@ -56,7 +59,12 @@ class Order:
 
 
 class ObjectRules:
-    """The rules of objects: how they open, what their members decide, and how they close."""
+    """The rules of objects: how they open, what their members decide, and how they close.
+
+    Nothing here knows what is around an object. A frame is a value: no method changes one, each
+    returns another or the same. What is remembered by frames, goals and names depends on these
+    alone, and is kept as long as the machine.
+    """
 
     def __init__(
         self, restriction: Restriction, scalars: Scalars, values: ShortestValues, stacks: Stacks

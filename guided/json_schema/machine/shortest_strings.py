@@ -22,7 +22,11 @@ _MOST_ENDINGS: Final = 700
 
 
 class ShortestStrings:
-    """Finds a short string for a formula: in a list, by a guess that is checked, or in a block."""
+    """Finds a short string for a formula: in a list, by a guess that is checked, or in a block.
+
+    Nothing is remembered here but in the blocks of ``StringRules``; ``ShortestValues`` keeps the
+    result by formula.
+    """
 
     def __init__(self, strings: StringRules) -> None:
         self._strings: Final = strings

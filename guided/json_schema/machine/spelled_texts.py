@@ -39,7 +39,11 @@ _FEW: Final = 24
 
 
 class Chains:
-    """Lays down texts that end in a label."""
+    """Lays down texts that end in a label.
+
+    There is one for each machine. All that is laid down is kept: the same question gets the same
+    rows, and a row never changes.
+    """
 
     def __init__(self, table: TransitionTable) -> None:
         self.table = table

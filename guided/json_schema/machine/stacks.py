@@ -104,7 +104,10 @@ Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
 
 
 class Stacks:
-    """Interns stacks of frames and sets of free keys; equal stacks have equal numbers."""
+    """Interns stacks of frames and sets of free keys; equal stacks have equal numbers.
+
+    It only grows: a number keeps its meaning, so that caches and compiled code may hold it.
+    """
 
     def __init__(self, root: Pending, max_stacks: int) -> None:
         self.max_stacks = max_stacks

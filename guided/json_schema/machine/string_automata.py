@@ -236,7 +236,11 @@ def start_states(block: Block) -> list[int]:
 
 
 class StringAutomata:
-    """The automata of the strings that fit formulas."""
+    """The automata of the strings that fit formulas.
+
+    They read the content of strings: code points, without quotes and escapes. They are kept as long
+    as this, shared by all formulas with the same assertions, and not to be changed.
+    """
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas: Final = formulas

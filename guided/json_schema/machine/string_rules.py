@@ -52,7 +52,9 @@ class StringRules(StringAutomata):
     """The rules of strings.
 
     All formulas are over assertions about strings. Listed strings and the names of members keep
-    their canonical spelling, however others are spelled.
+    their canonical spelling, however others are spelled. ``missing`` are bytes that no token of the
+    vocabulary has: strings that need one are left out. Blocks are kept for the whole process, by
+    all that decides them.
     """
 
     def __init__(

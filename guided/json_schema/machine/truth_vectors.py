@@ -23,7 +23,11 @@ MAX_ENUMERATED_ASKS: Final = 6
 
 
 class TruthVectors:
-    """The truth vectors of values, without regard to where the values stand."""
+    """The truth vectors of values, without regard to where the values stand.
+
+    ``asks`` are the formulas, bit ``i`` of a vector is for ``asks[i]``. What is remembered is kept
+    as long as the machine.
+    """
 
     def __init__(self, restriction: Restriction, scalars: Scalars, values: ShortestValues) -> None:
         self.formulas: Final = restriction.formulas

@@ -95,7 +95,11 @@ _ESCAPED = "%[0-9A-Fa-f]{2}"
 
 @dataclass(frozen=True, slots=True)
 class _Grammar:
-    """The rules of RFC 3986, appendix A, with the further characters of RFC 3987."""
+    """The rules of RFC 3986, appendix A, with the further characters of RFC 3987.
+
+    ``characters`` are allowed wherever letters are, ``private`` in the query alone; both stand
+    inside of brackets.
+    """
 
     characters: str = ""
     private: str = ""

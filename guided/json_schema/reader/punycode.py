@@ -61,7 +61,10 @@ def adapted(number: int, length: int, *, first: bool = False) -> int:
 
 
 class GraphWriter:
-    """Lays down states and the moves between them; states with the same future are one."""
+    """Lays down states and the moves between them; states with the same future are one.
+
+    A state may get moves until ``graph`` is called; END has none. One writer is for one graph.
+    """
 
     def __init__(self) -> None:
         self._count = 1  # END is there from the start

@@ -62,7 +62,11 @@ MAX_LOCATIONS: Final = 50_000
 
 
 class Survey:
-    """What is known about a schema and the documents that came with it."""
+    """What is known about a schema and the documents that came with it.
+
+    It grows when a reference leads to another document. What was read is never changed, so that
+    identities of dictionaries stay keys.
+    """
 
     def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
         """Go through the root alone; ``documents`` are URIs with texts, read when they are needed.

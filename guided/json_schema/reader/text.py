@@ -208,7 +208,11 @@ class _Container:
 
 
 class _Scan:
-    """Goes through the tokens of a text, and knows where in the document it is."""
+    """Goes through the tokens of a text, and knows where in the document it is.
+
+    To be gone through once, by ``faults``; ``stack`` has the containers around the place, the
+    innermost last.
+    """
 
     def __init__(self, text: str, base: str) -> None:
         self.text = text

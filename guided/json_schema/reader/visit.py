@@ -91,7 +91,10 @@ class Lowering:
 
 
 class Visit:
-    """A schema object in the dynamic scope through which it was reached."""
+    """A schema object in the dynamic scope through which it was reached.
+
+    Made anew for each look at a schema: it holds no results, which are those of ``Lowering``.
+    """
 
     __slots__ = ("location", "lowering", "scope")
 
