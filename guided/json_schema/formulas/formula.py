@@ -267,7 +267,8 @@ class Formulas:
 
         ``neutral`` parts are left out, an ``absorbing`` one is the result, and so are a part and
         its opposite together. Parts of the same kind are taken in. The order of parts is kept, so
-        the same parts in another order are another formula.
+        the same parts in another order are another formula. Members are written in the order in
+        which parts name them.
         """
         parts: dict[Formula, None] = {}
         for formula in formulas:
@@ -310,7 +311,8 @@ class Formulas:
 def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
     """The assertions of formulas, each once, in the order in which they are written.
 
-    Those in a schema node, or in the formulas inside of an assertion, are not among them.
+    Those in a schema node, or in the formulas inside of an assertion, are not among them. The order
+    is relied on: an object takes the order of its names from it.
     """
     found: dict[Leaf, None] = {}
     seen: set[Formula] = set()

@@ -4,6 +4,8 @@ The first tables say nothing about numbers with exponent, but for bounds of zero
 sign alone. ``whole_with_exponent`` follows exponents as well. What matters there is the least
 exponent that makes the number whole: that of ``12.50`` is 1, that of ``1200`` is -2, and zero is
 whole with any. Exponents are compared with it digit by digit.
+
+All tables are kept and shared: nobody may change them.
 """
 
 from __future__ import annotations

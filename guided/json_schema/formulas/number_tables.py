@@ -89,8 +89,9 @@ def only_holding(table: NumberTable) -> NumberTable:
 def joined(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
     """The numbers that every table holds of, and, with ``fails``, those that one of them fails.
 
-    Where one of them says nothing, nothing is said. Raises LimitExceededError where there
-    may be too many states.
+    Where one of them says nothing, nothing is said. Raises LimitExceededError where there may be
+    too many states. The given tables are not changed, and their order does not matter to what is
+    taken.
     """
     if not fails:
         tables = [only_holding(table) for table in tables]

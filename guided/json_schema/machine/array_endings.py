@@ -120,7 +120,9 @@ class ArrayEnding:
     def item_formulas(self) -> list[Formula] | None:
         """What each of these items fits; with any other first item that fits, others are left.
 
-        An item that repeats the first is then another text. ``None`` as for ``text``.
+        An item that repeats the first is then another text. ``None`` as for ``text``. For
+        ``ContainerEnds.next_items``, which takes the first of them: what it leaves out is missed or
+        found by another call, what it takes in has to leave a completion.
         """
         found = self._found_steps() if self._counts_agree() else None
         if found is None:
@@ -231,7 +233,12 @@ class ArrayEnding:
         return [shared(a.prefix[place] if place < len(a.prefix) else a.rest) for a in self.items]
 
     def _ways(self, steps: list[_Step], failed: set[object]) -> Iterator[_Step]:
-        """The items that may come next; the most helpful first."""
+        """The items that may come next; the most helpful first.
+
+        ``steps`` is read again for each of them: whenever the next is asked for, it has to be as it
+        was when this began. Nothing comes where there are ``most`` items, or where this situation
+        has failed before.
+        """
         place, last = len(steps) - 1, steps[-1]
         # Long arrays cost more than their items, since each step copies what is due.
         spend(15 + place // 16)

@@ -54,7 +54,8 @@ class AwaitedValues:
     def open(self, stack: int, kind: JsonType) -> int | None:
         """The stack of a container that opens where a value is awaited.
 
-        ``None`` where nothing completes it, as far as searches tell.
+        ``None`` where nothing completes it, as far as searches tell. ``kind`` is OBJECT or ARRAY.
+        The container gets the asks of the value, so its truth vector is that of the value.
         """
         pending = self.pending(stack)
         # With one formula that must hold there is one goal to reach, which keeps frames equal.
@@ -244,6 +245,7 @@ class AwaitedValues:
         """Whether the containers around a value with this truth vector can still be completed.
 
         Where later items have to differ from it, an example stands for all values of the vector.
+        Kept by ``accepted`` and ``accepts``, not here.
         """
         pending = self.pending(stack)
         if is_sure(pending):

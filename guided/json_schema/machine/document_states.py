@@ -129,8 +129,9 @@ class DocumentStates:
     ) -> dict[int, int]:
         """The states after the first byte of a value, by that byte.
 
-        ``asks`` are the formulas asked of the value, ``truths`` the truth vectors that are
-        accepted in the stack. A byte leads on if some value that begins with it has one of these.
+        ``asks`` are the formulas asked of the value, ``truths`` the truth vectors that are accepted
+        in the stack. A byte leads on if some value that begins with it has one of these. Values of
+        two types never begin with the same byte, so no edge takes the place of another.
         """
         to = self.evaluation.restriction
         # Of a type that fits none of the formulas, a value has the truth vector 0.

@@ -39,7 +39,8 @@ class FreeNames:
     def can_close(self, stack: int, row: int, begun: bytes) -> bool:
         """Whether a name that was begun, and is in ``row``, can become one that is not taken.
 
-        After _KEY_TRIES names that are taken it says no: that forbids a name, and lets none in.
+        After _KEY_TRIES names that are taken it says no: that forbids a name, and lets none in. A
+        forgotten answer is worked out again and is the same.
         """
         # The state leads to more names than can be taken, so one of them is free.
         if self._table.ends[row] > self._stacks.taken(stack):

@@ -67,7 +67,8 @@ class MemberRules:
     def _said_by(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:
         """What an assertion about members asks of the value of a name: all of it has to hold.
 
-        The rest is asked only where neither the name nor a pattern is listed for it.
+        The rest is asked only where neither the name nor a pattern is listed for it. Never empty.
+        Formulas that are asked twice are joined by the caller.
         """
         about = leaf.assertion
         assert isinstance(about, Members), leaf

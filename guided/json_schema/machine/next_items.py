@@ -65,6 +65,7 @@ class NextItems:
         """Forbid the values after which items that are owed could not differ, or not repeat one.
 
         Returns ``pending`` itself where there are none, ``None`` where plainly no value is left.
+        What is found out about ends on the way ``ContainerEnds`` keeps.
         """
         assert isinstance(pending.frame, ArrayFrame)
         if not pending.links and _treats_items_alike(pending.frame):
@@ -98,7 +99,8 @@ class NextItems:
     def is_roomy(self, stack: int) -> bool:
         """Whether what may follow an item does not depend on its text: endlessly many values fit.
 
-        Then a mask need not be worked out for each text of the item.
+        Then a mask need not be worked out for each text of the item. ``False`` is always right and
+        only costs time; ``True`` lets walks go on without the text (``Exits.needs_text``).
         """
         pending = self.awaited.pending(stack)
         assert isinstance(pending.frame, ArrayFrame), pending

@@ -163,7 +163,8 @@ class ObjectRules:
     def has_fresh_name(self, frame: ObjectFrame, number: int) -> bool:
         """Whether a name of a class is left that the object does not have yet.
 
-        ``False`` too where the search for one gave up, which is counted as incomplete.
+        ``False`` too where the search for one gave up, which is counted as incomplete. Not kept, as
+        the names that are taken change with the object.
         """
         space = self.members.space(frame.goals)
         if space.is_endless(number):

@@ -73,7 +73,8 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
     """The block of a key, ``None`` where nothing fits; made by whoever asks first.
 
     The key has to tell all that ``make`` depends on: other schemas get the same block, which nobody
-    may change.
+    may change. Blocks that nobody asked for in a long time are dropped, and made again when asked
+    for.
     """
     with _lock:
         if key in _blocks:

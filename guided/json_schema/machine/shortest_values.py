@@ -97,7 +97,8 @@ class ShortestValues:
     def scalar(self, formula: Formula) -> bytes | None:
         """A short text of a value that fits and is no container, ``None`` where there is none.
 
-        Counts where there may be one all the same: too long, or left out of the automata.
+        Counts where there may be one all the same: too long, or left out of the automata. Not kept
+        here; ``text`` keeps the best of all types.
         """
         to, missing = self.restriction, self.scalars.missing
         texts: list[bytes] = []

@@ -147,7 +147,7 @@ def quoted(
 
     State 0 reads the opening quote, content state ``s`` is ``s + 1``, and after these there is a
     closing state for each label. ``is_firm`` is as for ``_counting_ways``, and the other arguments
-    as for ``Block``.
+    as for ``Block``. Nothing that is given is changed.
     """
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1

@@ -98,7 +98,7 @@ class StringRules(StringAutomata):
     def listing(self, ask: Formula) -> list[str] | None:
         """All strings that fit a formula, where an assertion lists those that may; else ``None``.
 
-        In the order in which the shortest of the lists has them.
+        In the order in which the shortest of the lists has them. The list is new each time.
         """
         lists: list[tuple[str, ...]] = []
         others: list[Formula] = []

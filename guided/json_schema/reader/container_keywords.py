@@ -105,6 +105,7 @@ def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
 
     Up to draft 2019-09 a list of ``items`` and ``additionalItems`` are what ``prefixItems`` and
     ``items`` are since; the list is read in the old way in any draft, where it means nothing else.
+    Both are parts of the schema, met by the survey, and not to be changed.
     """
     items = keywords.get("items", True)
     if isinstance(items, list):

@@ -93,7 +93,8 @@ class GraphWriter:
     def _digit(self, choices: tuple[Choice, ...], reach: int) -> int:
         """The state in which the next digit of a number is read; its threshold follows ``reach``.
 
-        One for all equal choices and thresholds: nothing else matters to the digits that follow.
+        One for all equal choices and thresholds: nothing else matters to the digits that follow. A
+        state is noted before its moves are made, so that it may lead back to itself.
         """
         # number = digit + (base - threshold) * rest; digits below the threshold are the last ones.
         reach = min(reach, _GREATEST)
