@@ -121,8 +121,7 @@ class ArrayEnding:
         """What each of these items fits; with any other first item that fits, others are left.
 
         An item that repeats the first is then another text. ``None`` as for ``text``. For
-        ``ContainerEnds.next_items``, which takes the first of them: what it leaves out is missed or
-        found by another call, what it takes in has to leave a completion.
+        ``ContainerEnds.next_items``, which reads the first alone and asks for at least one item.
         """
         found = self._found_steps() if self._counts_agree() else None
         if found is None:
@@ -317,8 +316,10 @@ class ArrayEnding:
     ) -> Iterator[_Step]:
         """The finished steps: first those that repeat an earlier item, where that is due.
 
-        An item before the array's current place may be repeated (``equals_earlier``), or one of
-        the steps of this search (``same_as``); last the item without any repetition.
+        An item before the array's current place may be repeated (``equals_earlier``), or one of the
+        steps of this search (``same_as``); last the item without any repetition. A repeat of a step
+        makes every ``Unique`` fail at once, one of an earlier item only the one that knows that
+        item.
         """
         last = steps[-1]
         for about in last.repeated:

@@ -161,7 +161,9 @@ class Completions:
     def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
         """The shorter of a completion and the one known before; remembers it and its parts.
 
-        ``passed`` are states along the completion, each with how many bytes of it come before.
+        ``passed`` are states along the completion, each with how many bytes of it come before. A
+        call adds at most _REMEMBERED_ENDS states, so ``_ends`` has at most twice as many and one
+        more.
         """
         known = self._ends.get(start)
         if known is not None and len(known) <= len(text):

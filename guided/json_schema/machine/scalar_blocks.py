@@ -74,7 +74,7 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
 
     The key has to tell all that ``make`` depends on: other schemas get the same block, which nobody
     may change. Blocks that nobody asked for in a long time are dropped, and made again when asked
-    for.
+    for. A machine that laid the older one down then lays the new one down too.
     """
     with _lock:
         if key in _blocks:

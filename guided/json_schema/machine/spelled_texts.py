@@ -74,7 +74,8 @@ class Chains:
     def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
         """The state from which one of the texts has to follow, each with its label.
 
-        No text is the beginning of another.
+        No text is the beginning of another. There is at least one. The texts are sorted here, so
+        they may come in any order.
         """
         return self.branch(tuple(self.chains(sorted(texts))), 0)
 

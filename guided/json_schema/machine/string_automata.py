@@ -49,6 +49,7 @@ def choices_dfa(values: Mapping[str, int]) -> Dfa:
     """The automaton of a list of strings, each with its label: their trie.
 
     There has to be one: in a ``Dfa`` every state can still accept, as the root of none could not.
+    Labels are numbers from 0 on, never DEAD.
     """
     children: list[dict[str, int]] = [{}]
     ends: dict[int, int] = {}
@@ -75,6 +76,7 @@ def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
     """The automaton of all strings that some assertions list.
 
     By its labels which of the assertions hold; last, by DEAD, of strings that none of them lists.
+    Without any list the automaton has a state that cannot accept, and must not be used.
     """
     lists: dict[str, list[int]] = {}
     for number, leaf in enumerate(leaves):

@@ -46,7 +46,11 @@ class Resource:
 
 
 class Location:
-    """A schema object."""
+    """A schema object.
+
+    Compared by identity. ``Survey._read`` fills ``keywords`` in once, in the order of the text;
+    later nothing changes.
+    """
 
     __slots__ = ("keywords", "pointer", "resource", "schema")
 
@@ -309,6 +313,7 @@ _NOTED: Final = frozenset(
         *("dependencies", "unevaluatedProperties", "unevaluatedItems"),
     )
 )
+"""The keywords that ``soundness.is_sound`` goes through; each needs a case there."""
 Scope = frozenset[tuple[str, Location]]
 """What the dynamic scope comes to: the schema that each name of a dynamic anchor is bound to."""
 
