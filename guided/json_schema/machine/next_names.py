@@ -23,8 +23,8 @@ __all__ = ["NextNames"]
 class NextNames:
     """The names that leave a completion, and the stacks of their values.
 
-    ``stack`` is always that of an object between two members. ``None`` is for a name that must not
-    be written, or for which no completion was found.
+    ``stack`` is always that of an object between two members, but for ``after_names``, which takes
+    any. ``None`` is for a name that must not be written, or for which no completion was found.
     """
 
     def __init__(self, awaited: AwaitedValues) -> None:

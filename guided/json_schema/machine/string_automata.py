@@ -124,7 +124,8 @@ def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
     """For each state the least number of code points to an accepting one, a begun one included.
 
     ``content.between`` says how many states, the first ones, stand between two code points. Every
-    state of a ``ByteDfa`` can still accept, so all numbers are finite.
+    state of a ``ByteDfa`` can still accept, so all numbers are finite. ``need`` is new; the kernel
+    lowers it in place until nothing changes.
     """
     far = np.iinfo(np.int32).max // 2
     need = np.where(content.label != DEAD, 0, far).astype(np.int32)
