@@ -200,7 +200,11 @@ Assertion: TypeAlias = (
 
 
 def formulas_in(about: Assertion) -> tuple[Formula, ...]:
-    """What an assertion asks of members, items or names."""
+    """What an assertion asks of members, items or names.
+
+    A new assertion with formulas inside has to be added here: ``JsonGrammar.nodes`` finds inner
+    nodes by this alone.
+    """
     match about:
         case Members(named, patterns, rest):
             return (*(f for _, f in named), *(f for _, f in patterns), rest)

@@ -83,7 +83,10 @@ def dump(grammar: JsonGrammar) -> str:
 
 
 def _lines(formula: Formula, levels: int) -> list[str]:
-    """A formula, with at most so many levels of others inside; what lies deeper is one "…"."""
+    """A formula, with at most so many levels of others inside; what lies deeper is one "…".
+
+    Never empty: ``_headed`` counts on a first line.
+    """
     if levels == 0:
         return ["…"]
     match formula:
@@ -116,7 +119,10 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _assertion_lines(about: Assertion, levels: int) -> list[str]:
-    """An assertion: those about members, items and names hold further formulas."""
+    """An assertion: those about members, items and names hold further formulas.
+
+    ``levels`` counts down with each formula inside.
+    """
     named: list[tuple[str, Formula]]
     match about:
         case Members(by_name, patterns, rest):
@@ -144,7 +150,10 @@ def _assertion_lines(about: Assertion, levels: int) -> list[str]:
 
 
 def _phrase(about: Assertion) -> str:
-    """An assertion that holds no further formulas, in one line."""
+    """An assertion that holds no further formulas, in one line.
+
+    A new assertion needs a case, here or in ``_assertion_lines``.
+    """
     match about:
         case Types(types):
             return "is " + " or ".join(kind.value for kind in JsonType if kind in types)
@@ -205,7 +214,10 @@ def _pattern(regular: Regular) -> str:
 
 
 def _spelled(regular: Regular) -> str:
-    """A pattern with this meaning, close to the one that was written."""
+    """A pattern with this meaning, close to the one that was written.
+
+    For people: it is not read again, so brackets may be missing where the meaning is plain.
+    """
     match regular:
         case Chars(chars):
             return _spelled_chars(chars)

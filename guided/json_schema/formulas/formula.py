@@ -120,7 +120,11 @@ class SchemaNode(_Node):
 
     @property
     def formula(self) -> Formula:
-        """What a value has to fit here."""
+        """What a value has to fit here.
+
+        Always the same object once it is made. It may raise what lowering raises, unless the schema
+        was found sound (``soundness``).
+        """
         found = self._formula
         if found is None:
             # Lowering may run out of fuel. Then nothing is kept, and whoever asks next begins anew.
@@ -134,7 +138,10 @@ FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that one is made of; that of a node is not among them."""
+    """The formulas that one is made of; that of a node is not among them.
+
+    Empty for leaves, constants and nodes.
+    """
     if isinstance(formula, AllOf | AnyOf):
         return formula.parts
     return (formula.item,) if isinstance(formula, Not) else ()
@@ -176,14 +183,21 @@ class Formulas:
         """How deep a formula that has parts is; any other has depth 0."""
 
     def leaf(self, assertion: Assertion) -> Leaf:
-        """The formula that an assertion alone makes."""
+        """The formula that an assertion alone makes.
+
+        Assertions are compared by value, and the formulas inside of them by identity: these have to
+        be of this object too.
+        """
         found = self._leaves.get(assertion)
         if found is None:
             found = self._leaves[assertion] = Leaf(assertion)
         return found
 
     def negate(self, formula: Formula) -> Formula:
-        """The opposite."""
+        """The opposite.
+
+        Negations of negations fall away; nothing else is moved inside, so it costs nothing.
+        """
         if isinstance(formula, Constant):
             return FALSE if formula.value else TRUE
         if isinstance(formula, Not):
@@ -255,7 +269,8 @@ class Formulas:
 
         ``neutral`` parts are left out, an ``absorbing`` one is the result, and so are a part and
         its opposite together. Parts of the same kind are taken in. The order of parts is kept, so
-        the same parts in another order are another formula.
+        the same parts in another order are another formula. Members are written in the order in
+        which parts name them.
         """
         parts: dict[Formula, None] = {}
         for formula in formulas:
@@ -277,7 +292,10 @@ class Formulas:
         return found
 
     def _new(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
-        """Note the depth of a new formula; raises LimitExceededError past MAX_DEPTH."""
+        """Note the depth of a new formula; raises LimitExceededError past MAX_DEPTH.
+
+        Leaves, constants and nodes are not noted: their depth is 0, whatever a node leads to.
+        """
         depth = 0
         for part in parts:
             depth = max(depth, self._depths.get(part, 0))
@@ -295,7 +313,8 @@ class Formulas:
 def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
     """The assertions of formulas, each once, in the order in which they are written.
 
-    Those in a schema node, or in the formulas inside of an assertion, are not among them.
+    Those in a schema node, or in the formulas inside of an assertion, are not among them. The order
+    is relied on: an object takes the order of its names from it.
     """
     found: dict[Leaf, None] = {}
     seen: set[Formula] = set()

@@ -4,6 +4,8 @@ The first tables say nothing about numbers with exponent, but for bounds of zero
 sign alone. ``whole_with_exponent`` follows exponents as well. What matters there is the least
 exponent that makes the number whole: that of ``12.50`` is 1, that of ``1200`` is -2, and zero is
 whole with any. Exponents are compared with it digit by digit.
+
+All tables are kept and shared: nobody may change them.
 """
 
 from __future__ import annotations
@@ -54,7 +56,10 @@ class Grid:
 
 @cached(LRUCache(_KEPT_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
 def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
-    """The numbers on one side of a bound."""
+    """The numbers on one side of a bound.
+
+    The table is kept and shared: nobody may change it.
+    """
     order = _compared(bound.value)
     met = _MORE if is_low else _LESS
     held = (order.label == met) | ((order.label == _EQUAL) & (not bound.strict))
@@ -63,7 +68,11 @@ def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
 
 @cached(LRUCache(_KEPT_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
 def _compared(value: Decimal) -> NumberTable:
-    """A table whose labels are the order of a number and a value; linear in the value's digits."""
+    """A table whose labels are the order of a number and a value; linear in the value's digits.
+
+    Kept and shared, as ``bounded`` is. Numbers with an exponent have no move, but for a value of
+    zero.
+    """
     if value == 0:
         return _sign()
     spend(len(exact_text(value)))
@@ -104,7 +113,11 @@ def _compared(value: Decimal) -> NumberTable:
 
 
 def _orders(digits: str) -> NDArray[np.int64]:
-    """Where each digit in place of each of these leads; ``[digits, 10]``, less and more as rows."""
+    """Where each digit in place of each of these leads; ``[digits, 10]``, less and more as rows.
+
+    They are added to the first of three rows for equal, less and more, and so follow ``_EQUAL``,
+    ``_LESS`` and ``_MORE``.
+    """
     due = np.frombuffer(digits.encode(), dtype=np.uint8).astype(np.int64) - ord("0")
     sign = np.sign(np.arange(10) - due[:, None])
     found: NDArray[np.int64] = np.array((_EQUAL, _MORE, _LESS), dtype=np.int64)[sign]
@@ -112,7 +125,11 @@ def _orders(digits: str) -> NDArray[np.int64]:
 
 
 def _sign() -> NumberTable:
-    """The order of a number and zero, which no exponent changes."""
+    """The order of a number and zero, which no exponent changes.
+
+    ``start`` and ``negative`` have read zeros alone, the latter after a minus: the first digit that
+    is no zero decides the order, and where an exponent comes before one the number is zero.
+    """
     start, negative, less, more, equal = range(5)
     table = np.full((5, WIDTH), DEAD, dtype=np.int32)
     table[start, [0, POINT]], table[start, NONZERO], table[start, MINUS] = start, more, negative
@@ -136,7 +153,9 @@ def multiples(grid: Grid, *, pointless: bool, exponents: bool = False) -> Number
     """Multiples, by the remainder of the digits read.
 
     With ``pointless``, nothing is said about those that are written with a point. With
-    ``exponents``, all numbers that have one hold: another table tells which of them do.
+    ``exponents``, all numbers that have one hold: another table tells which of them do. ``spend``
+    counts the cells: ``numbers._is_listed`` sees to it that they are not too many. The table is
+    kept and shared.
     """
     count, zeros, places = grid.count, max(grid.power, 0), max(-grid.power, 0)
     remainder, digit = np.arange(count), np.arange(10)
@@ -191,7 +210,8 @@ MAX_WHOLE_ZEROS: Final = 4
 def whole_with_exponent(places: int, *, exact: bool) -> NumberTable:
     """Multiples of ``10**-places``; unless ``exact``, nothing is said about other numbers.
 
-    Nothing is said about an exponent after more digits than the limits of this module either.
+    Nothing is said about an exponent after more digits than the limits of this module either. The
+    table is kept and shared. ``places`` is at most MAX_PLACES (``numbers._follows_exponents``).
     """
     deepest = max(MAX_FRACTION_DIGITS, places)
     least = np.arange(-MAX_WHOLE_ZEROS, deepest + 1)  # by kind: with this exponent it is whole

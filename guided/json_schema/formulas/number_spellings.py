@@ -29,7 +29,10 @@ __all__ = ["chosen", "exact_text", "number_syntax", "shortest_spellings", "split
 
 
 def exact_text(value: Decimal) -> str:
-    """The shortest spelling without exponent, exact however many digits it has."""
+    """The shortest spelling without exponent, exact however many digits it has.
+
+    Zero is ``0``, also a negative one. Callers bound the digits before: an exponent is written out.
+    """
     text = format(value, "f")
     if "." in text:
         text = text.rstrip("0").removesuffix(".")
@@ -39,7 +42,8 @@ def exact_text(value: Decimal) -> str:
 def split(value: Decimal) -> tuple[str, int]:
     """The digits of a magnitude without zeros at either end, and the power of ten of the last.
 
-    Zero has no digits.
+    Zero has no digits. The value is ``int(digits) * 10**power`` without its sign; the power of zero
+    is 0.
     """
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), value
@@ -59,7 +63,9 @@ def number_syntax(
     """All numbers with at most this many digits before and after the point; ``None``: any number.
 
     Canonical ones have neither an exponent nor a minus sign in front of zero. States that are
-    ``bare`` have read ``-0``, which needs a digit above 0 after its point where that matters.
+    ``bare`` have read ``-0``, which needs a digit above 0 after its point where that matters. The
+    table is kept and shared: nobody may change it. Other tables are joined with it, so numbers that
+    it does not spell are never asked about.
     """
     whole, fraction = most_whole or 1, most_fraction or 1
     start, minus, zero, point, bare_zero, bare_point, letter, sign, first = range(9)
@@ -101,7 +107,11 @@ def number_syntax(
 
 @functools.cache
 def shortest_spellings() -> Dfa:
-    """Every number once: without an exponent and without zeros that end a fraction."""
+    """Every number once: without an exponent and without zeros that end a fraction.
+
+    Kept for the process, and not to be changed. Used to count numbers, of which spellings would
+    make endlessly many.
+    """
     syntax = number_syntax(canonical=True, most_whole=None, most_fraction=None)
     fraction, zeros = 1, 2
     table = np.full((3, WIDTH), 0, dtype=np.int32)
@@ -120,6 +130,8 @@ def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
 
     With ``shortest``, nothing is said about a value that is not spelled as short as can be. Of
     numbers with exponent, those hold that programs write for a value; nothing is said of others.
+    Texts are written out in full, so callers check the digits of the values before
+    (``numbers._check_digits``).
     """
     trie = _Trie()
     plain = [
@@ -149,7 +161,10 @@ def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
 
 
 def _scientific(value: Decimal) -> Iterator[str]:
-    """As Python and JavaScript write what is very small or large, and as people do."""
+    """As Python and JavaScript write what is very small or large, and as people do.
+
+    Nothing for zero, and for numbers that these programs write without an exponent.
+    """
     digits, last = split(value)
     exponent = last + len(digits) - 1
     if not digits or -4 <= exponent < 16:
@@ -178,7 +193,11 @@ class _Trie:
         return self.size - 1
 
     def insert(self, text: str) -> int:
-        """The node of the text; nodes that it needs are added."""
+        """The node of the text; nodes that it needs are added.
+
+        A text that ends inside of another one is a node like any other: what ends where, the caller
+        notes.
+        """
         node = 0
         for character in text:
             cell = node * WIDTH + _COLUMN[character]
@@ -188,7 +207,11 @@ class _Trie:
         return node
 
     def padded(self, text: str) -> Iterator[int]:
-        """The nodes of the text with zeros added after the point."""
+        """The nodes of the text with zeros added after the point.
+
+        To be read to its end, and after all texts are in: it adds nodes for the point, and the move
+        into ``zeros`` last.
+        """
         node = self.insert(text if "." in text else text + ".")
         while node != self.zeros and node * WIDTH in self.edges:
             node = self.edges[node * WIDTH]

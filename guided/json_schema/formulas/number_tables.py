@@ -68,7 +68,8 @@ class NumberTable:
     """What is said about a number by its spelling; state 0 is where it begins.
 
     ``next`` is int32 ``[states, WIDTH]`` with DEAD for no move, ``label`` int32 ``[states]``:
-    HOLDS, FAILS, or DEAD where nothing is said about a number that ends there.
+    HOLDS, FAILS, or DEAD where nothing is said about a number that ends there. Tables are kept and
+    shared: nobody may change the arrays.
     """
 
     next: NDArray[np.int32]
@@ -77,7 +78,10 @@ class NumberTable:
 
 @functools.lru_cache(maxsize=64)
 def only_holding(table: NumberTable) -> NumberTable:
-    """The table that says nothing about the numbers of which this one fails."""
+    """The table that says nothing about the numbers of which this one fails.
+
+    Kept by the identity of the table, and shared.
+    """
     label = np.where(table.label == HOLDS, HOLDS, DEAD).astype(np.int32)
     return NumberTable(*minimal(table.next, label))
 
@@ -85,8 +89,9 @@ def only_holding(table: NumberTable) -> NumberTable:
 def joined(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
     """The numbers that every table holds of, and, with ``fails``, those that one of them fails.
 
-    Where one of them says nothing, nothing is said. Raises LimitExceededError where there
-    may be too many states.
+    Where one of them says nothing, nothing is said. Raises LimitExceededError where there may be
+    too many states. The given tables are not changed, and their order does not matter to what is
+    taken.
     """
     if not fails:
         tables = [only_holding(table) for table in tables]
@@ -113,7 +118,9 @@ _EMPTY: Final = Dfa((), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.i
 def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
     """The pairs of states that a text leads to, and what both tables say together.
 
-    Returns a table and its labels; the pair of both starts is state 0 of it.
+    Returns a table and its labels; the pair of both starts is state 0 of it. Where one has no move
+    the pair has none. Room for all pairs is set aside at once, which is why ``_MAX_PAIRS`` bounds
+    them.
     """
     rows = len(right)
     number = np.full(len(left) * rows, DEAD, dtype=np.int32)

@@ -65,7 +65,11 @@ NumberAssertion: TypeAlias = Numbers | NumberChoices
 
 
 def holds(assertion: NumberAssertion, value: Decimal) -> bool:
-    """Whether the assertion holds of a number, exactly."""
+    """Whether the assertion holds of a number, exactly.
+
+    By value alone: ``number_dfa`` may leave out numbers of which it holds, and never takes in
+    others.
+    """
     if isinstance(assertion, NumberChoices):
         return value in assertion.values
     low, high, grid = assertion.low, assertion.high, _grid(assertion)
@@ -126,7 +130,10 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
 def _digit_limits(
     assertions: Iterable[NumberAssertion], max_digits: int | None
 ) -> tuple[int, int] | None:
-    """``digit_limit`` before and after the point, ``None`` for none; checks the numbers anyway."""
+    """``digit_limit`` before and after the point, ``None`` for none; checks the numbers anyway.
+
+    What the assertions need is kept though it is more than ``max_digits``.
+    """
     landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
     for value in landmarks:
         _check_digits(value)
@@ -143,7 +150,10 @@ def _digit_limits(
 
 
 def _check_digits(value: Decimal) -> None:
-    """Raise LimitExceededError for a number whose automaton would have too many states."""
+    """Raise LimitExceededError for a number whose automaton would have too many states.
+
+    Before anything writes the number out: ``1E+999999`` has a short text.
+    """
     if max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
         raise LimitExceededError(
             f"a number of the schema has more than {MAX_DIGITS} digits",
@@ -208,7 +218,11 @@ def _bounds(assertion: Numbers) -> list[NumberTable]:
 
 
 def _grids(assertion: Numbers, *, canonical: bool) -> list[NumberTable]:
-    """One table for whole numbers and multiples, two where exponents are followed as well."""
+    """One table for whole numbers and multiples, two where exponents are followed as well.
+
+    Canonical whole numbers have no point: ``pointless`` leaves those that are written with one
+    undecided.
+    """
     grid = _grid(assertion)
     if grid is None:
         return []
@@ -230,7 +244,9 @@ def _landmarks(assertion: NumberAssertion) -> list[Decimal]:
 def _grid(assertion: Numbers) -> Grid | None:
     """What the number has to be a multiple of; ``None`` where nothing of the kind is asked.
 
-    A number that is to be whole too is a multiple of the least common multiple of that and 1.
+    A number that is to be whole too is a multiple of the least common multiple of that and 1. A
+    divisor is above 0 (``keywords.POSITIVE``). Ten never divides ``count``, so equal multiples have
+    equal grids.
     """
     if assertion.multiple_of is None:
         return Grid(1, 0) if assertion.integer else None
@@ -257,7 +273,11 @@ def _on_grid(grid: Grid, value: Decimal) -> bool:
 
 
 def _states(assertion: Numbers) -> int:
-    """Of the automaton that follows remainders, about as many as it has at most."""
+    """Of the automaton that follows remainders, about as many as it has at most.
+
+    An estimate: where it is too large multiples are listed (``_is_listed``), or the digits before
+    the point are not counted (``_dfa``), so a change of it may change which numbers are allowed.
+    """
     grid = _grid(assertion)
     if grid is None or grid.count == 1:
         return 1
@@ -282,7 +302,10 @@ def _is_listed(assertion: Numbers) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
-    """The multiples in range nearest to zero, ascending, and whether these are all of them."""
+    """The multiples in range nearest to zero, ascending, and whether these are all of them.
+
+    There are none where bounds cross, and these are then all.
+    """
     grid = _grid(assertion)
     assert grid is not None, assertion  # only asked of assertions with a divisor
     step = Fraction(grid.count) * Fraction(10) ** grid.power

@@ -54,7 +54,10 @@ def is_number(value: Json) -> bool:
 
 
 def value_key(value: Json) -> Hashable:
-    """Equal for values that are equal: booleans are no numbers, members have no order."""
+    """Equal for values that are equal: booleans are no numbers, members have no order.
+
+    A boolean is put into a tuple, since ``True == 1`` in Python.
+    """
     if isinstance(value, list):
         return ("array", *[value_key(item) for item in value])
     if isinstance(value, dict):
@@ -66,7 +69,10 @@ def value_key(value: Json) -> Hashable:
 
 
 def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
-    """The value equals one of these; numbers compare by value, and no boolean is a number."""
+    """The value equals one of these; numbers compare by value, and no boolean is a number.
+
+    No values make FALSE; equal ones are one.
+    """
     spend(len(values))
     scalars = [value for value in breathing(values) if not isinstance(value, dict | list)]
     options = [_one_of_scalars(scalars, formulas)] if scalars else []
@@ -96,7 +102,11 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
 
 
 def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
-    """One assertion for each type that occurs, so that long lists stay small formulas."""
+    """One assertion for each type that occurs, so that long lists stay small formulas.
+
+    Callers give at least one value: none would make an assertion that nothing fits, which is not
+    FALSE.
+    """
     texts = [each for each in breathing(values) if isinstance(each, str)]
     strings = tuple(dict.fromkeys(breathing(texts)))
     numeric = [Decimal(value) for value in breathing(values) if is_number(value)]
@@ -124,7 +134,11 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
 
 
 def equals_earlier(about: Unique, formulas: Formulas) -> Formula:
-    """That a value equals one of the earlier items of an array; FALSE where there are none."""
+    """That a value equals one of the earlier items of an array; FALSE where there are none.
+
+    Strings and numbers are each one list, with their type beside it: a list alone would hold of all
+    values of other types.
+    """
     leaf, parts = formulas.leaf, list(about.others)
     for kind, values in (
         (JsonType.STRING, StringChoices(about.strings) if about.strings else None),
@@ -141,7 +155,10 @@ def differs(about: Unique, formulas: Formulas) -> Formula:
 
 
 def with_value(about: Unique, value: Json, formulas: Formulas) -> Unique:
-    """The same after one more item, as ``read_value`` reads it."""
+    """The same after one more item, as ``read_value`` reads it.
+
+    Items of one type are kept side by side, so that all of them are one list in a formula.
+    """
     if isinstance(value, str):
         return replace(about, strings=(*about.strings, value))
     if isinstance(value, Decimal):

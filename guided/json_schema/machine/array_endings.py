@@ -30,7 +30,10 @@ _Met = tuple[int, ...]
 
 
 class _Step:
-    """One more item, and what is still due after it."""
+    """One more item, and what is still due after it.
+
+    It is never changed: several ways of the search may begin with it.
+    """
 
     __slots__ = ("broken", "formula", "helps", "met", "repeated", "same_as")
 
@@ -63,6 +66,7 @@ class ArrayEnding:
     less. That items have to differ is a matching of places with values.
 
     The whole of the search is gone through unless MAX_DEAD_ENDS are met, which counts as missed.
+    One for each choice of literals, asked once: either for ``text`` or for ``item_formulas``.
     """
 
     def __init__(
@@ -97,7 +101,11 @@ class ArrayEnding:
         """Items that there is any use for."""
 
     def text(self) -> bytes | None:
-        """The items and the closing bracket; ``None`` where there are none, or none was found."""
+        """The items and the closing bracket; ``None`` where there are none, or none was found.
+
+        A comma comes first where the array has items already. With nothing but counts and ``Items``
+        to fit no search is needed.
+        """
         if not self._counts_agree():
             return None
         if self.contains or self.start.broken or self.unique or self.start.repeated:
@@ -112,7 +120,8 @@ class ArrayEnding:
     def item_formulas(self) -> list[Formula] | None:
         """What each of these items fits; with any other first item that fits, others are left.
 
-        An item that repeats the first is then another text. ``None`` as for ``text``.
+        An item that repeats the first is then another text. ``None`` as for ``text``. For
+        ``ContainerEnds.next_items``, which reads the first alone and asks for at least one item.
         """
         found = self._found_steps() if self._counts_agree() else None
         if found is None:
@@ -125,7 +134,10 @@ class ArrayEnding:
         return [formula_of_value(value, self.formulas) for value in values]
 
     def _counts_agree(self) -> bool:
-        """Whether no count asks for more items than another allows, or than are written."""
+        """Whether no count asks for more items than another allows, or than are written.
+
+        More than can be written is noted as too long, not as impossible.
+        """
         if self.low > MAX_OWED_ITEMS:
             self.values.too_long = True
             return False
@@ -199,7 +211,10 @@ class ArrayEnding:
         return steps, distinct
 
     def _is_met(self, steps: list[_Step]) -> bool:
-        """Whether the array may close after these steps: nothing is due any more."""
+        """Whether the array may close after these steps: nothing is due any more.
+
+        The first step is the start, so ``len(steps)`` is one more than the number of items.
+        """
         last = steps[-1]
         return len(steps) > self.low and not (last.broken or last.repeated or self._lacks(last.met))
 
@@ -217,7 +232,12 @@ class ArrayEnding:
         return [shared(a.prefix[place] if place < len(a.prefix) else a.rest) for a in self.items]
 
     def _ways(self, steps: list[_Step], failed: set[object]) -> Iterator[_Step]:
-        """The items that may come next; the most helpful first."""
+        """The items that may come next; the most helpful first.
+
+        ``steps`` is read again for each of them: whenever the next is asked for, it has to be as it
+        was when this began. Nothing comes where there are ``most`` items, or where this situation
+        has failed before.
+        """
         place, last = len(steps) - 1, steps[-1]
         # Long arrays cost more than their items, since each step copies what is due.
         spend(15 + place // 16)
@@ -296,8 +316,10 @@ class ArrayEnding:
     ) -> Iterator[_Step]:
         """The finished steps: first those that repeat an earlier item, where that is due.
 
-        An item before the array's current place may be repeated (``equals_earlier``), or one of
-        the steps of this search (``same_as``); last the item without any repetition.
+        An item before the array's current place may be repeated (``equals_earlier``), or one of the
+        steps of this search (``same_as``); last the item without any repetition. A repeat of a step
+        makes every ``Unique`` fail at once, one of an earlier item only the one that knows that
+        item.
         """
         last = steps[-1]
         for about in last.repeated:
@@ -317,7 +339,11 @@ class ArrayEnding:
 
 
 def _formulas_of(steps: list[_Step]) -> list[Formula]:
-    """What each item of a finished search fits, those that repeat others made equal."""
+    """What each item of a finished search fits, those that repeat others made equal.
+
+    ``same_as`` is an index in the result; the later formula is that of both, as it says what the
+    earlier one does and more.
+    """
     formulas = [step.formula for step in steps[1:]]
     for step in steps[1:]:
         if step.same_as is not None:

@@ -30,7 +30,12 @@ __all__ = ["ArrayRules"]
 
 
 class ArrayRules:
-    """The rules of arrays: how they open, what their items decide, and how they close."""
+    """The rules of arrays: how they open, what their items decide, and how they close.
+
+    Nothing here knows what is around an array. A frame is a value: no method changes one, each
+    returns another. What is remembered depends on its key alone, and is kept as long as the
+    machine.
+    """
 
     def __init__(
         self, formulas: Formulas, restriction: Restriction, values: ShortestValues
@@ -132,7 +137,10 @@ class ArrayRules:
         return truth_vector(evaluate(goal, at_the_end) for goal in frame.goals)
 
     def _child(self, leaf: Leaf) -> Formula:
-        """What an assertion asks of the next item."""
+        """What an assertion asks of the next item.
+
+        Only ``Items`` and ``Unique`` ask something of every item; counts are not asked here.
+        """
         about = leaf.assertion
         if isinstance(about, Items):
             return self.sharing.of(about.prefix[0] if about.prefix else about.rest)
@@ -140,7 +148,10 @@ class ArrayRules:
         return differs(about, self.formulas)
 
     def _without_first(self, leaf: Leaf, about: Items) -> Formula:
-        """What an assertion about items says of those after the first."""
+        """What an assertion about items says of those after the first.
+
+        TRUE where nothing is asked of those.
+        """
         if not about.prefix:
             return leaf
         if leaf not in self._shifted:

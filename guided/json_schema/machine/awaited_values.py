@@ -23,7 +23,10 @@ MAX_TOLD_TRUTHS: Final = 64
 class AwaitedValues:
     """The stacks in which a value is awaited, and the moves into and out of containers.
 
-    A truth vector is *accepted* in a stack if a value that has it leaves a completion.
+    A truth vector is *accepted* in a stack if a value that has it leaves a completion. Answers are
+    kept by stack and are final, but for stacks that ``enter_by_value`` gives a hint for. ``None``
+    and ``False`` may mean that a search gave up: ``Searches`` counts that, and such texts are left
+    out of the language.
     """
 
     def __init__(self, truths: TruthVectors, ends: ContainerEnds) -> None:
@@ -51,7 +54,8 @@ class AwaitedValues:
     def open(self, stack: int, kind: JsonType) -> int | None:
         """The stack of a container that opens where a value is awaited.
 
-        ``None`` where nothing completes it, as far as searches tell.
+        ``None`` where nothing completes it, as far as searches tell. ``kind`` is OBJECT or ARRAY.
+        The container gets the asks of the value, so its truth vector is that of the value.
         """
         pending = self.pending(stack)
         # With one formula that must hold there is one goal to reach, which keeps frames equal.
@@ -83,7 +87,11 @@ class AwaitedValues:
         return self.stacks.enter(frame, parent)
 
     def closed(self, stack: int) -> int:
-        """The truth vector of a container that closes here."""
+        """The truth vector of a container that closes here.
+
+        Kept by stack: nothing but its frame decides it. It is told also where the container may not
+        close.
+        """
         found = self._closed.get(stack)
         if found is None:
             frame = self.stacks.frames[stack]
@@ -134,7 +142,8 @@ class AwaitedValues:
     def narrowed(self, pending: Pending, also: Formula) -> Pending | None:
         """The same with one thing more that the value has to fit, ``None`` if none can.
 
-        It joins the ask that must be fitted, or becomes that one: then links count one further.
+        It joins the ask that must be fitted, or becomes that one: then links count one further. The
+        new one is not ``sure``, so that completions are searched for by truth vector.
         """
         asks, links = pending.asks, pending.links
         if pending.must:
@@ -147,7 +156,11 @@ class AwaitedValues:
         return Pending(pending.frame, asks, True, links, pending.remembers, pending.hazy)
 
     def has_completion(self, stack: int) -> bool:
-        """Whether some value leaves a completion; the first that is found will do."""
+        """Whether some value leaves a completion; the first that is found will do.
+
+        Kept by stack until ``enter_by_value`` gives a hint for it. ``False`` may mean that a search
+        gave up.
+        """
         found = self._completable.get(stack)
         if found is None:
             pending = self.pending(stack)
@@ -161,7 +174,11 @@ class AwaitedValues:
         return found
 
     def _find_completion(self, stack: int, pending: Pending) -> bool:
-        """Whether some value leaves a completion and can be written, by truth vector."""
+        """Whether some value leaves a completion and can be written, by truth vector.
+
+        Where likely truth vectors alone were tried, a refusal is counted as a place where something
+        may be missed.
+        """
         for truth in self.possible(stack, pending):
             if self.leaves_completion(stack, truth):
                 wish = self.truths.as_formula(pending.asks, (truth,))
@@ -185,7 +202,10 @@ class AwaitedValues:
     # --- what may come of a value ---------------------------------------------------------
 
     def accepts(self, stack: int, truth: int) -> bool:
-        """Whether a value with this truth vector leaves a completion."""
+        """Whether a value with this truth vector leaves a completion.
+
+        Kept by stack and truth vector, and final: stack transitions rest on it.
+        """
         # Containers have truth vectors that are not among the likely ones.
         key = (stack, truth)
         found = self._acceptable.get(key)
@@ -210,7 +230,11 @@ class AwaitedValues:
         return found
 
     def possible(self, stack: int, pending: Pending) -> list[int]:
-        """The truth vectors that a value may have: all, or of very many the likely ones."""
+        """The truth vectors that a value may have: all, or of very many the likely ones.
+
+        The list may be shared by all stacks that ask the same: it is not to be changed. A hint
+        (``ContainerEnds.hints``) is one of them too.
+        """
         if is_sure(pending):
             return [1]
         likely = self.truths.possible(pending.asks)
@@ -221,6 +245,7 @@ class AwaitedValues:
         """Whether the containers around a value with this truth vector can still be completed.
 
         Where later items have to differ from it, an example stands for all values of the vector.
+        Kept by ``accepted`` and ``accepts``, not here.
         """
         pending = self.pending(stack)
         if is_sure(pending):
@@ -240,7 +265,11 @@ class AwaitedValues:
         return frame is not None and self.ends.can_end(frame, parent)
 
     def _example(self, pending: Pending, truth: int) -> bytes | None:
-        """An item with this truth vector, where others have to differ from it or to repeat it."""
+        """An item with this truth vector, where others have to differ from it or to repeat it.
+
+        ``None`` where no item needs to be known, where an earlier one is not known either, or where
+        none was found.
+        """
         if not pending.remembers or pending.hazy:
             return None
         return self.values.text(self.truths.as_formula(pending.asks, (truth,)))

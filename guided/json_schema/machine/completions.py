@@ -161,7 +161,9 @@ class Completions:
     def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
         """The shorter of a completion and the one known before; remembers it and its parts.
 
-        ``passed`` are states along the completion, each with how many bytes of it come before.
+        ``passed`` are states along the completion, each with how many bytes of it come before. A
+        call adds at most _REMEMBERED_ENDS states, so ``_ends`` has at most twice as many and one
+        more.
         """
         known = self._ends.get(start)
         if known is not None and len(known) <= len(text):
@@ -180,7 +182,8 @@ class Completions:
     def _ahead(self, state: State) -> bytes:
         """The next bytes of the completion: those of an automaton, or the rest of a container.
 
-        A free name comes first: its automaton leads to the nearest name, which may be taken.
+        A free name comes first: its automaton leads to the nearest name, which may be taken. Never
+        empty, or ``shortest_end`` would not get on; the bytes need not lead to the end at once.
         """
         if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._names.ending(state.stack, state.row, state.texts[-1])
@@ -211,7 +214,11 @@ class Completions:
         return self._ends.get(state) if is_between else None
 
     def _to_exit(self, row: int) -> bytes:
-        """The bytes to the nearest exit action, or into a string that owes code points."""
+        """The bytes to the nearest exit action, or into a string that owes code points.
+
+        It stops early in the first state that ``_ahead`` has another way for: inside a free name,
+        or in a string that owes code points.
+        """
         text = bytearray()
         while (way := int(self._table.way[row])) != STOP:
             text.append(way)
@@ -223,7 +230,11 @@ class Completions:
         return bytes(text)
 
     def _owed_text(self, state: State) -> bytes:
-        """The code points that a string owes; the one that was begun first."""
+        """The code points that a string owes; the one that was begun first.
+
+        Any letters will do: a least length is counted beside the automaton only for strings of
+        which nothing else is asked (``StringRules._counted_bounds``).
+        """
         text = bytearray()
         row, owed = state.row, self._owed(state)
         while self._table.beat[row] == INSIDE:

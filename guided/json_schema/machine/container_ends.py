@@ -90,7 +90,11 @@ class ContainerEnds:
         return text
 
     def can_end(self, frame: Frame, parent: int) -> bool:
-        """Whether something completes a container inside ``parent``, as far as searches tell."""
+        """Whether something completes a container inside ``parent``, as far as searches tell.
+
+        Kept by frame and ``want``, so it is the same answer each time, unless ``inherit`` brings a
+        completion that no search found.
+        """
         assert not isinstance(frame, Pending)
         key = (frame, self.want(frame, parent))
         found = self._exists.get(key)
@@ -103,7 +107,11 @@ class ContainerEnds:
         return found
 
     def end_of(self, frame: Frame, parent: int) -> bytes | None:
-        """What completes a container inside ``parent``, ``None`` where nothing was found."""
+        """What completes a container inside ``parent``, ``None`` where nothing was found.
+
+        Kept by frame and ``want``, but for very long ones. That nothing was found ``can_end``
+        keeps; it is not searched for again.
+        """
         assert not isinstance(frame, Pending)
         want = self.want(frame, parent)
         key = (frame, want)
@@ -171,7 +179,10 @@ class ContainerEnds:
         return None if text is None else b"[" + text
 
     def note_unlikely(self, stack: int) -> None:
-        """Count a stack in which something may be missed: only likely truth vectors were tried."""
+        """Count a stack in which something may be missed: only likely truth vectors were tried.
+
+        Only where there are too many asks to try every truth vector.
+        """
         pending = self.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         many = len(pending.asks) > MAX_ENUMERATED_ASKS and not is_sure(pending)
@@ -184,7 +195,8 @@ class ContainerEnds:
     def note_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
         """Keep the first item of the completion that is known, and what follows it.
 
-        ``pending`` is that of the next item of ``frame``; its frame is the key.
+        ``pending`` is that of the next item of ``frame``; its frame is the key. Only where the goal
+        of the array is all that it has to fit (``must``), which is then the key of ``_known``.
         """
         end = self._known.get((frame, frame.goals[0])) if frame.must else None
         if end is not None and end != b"]":
@@ -192,7 +204,10 @@ class ContainerEnds:
             self._next_items[pending.frame] = first_item(end)
 
     def inherit_by_truth(self, pending: Pending, frame: ArrayFrame, truth: int) -> None:
-        """Know the end of an array after an item from a completion that began with such an item."""
+        """Know the end of an array after an item from a completion that began with such an item.
+
+        Nothing is done where no such completion is noted: then ``can_end`` searches.
+        """
         assert isinstance(pending.frame, ArrayFrame)
         noted = self._next_items.get(pending.frame)
         if noted is None or not frame.must:
@@ -237,7 +252,11 @@ class ContainerEnds:
         return self._next_items.get(frame)
 
     def inherit(self, frame: ArrayFrame, rest: bytes) -> None:
-        """Know the end of an array by what was left of a longer completion that began alike."""
+        """Know the end of an array by what was left of a longer completion that began alike.
+
+        Nobody checks ``rest``: it has to complete the array as it is. Only for arrays with
+        ``must``, of which ``want`` is the goal alone.
+        """
         key = (frame, frame.goals[0])
         # Also where a search has failed before: here is what it did not find.
         if frame.must and not self._exists.get(key):
@@ -246,7 +265,11 @@ class ContainerEnds:
 
 
 def first_item(end: bytes) -> tuple[bytes, bytes]:
-    """The first of the items that complete an array, and what follows it."""
+    """The first of the items that complete an array, and what follows it.
+
+    ``end`` has at least one item, and begins with a comma if others came before it; what follows
+    begins with a comma or the bracket.
+    """
     text = end.decode()
     start = int(text[0] == ",")
     _, after = _DECODER.raw_decode(text, start)

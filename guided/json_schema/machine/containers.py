@@ -39,7 +39,8 @@ def asked_of(
     ``every`` are assertions with what they say of each value, ``some`` those that only count the
     values that fit. What has to hold in any case if the container is to fit is asked for as one:
     with ``must`` that is the first of the asks. Without a link, one of ``every`` that has not
-    failed holds of the value, and one of ``some`` counts it only if it asks for TRUE.
+    failed holds of the value, and one of ``some`` counts it only if it asks for TRUE. The order of
+    the asks is that in which they first come up; links count in it.
     """
     # The assertions that the goal names outright must hold: what they ask is due, whatever else
     # comes of the value. All others are only linked to a formula, to be decided by its truth.
@@ -76,7 +77,7 @@ def asked_of(
 def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:
     """What is left of a count after one more of what it counts.
 
-    FALSE where that is more than ``high`` allows, TRUE where neither bound asks anything any more.
+    FALSE where it was one too many, TRUE where nothing is left to count.
     """
     high = None if about.high is None else about.high - 1
     low = max(about.low - 1, 0)

@@ -79,7 +79,11 @@ class DistinctTexts:
         return True
 
     def drop(self) -> None:
-        """Forget the place that was added last; the others keep the values that they have now."""
+        """Forget the place that was added last; the others keep the values that they have now.
+
+        What is taken is then worked out anew, unless it is known from before the place was added
+        (``_before``).
+        """
         self._places.pop()
         del self._owner[self._key_at.pop()]
         before = self._before.pop()
@@ -90,7 +94,10 @@ class DistinctTexts:
         self._taken = before
 
     def _give(self, place: int, key: Key, text: bytes) -> None:
-        """Give a place a value that nothing else has."""
+        """Give a place a value that nothing else has.
+
+        No other place changes. ``add`` reads ``_last_given`` afterwards.
+        """
         self._texts[key] = text
         self._owner[key] = place
         self._key_at[place] = key
@@ -100,7 +107,8 @@ class DistinctTexts:
         """Find a value for a place by giving other places other values, breadth first.
 
         This is an augmenting path of bipartite matching, between places and values.
-        ``reached_from`` has by value the place that could take it, to follow the path back.
+        ``reached_from`` has by value the place that could take it, to follow the path back. Only
+        where it returns ``True`` has anything changed; then any place may have another value.
         """
         reached_from: dict[Key, int] = {}
         queue = [start]
@@ -128,7 +136,10 @@ class DistinctTexts:
         return False
 
     def _shift(self, start: int, key: Key, reached_from: dict[Key, int]) -> None:
-        """Along the path back from a free value, give every place the value that it reached."""
+        """Along the path back from a free value, give every place the value that it reached.
+
+        Places that are not on the path keep theirs; ``start`` had no value before.
+        """
         while True:
             place = reached_from[key]
             before = self._key_at[place]
@@ -155,7 +166,11 @@ class _Candidates:
         """No further value was found."""
 
     def get(self, number: int) -> tuple[Key, bytes] | None:
-        """The value of a number, ``None`` where there are fewer."""
+        """The value of a number, ``None`` where there are fewer.
+
+        Numbers are in the order in which values were found, and stay. A search that gave up looks
+        like the end of the values; ``Searches`` has counted it.
+        """
         while len(self._found) <= number and not self._all:
             others = self._formulas.all_of([self._formula, differs(self._taken, self._formulas)])
             text = self._text(others)

@@ -88,7 +88,10 @@ class DocumentStates:
         return found
 
     def colon_and_value(self, stack: int) -> int:
-        """The state after a name."""
+        """The state after a name.
+
+        One for all stacks whose values begin in the same state.
+        """
         value = self.value(stack)
         found = self._colons.get(value)
         if found is None:
@@ -96,13 +99,21 @@ class DocumentStates:
         return found
 
     def _value_key(self, stack: int, spaced: bool) -> object:
-        """All that the state where a value begins depends on, so that stacks can share it."""
+        """All that the state where a value begins depends on, so that stacks can share it.
+
+        What else the state comes to depend on has to be added here: stacks with equal keys get one
+        state.
+        """
         pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         return (pending.asks, self.evaluation.awaited.accepted(stack), spaced)
 
     def _value_edges(self, stack: int) -> tuple[dict[int, int], int]:
-        """The first bytes of the value awaited, with their states, and that of a short one."""
+        """The first bytes of the value awaited, with their states, and that of a short one.
+
+        The dictionary is kept and shared by all stacks with this key: callers copy it before they
+        change it.
+        """
         pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         # What may begin here depends on nothing else of the stack.
@@ -118,8 +129,9 @@ class DocumentStates:
     ) -> dict[int, int]:
         """The states after the first byte of a value, by that byte.
 
-        ``asks`` are the formulas asked of the value, ``truths`` the truth vectors that are
-        accepted in the stack. A byte leads on if some value that begins with it has one of these.
+        ``asks`` are the formulas asked of the value, ``truths`` the truth vectors that are accepted
+        in the stack. A byte leads on if some value that begins with it has one of these. Values of
+        two types never begin with the same byte, so no edge takes the place of another.
         """
         to = self.evaluation.restriction
         # Of a type that fits none of the formulas, a value has the truth vector 0.
@@ -181,6 +193,7 @@ class DocumentStates:
         """States of the strings that formulas list, laid over those of all other strings.
 
         By the opening quote; ``None`` where nothing is listed, or cannot be laid over the others.
+        Rows that were laid down before it gives up stay in the table, and nothing leads to them.
         """
         others, texts = self.scalars.strings.without_listed(asks)
         if not texts:
@@ -201,7 +214,10 @@ class DocumentStates:
     def _block_edges(
         self, asks: tuple[Formula, ...], truths: frozenset[int], lay: _Lay
     ) -> dict[int, int]:
-        """The states after the first byte of a block that ``lay`` makes; empty for no block."""
+        """The states after the first byte of a block that ``lay`` makes; empty for no block.
+
+        Each leads into the block after its first byte: the state at its start is not entered.
+        """
         block = lay(asks, truths)
         if block is None:
             return {}
@@ -209,7 +225,11 @@ class DocumentStates:
         return {byte: start + state for byte, state in block.first.items()}
 
     def _laid(self, block: Block) -> int:
-        """The state where a block begins."""
+        """The state where a block begins.
+
+        Labels of a block are indices in its ``verdicts``, and are made exit actions of this machine
+        here.
+        """
         if block not in self._blocks:
             labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
             self._blocks[block] = self.table.add_block(block, labels)
@@ -225,7 +245,11 @@ class DocumentStates:
     # --- objects --------------------------------------------------------------------------
 
     def members(self, stack: int) -> int:
-        """The state in which the next member or the closing brace is due."""
+        """The state in which the next member or the closing brace is due.
+
+        ``frame`` tells all of a plain object but whether it may close, so these two are the key; of
+        any other object the whole stack is.
+        """
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         closable = self.evaluation.awaited.may_close(stack)
@@ -238,7 +262,10 @@ class DocumentStates:
         return found
 
     def _new_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
-        """``members`` for a place that is new; states with the same edges are still one."""
+        """``members`` for a place that is new; states with the same edges are still one.
+
+        The three parts of ``key`` are all that the edges depend on.
+        """
         names, classes = self.evaluation.names.candidates(stack)
         after_quote = self._name(frame, names, classes) if names or classes else None
         key = (frame.begun, closable, after_quote)
@@ -255,13 +282,18 @@ class DocumentStates:
         return self._member_rows[key]
 
     def _after_comma(self, quote: dict[int, int]) -> int:
+        """The state after a comma, where only a name may come; ``quote`` is its one edge."""
         after_quote = quote[ord('"')]
         if after_quote not in self._commas:
             self._commas[after_quote] = self.structural.state(quote)
         return self._commas[after_quote]
 
     def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
-        """The state after the opening quote of a name."""
+        """The state after the opening quote of a name.
+
+        Names spelled out come in the order of the schema, ``classes`` are those of all other names
+        that may be written; one of the two is not empty.
+        """
         if not classes:
             return self.names.closed(names)
         spelled = self.evaluation.objects.orders[frame.order].names
@@ -293,7 +325,11 @@ class DocumentStates:
         return item, self._items[key]
 
     def next_item(self, stack: int) -> int:
-        """The state after an item: a comma, the closing bracket, or both."""
+        """The state after an item: a comma, the closing bracket, or both.
+
+        One state for all arrays that may do the same: what the next item is, ITEM finds out from
+        the stack. One of the two edges is always there, since the stack has a completion.
+        """
         closable = self.evaluation.awaited.may_close(stack)
         more = self.evaluation.items.begun(stack) is not None
         key = (closable, more)

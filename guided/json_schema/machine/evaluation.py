@@ -33,7 +33,10 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """All that is known of the documents of one grammar; the parts share what they find out."""
+    """All that is known of the documents of one grammar; the parts share what they find out.
+
+    One for each machine, which only grows; not thread-safe.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,12 @@ class Evaluation:
         missing: frozenset[int],
         max_stacks: int,
     ) -> None:
+        """Make the parts, each after those that it stands on.
+
+        ``ends`` needs ``values``, which needs ``ends`` for containers: so ``values.object`` and
+        ``values.array`` are set afterwards, and ``AwaitedValues`` sets ``ends.accepted``. Nothing
+        may be asked of the parts before that.
+        """
         self.restriction: Final = Restriction(grammar.formulas)
         self.scalars: Final = Scalars(grammar.formulas, options, missing)
         self.searches: Final = Searches()

@@ -58,7 +58,8 @@ class KeyClass:
 class ExitActions:
     """Numbers exit actions, so that a state of the table can hold one.
 
-    The first meanings are those of the constants from DONE to OPEN_ARRAY, in the order of these.
+    DONE to OPEN_ARRAY are the first five, in this order. Rows of the table and stack transitions
+    hold these numbers, so a number never changes its meaning; each machine has its own.
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,10 @@ class ExitActions:
         self._of_keys: dict[str, int] = {}
 
     def number(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
-        """The action that has this meaning."""
+        """The action that has this meaning.
+
+        A new one gets the next number; equal meanings have one.
+        """
         number = self._numbers.setdefault(meaning, len(self._meanings))
         if number == len(self._meanings):
             self._meanings.append(meaning)

@@ -30,7 +30,11 @@ _TEXTLESS: Final = frozenset((DONE, CLOSE, *_OPENING))
 
 
 class Exits:
-    """Takes exit actions: each gives a stack and the row where what follows begins."""
+    """Takes exit actions: each gives a stack and the row where what follows begins.
+
+    ``None`` in place of them means that the action must not be taken. Results are kept for good,
+    and entering a stack may lay down rows.
+    """
 
     def __init__(self, evaluation: Evaluation, rows: DocumentStates) -> None:
         self._evaluation = evaluation
@@ -73,8 +77,10 @@ class Exits:
 
         ``stack`` is that of the container for CLOSE, ITEM and names, and that of the value which is
         awaited for DONE, ``Done``, OPEN_OBJECT, OPEN_ARRAY and ``EmptyArray``: the first item.
-        ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of
-        a free name that is closed: without it the set of names becomes unknown.
+        ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of a
+        free name that is closed: without it the set of names becomes unknown. Without ``item`` and
+        ``key`` the result is kept for good by stack and action (``JsonMachine.transition``), so it
+        must depend on these two alone. Stacks and rows may be added.
         """
         evaluation, rows = self._evaluation, self._rows
         if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
@@ -113,7 +119,7 @@ class Exits:
         """Whether what follows an action depends on which item or name was written.
 
         If so, ``resolve`` without that text does not tell what follows: walks leave it to the exact
-        state (EXACT).
+        state (EXACT). ``True`` is always right and only costs time.
         """
         if not self._stacks.depth(stack) and action in _TEXTLESS:
             return False
@@ -129,7 +135,11 @@ class Exits:
         return ended != stack or not self._evaluation.items.is_roomy(ended)
 
     def _ends_value_of(self, stack: int, action: int) -> int | None:
-        """The stack in which a value ends by an action, ``None`` for other actions."""
+        """The stack in which a value ends by an action, ``None`` for other actions.
+
+        It is the stack that ``resolve`` hands to ``_value_done`` for the same action: change both
+        or none.
+        """
         if action == DONE:
             return stack
         if action == CLOSE:
@@ -149,7 +159,7 @@ class Exits:
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
         """What follows a free name of a class, whichever it is; ``None`` where none may be written.
 
-        ``stack`` is one that ``after_names`` gave.
+        ``stack`` is one that ``after_names`` gave. Kept: it depends on no key.
         """
         at = stack, number
         if at not in self._after_unknown_names:
@@ -159,7 +169,11 @@ class Exits:
         return self._after_unknown_names[at]
 
     def _value_done(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
-        """``_after_value``, remembered unless it depends on the text of an item."""
+        """``_after_value``, remembered unless it depends on the text of an item.
+
+        What is remembered has to be final: a transition that was read by compiled code is not read
+        again.
+        """
         if item is not None:
             return self._after_value(stack, truth, item)
         key = stack, truth

@@ -24,7 +24,11 @@ _KEY_TRIES: Final = 2_000
 
 
 class FreeNames:
-    """Finds out how names that were begun in an object may end."""
+    """Finds out how names that were begun in an object may end.
+
+    A key is what stands between the quotes, as JSON spells it. ``row`` is a row of such a name in
+    the table, ``stack`` that of its object, ``begun`` the bytes of the name so far.
+    """
 
     def __init__(self, evaluation: Evaluation, table: TransitionTable) -> None:
         self._evaluation = evaluation
@@ -35,7 +39,8 @@ class FreeNames:
     def can_close(self, stack: int, row: int, begun: bytes) -> bool:
         """Whether a name that was begun, and is in ``row``, can become one that is not taken.
 
-        After _KEY_TRIES names that are taken it says no: that forbids a name, and lets none in.
+        After _KEY_TRIES names that are taken it says no: that forbids a name, and lets none in. A
+        forgotten answer is worked out again and is the same.
         """
         # The state leads to more names than can be taken, so one of them is free.
         if self._table.ends[row] > self._stacks.taken(stack):
@@ -88,7 +93,8 @@ class FreeNames:
     def _endings(self, row: int) -> Iterator[bytes]:
         """The texts from inside a name to the end of its closing quote, shortest first.
 
-        They may never end: callers take a limited number.
+        Without end where names are: callers take as many as they need. All of them are spelled by
+        the rows from ``row`` on, those of the schema included.
         """
         # Bytes in all, minus those so far, a number for ties: the order. Then the row and the text.
         ties = itertools.count()

@@ -144,7 +144,10 @@ class JsonMachine(PushdownMachine):
         return after
 
     def _counted(self, row: int, count: int) -> int | None:
-        """The count after a byte that leads to a row, ``None`` past its bounds."""
+        """The count after a byte that leads to a row, ``None`` past its bounds.
+
+        Rows without a count give 0, so that states which differ in nothing else are equal.
+        """
         table = self.table
         high = int(table.high[row])
         if high == UNCOUNTED:
@@ -170,13 +173,19 @@ class JsonMachine(PushdownMachine):
         return self._completions.shortest_end(state)
 
     def check(self) -> None:
-        """Raise AssertionError unless table, stacks and transitions agree with one another."""
+        """Raise AssertionError unless table, stacks and transitions agree with one another.
+
+        Walks over the whole table: for tests.
+        """
         self.parts.check()
         for number, parent in enumerate(self.stacks.parents[1:], start=1):
             assert 0 <= parent < number, (number, parent)
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
-        """Why there is no document, or why none was found: only UnsatisfiableError is certain."""
+        """Why there is no document, or why none was found: only UnsatisfiableError is certain.
+
+        Too long values come before searches that gave up, as both count in ``num_given_up``.
+        """
         node = self.evaluation.searches.node
         pointer = "" if node is None else node.pointer
         if self.evaluation.values.too_long:

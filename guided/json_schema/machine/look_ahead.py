@@ -35,7 +35,11 @@ def look_ahead(machine: JsonMachine) -> None:
 
 
 def _follow(machine: JsonMachine) -> None:
-    """Resolve the transitions of each stack along one way, the first that each label leads to."""
+    """Resolve the transitions of each stack along one way, the first that each label leads to.
+
+    Each stack is met once and its labels differ, so no transition is put twice. The way ends where
+    a stack comes again or a transition must not be taken (DEAD).
+    """
     stack, row, seen = machine.start.stack, machine.start.row, set[int]()
     while len(machine.parts.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:
         seen.add(stack)
@@ -50,7 +54,10 @@ def _follow(machine: JsonMachine) -> None:
 
 
 def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
-    """What may end or begin where a text stands between two parts, what leads furthest first."""
+    """What may end or begin where a text stands between two parts, what leads furthest first.
+
+    Nothing is lost where a label is missing here: it is resolved when a text gets there.
+    """
     table, frame = machine.table, machine.stacks.frames[stack]
     if isinstance(frame, Pending):
         # After a name a colon comes first.

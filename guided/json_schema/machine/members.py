@@ -40,7 +40,10 @@ class MemberRules:
         self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
 
     def of_all(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
-        """What all of several assertions say about the value of a name."""
+        """What all of several assertions say about the value of a name.
+
+        Kept by the assertions and the name; of no assertions it is TRUE.
+        """
         if len(members) == 1:
             return self.of_one(members[0], name)
         key = (members, name)
@@ -50,7 +53,11 @@ class MemberRules:
         return self._joined[key]
 
     def of_one(self, leaf: Leaf, name: str | NameClass) -> Formula:
-        """What one assertion says about the value of a name."""
+        """What one assertion says about the value of a name.
+
+        Kept by assertion and name. Small nodes are written out (``Sharing``), so that equal ones
+        meet.
+        """
         key = (leaf, name)
         if key not in self._of_one:
             parts = map(self.sharing.of, self._said_by(leaf, name))
@@ -60,7 +67,8 @@ class MemberRules:
     def _said_by(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:
         """What an assertion about members asks of the value of a name: all of it has to hold.
 
-        The rest is asked only where neither the name nor a pattern is listed for it.
+        The rest is asked only where neither the name nor a pattern is listed for it. Never empty.
+        Formulas that are asked twice are joined by the caller.
         """
         about = leaf.assertion
         assert isinstance(about, Members), leaf
@@ -85,7 +93,11 @@ class MemberRules:
         return self.scalars.strings.leaf_dfa(leaf)
 
     def name_fits(self, about: Names, name: str | NameClass) -> bool:
-        """Whether a name fits what an assertion asks of all names."""
+        """Whether a name fits what an assertion asks of all names.
+
+        A class knows only the formulas of its own space, so ``about`` has to be part of the goals
+        from which that space was made.
+        """
         as_string = self.restriction.to(JsonType.STRING, about.name)
         if isinstance(name, NameClass):
             return as_string is TRUE or as_string in name.fits
@@ -118,7 +130,10 @@ class MemberRules:
         return found
 
     def class_of(self, frame: ObjectFrame, name: str) -> int:
-        """The class of a name that the schema does not spell out; every such name is of one."""
+        """The class of a name that the schema does not spell out; every such name is of one.
+
+        The number counts in the space of the goals of ``frame``.
+        """
         space = self.space(frame.goals)
         found = NameClass(
             frozenset(p for p in space.patterns if self._dfa_of(p).accepts(name)),

@@ -37,7 +37,9 @@ class NameSpace:
 
     A class is known by its index in ``classes``, which is its label in blocks of names. All classes
     are found at once, those too whose names cannot be spelled without the bytes ``missing``, which
-    no token of the vocabulary has.
+    no token of the vocabulary has. ``NameStates`` keeps rows by the identity of a space and the
+    numbers of classes, so neither ``patterns``, ``formulas`` nor ``classes`` may change once it is
+    made.
     """
 
     def __init__(
@@ -83,7 +85,10 @@ class NameSpace:
         self._endless: dict[int, bool] = {}
 
     def block(self, allowed: frozenset[int]) -> Block | None:
-        """The content of the names of these classes, labelled by class; ``None`` for no names."""
+        """The content of the names of these classes, labelled by class; ``None`` for no names.
+
+        Kept, and shared by all who ask: nobody may change it.
+        """
         if allowed not in self._blocks:
             breathe()
             if self.patterns or self.formulas:
@@ -94,7 +99,10 @@ class NameSpace:
         return self._blocks[allowed]
 
     def is_endless(self, number: int) -> bool:
-        """Whether a class has names without end."""
+        """Whether a class has names without end.
+
+        Kept; names are those that can be spelled without the bytes ``missing``.
+        """
         if number not in self._endless:
             breathe()
             block = self.block(frozenset((number,)))
@@ -162,13 +170,21 @@ class ShortestTexts:
         return bool(self._heap) and self._expansions >= MAX_EXPANSIONS
 
     def _push(self, text: bytes, state: int, *, ended: bool) -> None:
+        """Put a text into the heap; ``ended`` where it is whole, else it goes on from ``state``.
+
+        The bytes left are exact, which is why texts come out in the order of their lengths.
+        """
         total = len(text) + (0 if ended else int(self._left[state]))
         # What has ended comes first: before all that is as short was followed further.
         place = total, not ended, -len(text), next(self._ties)
         heapq.heappush(self._heap, (*place, state, text, ended))
 
     def _find(self) -> bool:
-        """Whether one more text became known."""
+        """Whether one more text became known.
+
+        It becomes the last of ``_known``. ``False`` where there are no more, or where the work is
+        used up (``gave_up``): then it stays so.
+        """
         while self._heap and self._expansions < MAX_EXPANSIONS:
             # Before anything changes: a search that runs out of fuel here goes on another time.
             spend(_EXPANSION_WORK)
@@ -201,7 +217,10 @@ def _is_endless(block: Block) -> bool:
 
 
 def _few(alike: list[int]) -> list[int]:
-    """Of bytes that nothing tells apart a few will do, letters and digits first."""
+    """Of bytes that nothing tells apart a few will do, letters and digits first.
+
+    At most ``_ENOUGH``, so that what is found is a sample (``NameSpace.fresh``).
+    """
     if len(alike) <= _ENOUGH:
         return alike
     plain = [byte for byte in alike if chr(byte).isalnum() and byte < 0x80]

@@ -34,7 +34,8 @@ class NameStates:
 
     The states of one name are laid down once and joined to others only where names begin alike.
     Where names are free, the states of all names that the schema spells out lie over those of any
-    name; which of them may still be written the stack knows.
+    name; which of them may still be written the stack knows. All rows are those of one machine, and
+    are kept; keys of the caches tell all that the rows depend on.
     """
 
     def __init__(self, chains: Chains, labels: ExitActions) -> None:
@@ -51,7 +52,10 @@ class NameStates:
         """By the identity of a space and classes of it."""
 
     def closed(self, names: tuple[str, ...]) -> int:
-        """The state after the quote where one of these names has to follow."""
+        """The state after the quote where one of these names has to follow.
+
+        ``names`` is not empty; its order says nothing but is part of the key.
+        """
         found = self._closed.get(names)
         if found is None:
             chains = self._chains(names)
@@ -60,7 +64,10 @@ class NameStates:
         return found
 
     def _chains(self, names: Sequence[str]) -> list[Chain]:
-        """The states of names, their closing quotes included."""
+        """The states of names, their closing quotes included.
+
+        In the order of ``names``. The list is new each time, so callers may sort it.
+        """
         unknown = [name for name in names if name not in self._chains_of]
         if unknown:
             texts = [(json_key(name)[1:], self.labels.of_key(name)) for name in unknown]
@@ -91,7 +98,10 @@ class NameStates:
         return self._open[key]
 
     def _outside(self, content: int, names: tuple[str, ...]) -> frozenset[str]:
-        """The names that the states of the content do not spell."""
+        """The names that the states of the content do not spell.
+
+        Kept by content and names: rows that were laid down never change.
+        """
         found = self._outsides.get((content, names))
         if found is None:
             tree = self._spread(content, names)
@@ -102,7 +112,11 @@ class NameStates:
         return found
 
     def _spread(self, content: int, names: Sequence[str]) -> _Tree:
-        """The trie of names over the states of the content."""
+        """The trie of names over the states of the content.
+
+        It reads the table and lays nothing down. Nodes are numbered parents first; ``text`` has one
+        byte more than the names, so that ``nodes`` has a row for the root.
+        """
         keys = [json_key(name)[1:-1] for name in names]
         text = np.frombuffer(b"".join(keys) + b"\0", dtype=np.uint8)
         ends = np.array(list(accumulate(map(len, keys))), dtype=np.int32)

@@ -15,7 +15,11 @@ __all__ = ["NextItems"]
 
 
 class NextItems:
-    """The stacks of items that leave a completion."""
+    """The stacks of items that leave a completion.
+
+    ``stack`` is always that of an array between two items, but for ``is_roomy``, which gets that of
+    an item.
+    """
 
     def __init__(self, awaited: AwaitedValues) -> None:
         self.awaited: Final = awaited
@@ -37,7 +41,10 @@ class NextItems:
         return self._begun[stack]
 
     def _find_begun(self, stack: int) -> int | None:
-        """The stack of the next item of an array, ``None`` where no item leaves a completion."""
+        """The stack of the next item of an array, ``None`` where no item leaves a completion.
+
+        ``begun`` keeps the answer, so it must depend on the stack alone.
+        """
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
         pending = self.arrays.item_begun(frame)
@@ -58,6 +65,7 @@ class NextItems:
         """Forbid the values after which items that are owed could not differ, or not repeat one.
 
         Returns ``pending`` itself where there are none, ``None`` where plainly no value is left.
+        What is found out about ends on the way ``ContainerEnds`` keeps.
         """
         assert isinstance(pending.frame, ArrayFrame)
         if not pending.links and _treats_items_alike(pending.frame):
@@ -91,7 +99,8 @@ class NextItems:
     def is_roomy(self, stack: int) -> bool:
         """Whether what may follow an item does not depend on its text: endlessly many values fit.
 
-        Then a mask need not be worked out for each text of the item.
+        Then a mask need not be worked out for each text of the item. ``False`` is always right and
+        only costs time; ``True`` lets walks go on without the text (``Exits.needs_text``).
         """
         pending = self.awaited.pending(stack)
         assert isinstance(pending.frame, ArrayFrame), pending
@@ -118,7 +127,10 @@ class NextItems:
 
 
 def _treats_items_alike(frame: ArrayFrame) -> bool:
-    """Whether nothing of an item that fits matters to later ones but that they must differ."""
+    """Whether nothing of an item that fits matters to later ones but that they must differ.
+
+    ``ItemCount`` may be there, as every item adds one.
+    """
     return all(
         isinstance(leaf.assertion, Unique | ItemCount)
         or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
@@ -127,7 +139,11 @@ def _treats_items_alike(frame: ArrayFrame) -> bool:
 
 
 def _owes_a_repeat(want: Formula) -> bool:
-    """Whether items of an array that is to fit a formula may have to repeat others."""
+    """Whether items of an array that is to fit a formula may have to repeat others.
+
+    It may say so too often, as of a negation inside of a negation: then more is searched, and
+    nothing is lost.
+    """
     waiting = [want]
     while waiting:
         part = waiting.pop()

@@ -21,7 +21,11 @@ __all__ = ["NextNames"]
 
 
 class NextNames:
-    """The names that leave a completion, and the stacks of their values."""
+    """The names that leave a completion, and the stacks of their values.
+
+    ``stack`` is always that of an object between two members, but for ``after_names``, which takes
+    any. ``None`` is for a name that must not be written, or for which no completion was found.
+    """
 
     def __init__(self, awaited: AwaitedValues) -> None:
         self.awaited: Final = awaited
@@ -43,7 +47,11 @@ class NextNames:
         return self.awaited.enter(stack, self.objects.name_written(frame, name))
 
     def class_written(self, stack: int, number: int, key: bytes | None) -> int | None:
-        """The stack of the value of another name, of one class."""
+        """The stack of the value of another name, of one class.
+
+        ``key`` is as for ``ObjectRules.class_written``; ``None`` where no such name leaves a
+        completion.
+        """
         frame = self._object(stack)
         return self.awaited.enter(stack, self.objects.class_written(frame, number, key))
 
@@ -90,7 +98,11 @@ class NextNames:
         return self._candidates_of_plain(frame, plain)
 
     def _candidates(self, stack: int, frame: ObjectFrame) -> tuple[tuple[str, ...], frozenset[int]]:
-        """``candidates`` of an object that is not plain: each name and class is tried."""
+        """``candidates`` of an object that is not plain: each name and class is tried.
+
+        Where none is left and the object may not close, the known completion tells one
+        (``_candidate_of_search``).
+        """
         names = tuple(
             name
             for name in self._spellable_ahead(frame)
@@ -207,7 +219,11 @@ class _PossibleNames(dict[int, str | None]):
         self.names = objects.orders[order].names
 
     def __missing__(self, place: int) -> str | None:
-        """The name at a place if it can be spelled and some value fits; else ``None``."""
+        """The name at a place if it can be spelled and some value fits; else ``None``.
+
+        It depends on nothing of an object but the members' formulas and the order, so it is kept
+        for all objects with these.
+        """
         objects, name = self.objects, self.names[place]
         is_possible = (
             objects.scalars.missing.isdisjoint(json_key(name))

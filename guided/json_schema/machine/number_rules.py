@@ -45,7 +45,11 @@ __all__ = ["NumberRules"]
 
 
 class NumberRules:
-    """The rules of numbers; all formulas are over assertions about numbers."""
+    """The rules of numbers; all formulas are over assertions about numbers.
+
+    All formulas are over assertions about numbers. Numbers that cannot be spelled without the bytes
+    ``missing``, which no token of the vocabulary has, are left out of blocks.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,11 @@ class NumberRules:
         return evaluate(ask, lambda leaf: holds(_about_numbers(leaf), value))
 
     def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
-        """The spellings of numbers that have some truth vectors; ``None`` where there are none."""
+        """The spellings of numbers that have some truth vectors; ``None`` where there are none.
+
+        Kept for the whole process: other schemas get the same block, which nobody may change.
+        ``key`` has to tell all that ``_new_block`` depends on.
+        """
         digits = (self.options.spelling, self.options.max_number_digits, self.missing)
         key = ("number", digits, tuple(map(self._signatures.of, asks)), truths)
         return shared_block(key, lambda: self._new_block(asks, truths, key))
@@ -73,7 +81,10 @@ class NumberRules:
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
-        """``block`` for a key that is new."""
+        """``block`` for a key that is new.
+
+        Its labels are indices in ``verdicts``, which has the truth vectors.
+        """
         judged, found = self._numbers(asks, truths)
         dfa = byte_dfa_from_dfa(judged, utf8_sequences, self.missing)
         return block_of(dfa, key=key, verdicts=tuple(found)) if len(dfa) else None
@@ -81,7 +92,11 @@ class NumberRules:
     def _numbers(
         self, asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
-        """An automaton of numbers with some truth vectors, or all, and the vector of each label."""
+        """An automaton of numbers with some truth vectors, or all, and the vector of each label.
+
+        A label is an index in the list. ``combine`` fills the list while it makes the automaton, so
+        it has only vectors that some number has.
+        """
         merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
         leaves = leaves_of(merged)
         abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
@@ -108,7 +123,11 @@ class NumberRules:
         return any(narrowing(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
 
     def are_endless(self, ask: Formula) -> bool:
-        """Whether infinitely many numbers fit: of spellings, even few numbers have many."""
+        """Whether infinitely many numbers fit: of spellings, even few numbers have many.
+
+        Numbers that are forbidden one by one are left aside first: there are finitely many, and
+        without them the automaton is small.
+        """
         ask, _ = without_listed_choices(ask, self.formulas, NumberChoices)
         found = self._endless.get(ask)
         if found is None:
@@ -117,7 +136,10 @@ class NumberRules:
         return found
 
     def _find_endless(self, ask: Formula) -> bool:
-        """``are_endless`` by an automaton, with one spelling for each number."""
+        """``are_endless`` by an automaton, with one spelling for each number.
+
+        Other spellings are left out, as even one number has them without end.
+        """
         fitting, _ = self._numbers((ask,), ALL_MUST)
         different = combine(
             [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS

@@ -26,7 +26,11 @@ _NO_OTHER: Final = object()
 
 
 class ObjectEnding:
-    """Members that make a choice of assertions come true; one for each choice, asked once."""
+    """Members that make a choice of assertions come true; one for each choice, asked once.
+
+    What was chosen so far is in ``named`` and ``free``: a way that is given up has to leave both as
+    it found them. ``tries`` is one bound for the whole search.
+    """
 
     def __init__(self, objects: ObjectRules, frame: ObjectFrame, literals: Literals) -> None:
         self.objects = objects
@@ -48,7 +52,9 @@ class ObjectEnding:
     def text(self) -> bytes | None:
         """The members that are owed, then those that make an assertion fail, then further ones.
 
-        The closing brace included; ``None`` where no members were found.
+        The closing brace included; ``None`` where no members were found. To be asked once, before
+        all else: it sets the lists that the other methods read. Names that have to be there come
+        first, as no choice is left about them.
         """
         spend(1 + len(self.literals))
         abouts = [(leaf, leaf.assertion, kept) for leaf, kept in self.literals.items()]
@@ -67,7 +73,9 @@ class ObjectEnding:
     def _with_failing(self, failing: list[Leaf]) -> bytes | None:
         """The text with all these assertions made to fail, each by some member.
 
-        ``None`` where no ways to do so go together, or too many were tried, which is counted.
+        ``None`` where no ways to do so go together, or too many were tried, which is counted. The
+        iterators change ``named`` and ``free``, so only the last of them may go on: that is what
+        makes each undo no step but its own.
         """
         if not failing:
             return self._filled()
@@ -89,7 +97,10 @@ class ObjectEnding:
             self.tries -= 1
 
     def _filled(self) -> bytes | None:
-        """The members with as many more as counts ask for, and the bracket; ``None`` for none."""
+        """The members with as many more as counts ask for, and the bracket; ``None`` for none.
+
+        ``named`` and ``free`` keep what it added where it finds a text; else they are as before.
+        """
         # Filling may add members and fail all the same; the next way begins without them.
         before = (dict(self.named), dict(self.free))
         text = None
@@ -102,7 +113,10 @@ class ObjectEnding:
         return text
 
     def _spelled(self) -> bytes | None:
-        """The members found and the closing bracket; ``None`` where one of them has no value."""
+        """The members found and the closing bracket; ``None`` where one of them has no value.
+
+        Free names come after those of the schema, as the machine reads them.
+        """
         parts: list[bytes] = []
         spend(len(self.named) + len(self.free))
         # Names are searched for in any order, and written in that of the schema.
@@ -121,7 +135,8 @@ class ObjectEnding:
     def _add_named(self, name: str, also: Formula = TRUE) -> bool:
         """Give the object a member of this name, if it may have one; whether it has now.
 
-        Its value also fits ``also``, beside what is chosen for it already.
+        Its value also fits ``also``, beside what is chosen for it already. Where it returns
+        ``False`` nothing has changed. The name has to be in the order of the object.
         """
         if name not in self.named and not self._may_have(name):
             return False
@@ -135,7 +150,10 @@ class ObjectEnding:
         return True
 
     def _may_have(self, name: str) -> bool:
-        """Whether a spelled-out name may still come, be spelled and fit what names have to fit."""
+        """Whether a spelled-out name may still come, be spelled and fit what names have to fit.
+
+        In the order of the schema a name before the last one written may not.
+        """
         return (
             not self.objects.is_passed(self.frame, self.order.index[name])
             and name not in self.banned
@@ -146,7 +164,8 @@ class ObjectEnding:
     def _add_free(self, most: int) -> bool:
         """Give the object members of names of their own that are alike, up to ``most``.
 
-        Their names are of the first class that has any left; ``False`` where none has.
+        Their names are of the first class that has any left; ``False`` where none has. It may add
+        fewer, where the class ends: callers ask again, and the next class is used.
         """
         for number, found, formula in self._usable_classes():
             keys = list(islice(self._fresh_names(number), most))
@@ -176,7 +195,11 @@ class ObjectEnding:
                 del self.free[key]
 
     def _usable_classes(self) -> Iterator[tuple[int, NameClass, Formula]]:
-        """The classes that names of further members may be of, and what their values fit."""
+        """The classes that names of further members may be of, and what their values fit.
+
+        First those whose names make most of ``misnames`` fail, as one member may do for several of
+        them.
+        """
         space = self.members.space(self.frame.goals)
         for number, found in sorted(enumerate(space.classes), key=self._unhelpful):
             if all(self.members.name_fits(about, found) for about in self.names):
@@ -185,7 +208,11 @@ class ObjectEnding:
                     yield number, found, formula
 
     def _fresh_names(self, number: int) -> Iterator[bytes]:
-        """Names of a class that the object does not have."""
+        """Names of a class that the object does not have.
+
+        Names given already in ``free`` are taken, as of when it begins. A search that gave up
+        counts as missed only if the caller asks for more than was found.
+        """
         keys = self.objects.stacks.keys(self.frame.keys)
         taken = {*keys, *self.order.spelled, *self.free}
         space = self.members.space(self.frame.goals)
@@ -227,7 +254,10 @@ class ObjectEnding:
         yield from self._adding_free(leaf, None)
 
     def _misnamings(self, about: Names) -> Iterator[None]:
-        """Members whose names do not fit; after each yield what was changed is put back."""
+        """Members whose names do not fit; after each yield what was changed is put back.
+
+        Free names that were chosen are not exchanged: another member is added.
+        """
         fits = self.members.name_fits
         # A free name that was added before may do.
         if any(not fits(about, found) for _, found in self.free.values()):
@@ -241,13 +271,17 @@ class ObjectEnding:
         yield from self._adding_free(None, about)
 
     def _restore(self, name: str, formula: Formula | None) -> None:
+        """Put back what ``named`` had for a name before ``_add_named``; ``None`` for nothing."""
         if formula is None:
             del self.named[name]
         else:
             self.named[name] = formula
 
     def _fill(self, low: int) -> bool:
-        """Add members until there are ``low``; whether that many were found."""
+        """Add members until there are ``low``; whether that many were found.
+
+        What it added stays, also where it returns ``False``: ``_filled`` puts back what was before.
+        """
         # Names that the schema spells out first: they are known, and one cannot run out of fuel.
         for name in self._unused():
             if len(self.named) + len(self.free) >= low:
@@ -262,6 +296,10 @@ class ObjectEnding:
         return True
 
     def _unused(self) -> Iterator[str]:
+        """Names of the schema that may still come and are not chosen, in its order.
+
+        ``named`` is looked at for each in turn, so it may change meanwhile.
+        """
         names = self.order.names
         for place in self.objects.ahead(self.frame):
             if names[place] not in self.named:

@@ -47,7 +47,10 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The names that the schema spells out for an object, in its order."""
+    """The names that the schema spells out for an object, in its order.
+
+    ``index`` has the place of each name; a place is what frames and bits of ``written`` count.
+    """
 
     names: tuple[str, ...]
     index: dict[str, int]
@@ -56,7 +59,12 @@ class Order:
 
 
 class ObjectRules:
-    """The rules of objects: how they open, what their members decide, and how they close."""
+    """The rules of objects: how they open, what their members decide, and how they close.
+
+    Nothing here knows what is around an object. A frame is a value: no method changes one, each
+    returns another or the same. What is remembered by frames, goals and names depends on these
+    alone, and is kept as long as the machine.
+    """
 
     def __init__(
         self, restriction: Restriction, scalars: Scalars, values: ShortestValues, stacks: Stacks
@@ -82,7 +90,10 @@ class ObjectRules:
     # --- evaluation -----------------------------------------------------------------------
 
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
-        """An object of which these formulas are asked, before its first member."""
+        """An object of which these formulas are asked, before its first member.
+
+        Kept: equal questions get the same frame, whatever is around the object.
+        """
         key = (asks, must)
         found = self._opened.get(key)
         if found is None:
@@ -93,7 +104,8 @@ class ObjectRules:
         """``open`` for formulas that are new.
 
         Its order has first the names that assertions about members list, then those that must be
-        there or that a list of names allows: members are written in this order.
+        there or that a list of names allows: members are written in this order. A new order gets
+        its number here, in ``orders`` and ``Stacks.order_sizes`` together.
         """
         goals = tuple(self.restriction.to(JsonType.OBJECT, ask) for ask in asks)
         names: dict[str, None] = {}
@@ -116,7 +128,11 @@ class ObjectRules:
         return ObjectFrame(goals, must, number, 0 if self.any_order else -1)
 
     def ahead(self, frame: ObjectFrame) -> Iterator[int]:
-        """The places in its order of the names that the object may still be given."""
+        """The places in its order of the names that the object may still be given.
+
+        Ascending. It speaks of the order alone: what a name is asked, and whether it can be
+        spelled, is not looked at.
+        """
         count = len(self.orders[frame.order].names)
         if self.any_order:
             for place in range(count):
@@ -126,7 +142,10 @@ class ObjectRules:
             yield from range(frame.written + 1, count)
 
     def name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
-        """The value of a spelled-out name is awaited; ``None`` where it must not stand here."""
+        """The value of a spelled-out name is awaited; ``None`` where it must not stand here.
+
+        Kept by frame and name. The name has to be in the order of the object.
+        """
         key = (frame, name)
         if key not in self._awaited:
             self._awaited[key] = self._name_written(frame, name)
@@ -144,7 +163,8 @@ class ObjectRules:
     def has_fresh_name(self, frame: ObjectFrame, number: int) -> bool:
         """Whether a name of a class is left that the object does not have yet.
 
-        ``False`` too where the search for one gave up, which is counted as incomplete.
+        ``False`` too where the search for one gave up, which is counted as incomplete. Not kept, as
+        the names that are taken change with the object.
         """
         space = self.members.space(frame.goals)
         if space.is_endless(number):
@@ -171,7 +191,11 @@ class ObjectRules:
         return self._await(frame, found, written, keys)
 
     def value_done(self, pending: Pending, truth: int) -> ObjectFrame | None:
-        """The object after a value with this truth vector; ``None`` where it had to fit better."""
+        """The object after a value with this truth vector; ``None`` where it had to fit better.
+
+        The name was put into the frame when it was written (``_await``); the value only decides
+        links, so where none fails it is the frame of ``pending`` as it is.
+        """
         frame = pending.frame
         assert isinstance(frame, ObjectFrame)
         if pending.must and not truth & 1:
@@ -183,7 +207,10 @@ class ObjectRules:
         return ObjectFrame(goals, frame.must, frame.order, frame.written, frame.keys, begun=True)
 
     def truth(self, frame: ObjectFrame) -> int:
-        """Which formulas the object fits if it closes here, one bit each."""
+        """Which formulas the object fits if it closes here, one bit each.
+
+        Bit ``i`` is for ``frame.goals[i]``; goals keep their places for this.
+        """
         # Of a plain object one formula is asked, and all members so far fit it.
         plain = self.plain(frame)
         if plain is not None:
@@ -246,7 +273,11 @@ class ObjectRules:
     def _decided(
         self, frame: ObjectFrame, name: str | NameClass, written: int
     ) -> dict[Leaf, Formula]:
-        """The assertions that a name alone decides, or brings nearer to their decision."""
+        """The assertions that a name alone decides, or brings nearer to their decision.
+
+        ``written`` is that of the object with the name in it. Assertions about members are left
+        out: their values decide them.
+        """
         decided: dict[Leaf, Formula] = {}
         index = self.orders[frame.order].index
         for leaf in leaves_of(frame.goals):
@@ -266,7 +297,10 @@ class ObjectRules:
     # --- names that are written, and owed --------------------------------------------------
 
     def plain(self, frame: ObjectFrame) -> Plain | None:
-        """The simple form of what an object has to fit; ``None`` where it is not a plain one."""
+        """The simple form of what an object has to fit; ``None`` where it is not a plain one.
+
+        Kept by goal: the same object for equal goals, which other caches use as their key.
+        """
         if not frame.must:
             return None
         goal = frame.goals[0]
@@ -300,7 +334,10 @@ class ObjectRules:
 
 
 def _plain(goal: Formula) -> Plain | None:
-    """What a goal asks if it is a plain one, ``None`` for any other."""
+    """What a goal asks if it is a plain one, ``None`` for any other.
+
+    Negations and alternatives are never plain, nor are counts and assertions about names.
+    """
     members: list[Leaf] = []
     needed: set[str] = set()
     for part in conjuncts(goal):

@@ -55,7 +55,10 @@ class Sharing:
         self._known: dict[SchemaNode, Formula] = {}
 
     def of(self, formula: Formula) -> Formula:
-        """The formula of a node instead of the node, if that is small."""
+        """The formula of a node instead of the node, if that is small.
+
+        Kept by node. Anything else is returned as it is.
+        """
         if not isinstance(formula, SchemaNode):
             return formula
         found = self._known.get(formula)
@@ -94,7 +97,11 @@ class _TooLargeError(Exception):
 
 
 def _with_children(about: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
-    """The assertion with ``visit`` applied to the formulas inside it; itself if none changes."""
+    """The assertion with ``visit`` applied to the formulas inside it; itself if none changes.
+
+    Any other assertion keeps its nodes, which is right too, only not shared; ``Unique`` does, as no
+    schema writes formulas into it.
+    """
     if isinstance(about, Members):
         named = tuple((name, visit(child)) for name, child in about.named)
         patterns = tuple((pattern, visit(child)) for pattern, child in about.patterns)
@@ -116,7 +123,11 @@ _ALL_TYPES: Final = frozenset(JsonType)
 
 
 class Restriction:
-    """Restricts formulas of one grammar, each once."""
+    """Restricts formulas of one grammar, each once.
+
+    The result holds of the same values of that type. It has no nodes, and no assertions about other
+    types; only in assertions about members and items are formulas left as they were.
+    """
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
@@ -129,7 +140,11 @@ class Restriction:
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 
     def to(self, kind: JsonType, formula: Formula) -> Formula:
-        """What ``formula`` says about values of this type: nodes resolved, other types gone."""
+        """What ``formula`` says about values of this type: nodes resolved, other types gone.
+
+        Kept by type and formula. Formulas inside of assertions are left as they are: they are about
+        other values.
+        """
         known = self._known[kind]
         found = known.get(formula)
         if found is None:
@@ -182,7 +197,11 @@ class Restriction:
         return parts_of(formula)
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
-        """``types`` for a formula whose parts are known; a negation may have any."""
+        """``types`` for a formula whose parts are known; a negation may have any.
+
+        It may name too many types, never too few: values of a type that is left out here are never
+        tried.
+        """
         spend(1)
         match formula:
             case Leaf(Types(types)):
@@ -226,7 +245,10 @@ class Restriction:
                 return formula
 
     def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
-        """The alternatives, those that list numbers or strings as one list of each kind."""
+        """The alternatives, those that list numbers or strings as one list of each kind.
+
+        All others keep their places, and equal ones become one.
+        """
         found: dict[Formula | type, Formula] = {}
         listed: dict[type[NumberChoices | StringChoices], dict[Json, None]] = {}
         for part in alternatives:
@@ -250,7 +272,10 @@ class Restriction:
         return left.value
 
     def boolean(self, formula: Formula, value: bool) -> bool:
-        """Whether a boolean fits: what is left for booleans speaks only of their values."""
+        """Whether a boolean fits: what is left for booleans speaks only of their values.
+
+        Kept by formula and value; a constant is left once every leaf is decided.
+        """
         key = (formula, value)
         if key not in self._booleans:
 

@@ -83,7 +83,8 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
     """The block of a key, ``None`` where nothing fits; made by whoever asks first.
 
     The key has to tell all that ``make`` depends on: other schemas get the same block, which nobody
-    may change.
+    may change. Blocks that nobody asked for in a long time are dropped, and made again when asked
+    for. A machine that laid the older one down then lays the new one down too.
     """
     with _lock:
         if key in _blocks:
@@ -97,7 +98,10 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
 
 
 def pattern_dfa(pattern: Regular) -> Dfa:
-    """The automaton of the strings that a pattern is found in, kept for other schemas."""
+    """The automaton of the strings that a pattern is found in, kept for other schemas.
+
+    Nobody may change it. Two threads may make the same one at once, which does no harm.
+    """
     with _lock:
         dfa = _dfas.get(pattern)
     if dfa is None:
@@ -162,7 +166,11 @@ class Signature:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        """Compares without recursion; equal ones share their parts from then on."""
+        """Compares without recursion; equal ones share their parts from then on.
+
+        Compared are what is said and the order of parts, never the formulas: these belong to one
+        grammar.
+        """
         if not isinstance(other, Signature):
             return False
         # Parts are shared, so that their number grows with the paths to them: compare each once.
@@ -189,7 +197,11 @@ class Signatures:
         self._known: dict[Formula, Signature] = {}
 
     def of(self, formula: Formula) -> Signature:
-        """The signature of a formula without schema nodes, which say nothing to other grammars."""
+        """The signature of a formula without schema nodes, which say nothing to other grammars.
+
+        Signatures may be keys of caches that live longer than the grammar, so they hold no formula
+        of it.
+        """
         found = self._known.get(formula)
         if found is None:
             for node in inside_first(formula, self._known):
@@ -200,7 +212,11 @@ class Signatures:
 
 
 def _said(formula: Formula) -> Hashable:
-    """What a formula says besides its parts."""
+    """What a formula says besides its parts.
+
+    Only formulas about strings or numbers get here, whose assertions hold no formulas of the
+    grammar.
+    """
     assert not isinstance(formula, SchemaNode), formula
     if isinstance(formula, Constant):
         return formula.value

@@ -61,7 +61,8 @@ def satisfy(
     it refuses some of them; depth first over the formula's alternatives, literals that contradict
     one another and choices that are refused half-way being cut off. What is at hand is often right,
     so the first whole choices are tried without asking half-way. ``None`` where every choice was
-    refused, and where the search or one below it gave up, which is counted as incomplete.
+    refused, and where the search or one below it gave up, which is counted as incomplete. The
+    literals that it is given belong to the search: it must not change them.
     """
     # A search below that gave up leaves the answer open: counted, so that it can be told.
     missed = searches.missed
@@ -77,7 +78,10 @@ def satisfy(
 
 
 class _Search(Generic[_Found]):
-    """One search through the choices of a formula."""
+    """One search through the choices of a formula.
+
+    ``branch`` is called once from outside; ``tries`` bounds all that it calls in turn.
+    """
 
     def __init__(
         self,
@@ -198,7 +202,11 @@ class _Search(Generic[_Found]):
 
 
 def _is_settled(choice: AnyOf, literals: Literals) -> bool:
-    """Whether a literal that was chosen already makes one part of a choice hold."""
+    """Whether a literal that was chosen already makes one part of a choice hold.
+
+    Only literals are looked at, so ``False`` may mean that it is not plain: the choice is then
+    made.
+    """
     for part in choice.parts:  # a plain loop: this is asked of every choice at every branch
         if isinstance(part, Leaf):
             settled = literals.get(part) is True

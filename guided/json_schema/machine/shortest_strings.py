@@ -22,7 +22,11 @@ _MOST_ENDINGS: Final = 700
 
 
 class ShortestStrings:
-    """Finds a short string for a formula: in a list, by a guess that is checked, or in a block."""
+    """Finds a short string for a formula: in a list, by a guess that is checked, or in a block.
+
+    Nothing is remembered here but in the blocks of ``StringRules``; ``ShortestValues`` keeps the
+    result by formula.
+    """
 
     def __init__(self, strings: StringRules) -> None:
         self._strings: Final = strings
@@ -65,7 +69,11 @@ class ShortestStrings:
         )
 
     def _guessed_string(self, ask: Formula) -> bytes | None:
-        """A short string that fits, where it is plain without an automaton, else ``None``."""
+        """A short string that fits, where it is plain without an automaton, else ``None``.
+
+        ``None`` says nothing about whether a string fits: the caller makes an automaton to find
+        out.
+        """
         if ord('"') in self._strings.missing:
             return None
         if ask is TRUE:

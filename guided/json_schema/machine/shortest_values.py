@@ -77,7 +77,10 @@ class ShortestValues:
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
-        """A short value that fits: a scalar, or where that is long a container that is shorter."""
+        """A short value that fits: a scalar, or where that is long a container that is shorter.
+
+        ``too_long`` is set where the best has more than MAX_SHORTEST_BYTES, and never taken back.
+        """
         best = self.scalar(formula)
         # Below the length of a small object little is gained, and searching a container costs most.
         if best is None or len(best) > len(b'{"":0}'):
@@ -94,7 +97,8 @@ class ShortestValues:
     def scalar(self, formula: Formula) -> bytes | None:
         """A short text of a value that fits and is no container, ``None`` where there is none.
 
-        Counts where there may be one all the same: too long, or left out of the automata.
+        Counts where there may be one all the same: too long, or left out of the automata. Not kept
+        here; ``text`` keeps the best of all types.
         """
         to, missing = self.restriction, self.scalars.missing
         texts: list[bytes] = []

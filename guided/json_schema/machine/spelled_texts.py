@@ -43,7 +43,11 @@ _PIECE: Final = 5_000
 
 
 class Chains:
-    """Lays down texts that end in a label."""
+    """Lays down texts that end in a label.
+
+    There is one for each machine. All that is laid down is kept: the same question gets the same
+    rows, and a row never changes.
+    """
 
     def __init__(self, table: TransitionTable) -> None:
         self.table = table
@@ -59,7 +63,10 @@ class Chains:
         return self.exit_states((label,))[0] if found is None else found
 
     def exit_states(self, labels: Sequence[int]) -> list[int]:
-        """States that only take one of these labels each."""
+        """States that only take one of these labels each.
+
+        In the order of ``labels``; each label has one state in a machine.
+        """
         distinct = dict.fromkeys(breathing(labels))
         unknown = [label for label in breathing(distinct) if label not in self._exits]
         if unknown:
@@ -72,12 +79,16 @@ class Chains:
     def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
         """The state from which one of the texts has to follow, each with its label.
 
-        No text is the beginning of another.
+        No text is the beginning of another. There is at least one. The texts are sorted here, so
+        they may come in any order.
         """
         return self.branch(tuple(self.chains(_sorted([*breathing(texts)]))), 0)
 
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
-        """The states of texts, each with its label."""
+        """The states of texts, each with its label.
+
+        In the order of ``texts``; those that are new are laid down.
+        """
         distinct = dict.fromkeys(breathing(texts))
         unknown = [each for each in breathing(distinct) if each not in self._chains]
         if unknown:
@@ -85,7 +96,11 @@ class Chains:
         return [self._chains[each] for each in breathing(texts)]
 
     def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
-        """Lay down chains that are not there yet, all in one call of the table."""
+        """Lay down chains that are not there yet, all in one call of the table.
+
+        Texts come once each. The rows of one text follow one another, as ``Chain.state`` says, and
+        its last byte leads to the exit state of its label.
+        """
         spelled = [text for text, _ in breathing(texts)]
         ends = self.exit_states([label for _, label in breathing(texts)])
         state = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
@@ -114,7 +129,10 @@ class Chains:
         return self._branches[chains, depth]
 
     def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
-        """The branches after the next byte that are still to be laid down."""
+        """The branches after the next byte that are still to be laid down.
+
+        Only groups of more than ``_FEW``: ``_branch`` lays smaller ones down by itself.
+        """
         breathe()
         inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
         return [at for at in inner if at not in self._branches]
@@ -133,11 +151,16 @@ class Chains:
             elif len(group) == 1:
                 edges[byte] = first.state + depth + 1
             else:
+                # Row 0 is END_ROW, so no branch is.
                 edges[byte] = self._branches.get((group, depth + 1)) or self._all(group, depth + 1)
         return self.table.add_row(edges)
 
     def _all(self, chains: _Group, depth: int) -> int:
-        """All the branches of a few chains at once."""
+        """All the branches of a few chains at once.
+
+        Returned is the row of the first branch; inner ones are not kept in ``_branches``. No text
+        may begin with another: a state cannot both end and go on.
+        """
         breathe()
         spelled = [chain.text for chain in chains]
         assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
@@ -149,7 +172,10 @@ class Chains:
 
 
 def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
-    """Sorted chains by the byte at ``depth``."""
+    """Sorted chains by the byte at ``depth``.
+
+    Bytes come in ascending order, each once; every chain has a byte there.
+    """
     start = 0
     while start < len(chains):
         byte = chains[start].text[depth]
@@ -199,7 +225,10 @@ class _OverlayTrie:
         self.children.append({})
 
     def after_backslashes(self) -> set[int]:
-        """The nodes in the middle of an escape: after a backslash that no other one escapes."""
+        """The nodes in the middle of an escape: after a backslash that no other one escapes.
+
+        Numbers of children are higher than those of their parents, which this relies on.
+        """
         after: set[int] = set()
         # In order, so that a node is known to be escaped before its own backslash is looked at.
         for node, below in enumerate(self.children):
@@ -260,7 +289,11 @@ def _overlay_trie(
 
 
 def _lay_trie(chains: Chains, trie: _OverlayTrie) -> int:
-    """Lay the nodes of a trie down as overlays; returns the row of its root."""
+    """Lay the nodes of a trie down as overlays; returns the row of its root.
+
+    All rows that overlays lead to are laid down first, as overlays have to follow one another.
+    ``trie.leaving`` is sorted in place.
+    """
     table = chains.table
     branches: list[tuple[int, int, int]] = []
     for (node, depth), group in trie.leaving.items():
@@ -287,7 +320,10 @@ def _lay_trie(chains: Chains, trie: _OverlayTrie) -> int:
 
 
 def _spell_shortly(chains: Chains, trie: _OverlayTrie) -> None:
-    """Give every node a child after a backslash, where other spellings can be cut off."""
+    """Give every node a child after a backslash, where other spellings can be cut off.
+
+    To be called when all texts are in, and once: nodes that it adds itself get no such child.
+    """
     after = trie.after_backslashes()
     for node in range(len(trie.children)):
         state = chains.table.step(trie.under[node], _BACKSLASH)

@@ -104,7 +104,10 @@ Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
 
 
 class Stacks:
-    """Interns stacks of frames and sets of free keys; equal stacks have equal numbers."""
+    """Interns stacks of frames and sets of free keys; equal stacks have equal numbers.
+
+    It only grows: a number keeps its meaning, so that caches and compiled code may hold it.
+    """
 
     def __init__(self, root: Pending, max_stacks: int) -> None:
         self.max_stacks = max_stacks
@@ -126,7 +129,11 @@ class Stacks:
         """The inverse of ``_key_sets``."""
 
     def _hold(self, facts: NDArray[np.int32]) -> None:
-        """Set ``facts`` and ``_flat`` together: they are the same memory."""
+        """Set ``facts`` and ``_flat`` together: they are the same memory.
+
+        Compiled code has to ask for ``facts`` anew once a stack was added: a longer array takes the
+        place of a full one.
+        """
         self.facts = facts
         """What compiled code knows of each stack; see ``facts``."""
         self._flat = facts.reshape(-1).data
@@ -199,6 +206,11 @@ class Stacks:
         return number
 
     def _taken(self, frame: ObjectFrame) -> int:
+        """How many names must not come again, at most.
+
+        Where the free keys are unknown it is MANY_NAMES: only a row that leads to more names than
+        that surely leads to one that is free.
+        """
         if frame.keys == UNKNOWN_KEYS:
             return MANY_NAMES
         return self._key_counts[frame.keys] + self.order_sizes[frame.order]

@@ -49,6 +49,7 @@ def choices_dfa(values: Mapping[str, int]) -> Dfa:
     """The automaton of a list of strings, each with its label: their trie.
 
     There has to be one: in a ``Dfa`` every state can still accept, as the root of none could not.
+    Labels are numbers from 0 on, never DEAD.
     """
     children: list[dict[str, int]] = [{}]
     ends: dict[int, int] = {}
@@ -75,6 +76,7 @@ def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
     """The automaton of all strings that some assertions list.
 
     By its labels which of the assertions hold; last, by DEAD, of strings that none of them lists.
+    Without any list the automaton has a state that cannot accept, and must not be used.
     """
     lists: dict[str, list[int]] = {}
     for number, leaf in enumerate(leaves):
@@ -98,7 +100,10 @@ def choices_in(formula: Formula) -> tuple[str, ...] | None:
 def without_length(
     ask: Formula, formulas: Formulas
 ) -> tuple[tuple[Formula], tuple[int, int | None]]:
-    """A formula, as the one ask, without bounds on the length that it sets; and those bounds."""
+    """A formula, as the one ask, without bounds on the length that it sets; and those bounds.
+
+    Bounds may cross: the caller sees to that. ``None`` is for no upper bound.
+    """
     low, high = 0, None
     others: list[Formula] = []
     for part in conjuncts(ask):
@@ -116,7 +121,12 @@ _CELLS: Final = 100_000
 
 
 def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
-    """For each state the least number of code points to an accepting one, a begun one included."""
+    """For each state the least number of code points to an accepting one, a begun one included.
+
+    ``content.between`` says how many states, the first ones, stand between two code points. Every
+    state of a ``ByteDfa`` can still accept, so all numbers are finite. ``need`` is new; the kernel
+    lowers it in place until nothing changes.
+    """
     far = np.iinfo(np.int32).max // 2
     need = np.where(content.label != DEAD, 0, far).astype(np.int32)
     has_changed = True
@@ -140,7 +150,7 @@ def quoted(
 
     State 0 reads the opening quote, content state ``s`` is ``s + 1``, and after these there is a
     closing state for each label. ``is_firm`` is as for ``_counting_ways``, and the other arguments
-    as for ``Block``.
+    as for ``Block``. Nothing that is given is changed.
     """
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1
@@ -229,7 +239,11 @@ def start_states(block: Block) -> list[int]:
 
 
 class StringAutomata:
-    """The automata of the strings that fit formulas."""
+    """The automata of the strings that fit formulas.
+
+    They read the content of strings: code points, without quotes and escapes. They are kept as long
+    as this, shared by all formulas with the same assertions, and not to be changed.
+    """
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas: Final = formulas
@@ -240,7 +254,11 @@ class StringAutomata:
         return evaluate(ask, lambda leaf: self._string_holds(leaf, text))
 
     def _string_holds(self, leaf: Leaf, text: str) -> bool:
-        """Whether an assertion about strings holds of one; lengths are in code points."""
+        """Whether an assertion about strings holds of one; lengths are in code points.
+
+        Only ``StringChoices``, ``Length`` and ``Matches`` are about strings; it must agree with
+        ``_leaf_dfa``.
+        """
         about = leaf.assertion
         if isinstance(about, StringChoices):
             return text in about.values
@@ -250,14 +268,21 @@ class StringAutomata:
         return self.leaf_dfa(leaf).accepts(text)
 
     def leaf_dfa(self, leaf: Leaf) -> Dfa:
-        """The content of the strings that fit one assertion."""
+        """The content of the strings that fit one assertion.
+
+        Kept as long as this is, and not to be changed.
+        """
         found = self._dfas.get(leaf)
         if found is None:
             found = self._dfas[leaf] = self._leaf_dfa(leaf.assertion)
         return found
 
     def _leaf_dfa(self, about: Assertion) -> Dfa:
-        """``leaf_dfa`` for an assertion about strings that is new."""
+        """``leaf_dfa`` for an assertion about strings that is new.
+
+        Strings here are code points without quotes and escapes; DEAD labels are strings that do not
+        fit.
+        """
         if isinstance(about, Matches):
             return pattern_dfa(about.pattern)
         if isinstance(about, Length):
@@ -279,6 +304,8 @@ class StringAutomata:
         """The content of the strings with some truth vectors, and the vector of each label.
 
         ``truths`` are the vectors wanted, ``None`` for all. A label is an index in the list.
+        ``combine`` fills the list while it makes the automaton. Labels of ``decide`` are in the
+        order of ``others``, then the one of all lists.
         """
         if len(asks) == 1 and truths == ALL_MUST:
             ask, banned = without_listed_choices(asks[0], self.formulas, StringChoices)

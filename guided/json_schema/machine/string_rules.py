@@ -52,7 +52,9 @@ class StringRules(StringAutomata):
     """The rules of strings.
 
     All formulas are over assertions about strings. Listed strings and the names of members keep
-    their canonical spelling, however others are spelled.
+    their canonical spelling, however others are spelled. ``missing`` are bytes that no token of the
+    vocabulary has: strings that need one are left out. Blocks are kept for the whole process, by
+    all that decides them.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class StringRules(StringAutomata):
     def listing(self, ask: Formula) -> list[str] | None:
         """All strings that fit a formula, where an assertion lists those that may; else ``None``.
 
-        In the order in which the shortest of the lists has them.
+        In the order in which the shortest of the lists has them. The list is new each time.
         """
         lists: list[tuple[str, ...]] = []
         others: list[Formula] = []
@@ -156,7 +158,10 @@ class StringRules(StringAutomata):
         return others, {text: truth_vector(self.fits(ask, text) for ask in asks) for text in texts}
 
     def are_endless(self, ask: Formula) -> bool:
-        """Whether infinitely many strings fit and can be spelled."""
+        """Whether infinitely many strings fit and can be spelled.
+
+        Strings that are forbidden one by one are left aside first: there are finitely many of them.
+        """
         ask, _ = without_listed_choices(ask, self.formulas, StringChoices)
         if ask is TRUE:
             return True
@@ -185,7 +190,8 @@ class StringRules(StringAutomata):
         """JSON strings, quotes included; ``None`` where there are none.
 
         ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
-        automaton that grows too large.
+        automaton that grows too large. Kept for the whole process: other schemas get the same
+        block, which nobody may change. ``key`` has to tell all that ``_new_block`` depends on.
         """
         key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), truths)
         return shared_block(key, lambda: self._new_block(asks, truths, key))
@@ -197,7 +203,11 @@ class StringRules(StringAutomata):
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
-        """``block`` for a key that is new."""
+        """``block`` for a key that is new.
+
+        The longest listed string is looked up before bounds are taken out of ``asks``, as it widens
+        the bound of the options (``_block_within``).
+        """
         longest = longest_listed(asks)
         asks, (low, high) = self._counted_bounds(asks, truths)
         # Most strings of most schemas: free but for their length.
@@ -277,7 +287,10 @@ class StringRules(StringAutomata):
 
 
 def longest_listed(asks: Iterable[Formula]) -> int:
-    """The code points of the longest string that assertions list."""
+    """The code points of the longest string that assertions list.
+
+    -1 for none. Lists under a negation count too.
+    """
     return max(
         (
             len(text)

@@ -38,7 +38,8 @@ class StructuralStates:
 
         ``edges`` and ``way`` are as for ``TransitionTable.add_row``. ``spaced`` allows white space
         as the options do. ``between`` notes the states as such where nothing of the next member or
-        item was written, which completions have to know.
+        item was written, which completions have to know. A new row with each call: callers keep it
+        by what decides it. Returned is the row that is entered first.
         """
         bound, spaces = self._bound if spaced else 0, self._spaces
         if bound == 0 or not spaces:

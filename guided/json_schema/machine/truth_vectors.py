@@ -23,7 +23,11 @@ MAX_ENUMERATED_ASKS: Final = 6
 
 
 class TruthVectors:
-    """The truth vectors of values, without regard to where the values stand."""
+    """The truth vectors of values, without regard to where the values stand.
+
+    ``asks`` are the formulas, bit ``i`` of a vector is for ``asks[i]``. What is remembered is kept
+    as long as the machine.
+    """
 
     def __init__(self, restriction: Restriction, scalars: Scalars, values: ShortestValues) -> None:
         self.formulas: Final = restriction.formulas
@@ -38,7 +42,10 @@ class TruthVectors:
         return truth_vector(self._fits(ask, value) for ask in asks)
 
     def _fits(self, ask: Formula, value: Json) -> bool:
-        """Whether a value fits a formula; of a container, as far as searches tell."""
+        """Whether a value fits a formula; of a container, as far as searches tell.
+
+        Scalars are decided exactly. Where a search gives up on a container the answer is ``False``.
+        """
         if isinstance(value, list | dict):
             same = formula_of_value(value, self.formulas)
             return self.values.text(self.formulas.all_of([ask, same])) is not None
@@ -51,7 +58,11 @@ class TruthVectors:
         return self.scalars.numbers.fits(self.restriction.to(JsonType.NUMBER, ask), value)
 
     def as_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
-        """That the goals hold just as one of the truth vectors says."""
+        """That the goals hold just as one of the truth vectors says.
+
+        Without truth vectors it is FALSE. Kept by goals and truth vectors as they are given, so the
+        same vectors in another order are worked out again.
+        """
         if truths == (1,) and len(goals) == 1:  # the one goal holds
             return goals[0]
         key = (goals, truths)
@@ -61,7 +72,11 @@ class TruthVectors:
         return found
 
     def _new_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
-        """``as_formula`` without its memory."""
+        """``as_formula`` without its memory.
+
+        Negations are written only where they are needed: for ``truths`` that are not closed under
+        more bits.
+        """
         known = set(truths)
         # What stays acceptable when more holds need not be said to fail: then the least truth
         # vectors are enough, and nothing is negated, which would make the formula expensive.
@@ -91,7 +106,11 @@ class TruthVectors:
         return found
 
     def _likely_truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All truth vectors of scalars, which automata tell, and likely ones of containers."""
+        """All truth vectors of scalars, which automata tell, and likely ones of containers.
+
+        Containers may have others as well: callers that may not miss one ask
+        ``AwaitedValues.accepts``.
+        """
         to = self.restriction
         likely: dict[int, None] = {}
         strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)

@@ -38,7 +38,11 @@ def _any_of(visit: Visit) -> Formula:
 
 
 def _one_of(visit: Visit) -> Formula:
-    """A branch, and none of those that could hold beside it."""
+    """A branch, and none of those that could hold beside it.
+
+    Negations are left out where ``overlapping`` is sure, which changes no meaning: they only make
+    formulas larger.
+    """
     schemas = visit.keywords["oneOf"]
     branches = [visit.apply(schema) for schema in schemas]
     beside = overlapping([visit.inner(schema) for schema in schemas])
@@ -56,7 +60,10 @@ def _not(visit: Visit) -> Formula:
 
 
 def _if(visit: Visit) -> Formula:
-    """``if`` with ``then`` and ``else``, which mean nothing without it."""
+    """``if`` with ``then`` and ``else``, which mean nothing without it.
+
+    TRUE where neither ``then`` nor ``else`` asks for anything: then no negation is made.
+    """
     formulas, keywords = visit.formulas, visit.keywords
     condition = visit.apply(keywords["if"])
     then = visit.apply(keywords.get("then", True))
@@ -103,7 +110,11 @@ def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
 
 @dataclass(slots=True)
 class _Outline:
-    """A superset of the values of a schema."""
+    """A superset of the values of a schema.
+
+    To leave out a keyword is always right; to take in what a schema does not ask would lose values,
+    since ``oneOf`` would no longer negate a branch that can hold.
+    """
 
     types: frozenset[str] = _ALL
     scalars: frozenset[_Scalar] | None = None
@@ -116,7 +127,9 @@ class _Outline:
 def _exclude(left: _Outline, right: _Outline) -> bool:
     """Whether it is sure that no value lies in both: types, scalars or a member tell them apart.
 
-    False where that is not plain to see; then the branches are told apart by negation.
+    False where that is not plain to see; then the branches are told apart by negation. A member
+    tells objects apart only if one of the two requires it: else an object without it may lie in
+    both.
     """
     common = left.types & right.types
     if not common:
@@ -136,7 +149,10 @@ def _exclude(left: _Outline, right: _Outline) -> bool:
 
 
 def _outline(branch: Visit | bool) -> _Outline:
-    """What is plain to see of the values that may fit a branch, without making its formula."""
+    """What is plain to see of the values that may fit a branch, without making its formula.
+
+    Keywords that it does not look at allow more, never less.
+    """
     branch = _resolved(branch)
     if isinstance(branch, bool):
         return _Outline(_ALL if branch else frozenset())
@@ -154,7 +170,11 @@ def _outline(branch: Visit | bool) -> _Outline:
 
 
 def _resolved(visit: Visit | bool) -> Visit | bool:
-    """What a schema that only refers to another one refers to."""
+    """What a schema that only refers to another one refers to.
+
+    ``True`` after ``_MAX_REFERENCES`` of them, which may lead in a circle: it is taken to allow
+    everything.
+    """
     for _ in range(_MAX_REFERENCES):
         if isinstance(visit, bool) or visit.keywords.keys() != {"$ref"}:
             return visit
@@ -163,7 +183,10 @@ def _resolved(visit: Visit | bool) -> Visit | bool:
 
 
 def _listed(visit: Visit | bool) -> list[Json] | None:
-    """The only values of a schema, if it lists them; ``const`` alone where it has both."""
+    """The only values of a schema, if it lists them; ``const`` alone where it has both.
+
+    The list is the schema's own: it is not to be changed.
+    """
     if isinstance(visit, bool):
         return None
     if "const" in visit.keywords:

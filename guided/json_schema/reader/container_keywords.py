@@ -25,7 +25,11 @@ __all__ = ["ARRAY_FORMULAS", "OBJECT_FORMULAS", "item_schemas"]
 
 
 def _members(visit: Visit) -> Formula:
-    """``properties``, ``patternProperties`` and ``additionalProperties`` as one assertion."""
+    """``properties``, ``patternProperties`` and ``additionalProperties`` as one assertion.
+
+    Not TRUE where names are listed, even if nothing is asked of their values: the order of
+    ``named`` is that in which members are written (``ObjectRules._open``).
+    """
     keywords = visit.keywords
     named = tuple(
         (name, visit.apply(schema)) for name, schema in keywords.get("properties", {}).items()
@@ -53,7 +57,11 @@ def _required(visit: Visit) -> Formula:
 
 
 def _dependencies(keyword: str) -> Callable[[Visit], Formula]:
-    """What makes the formula of ``dependencies``, or of a keyword that it was split into."""
+    """What makes the formula of ``dependencies``, or of a keyword that it was split into.
+
+    ``needed`` is a list of names or a schema; which of them a keyword may have its form has
+    checked.
+    """
 
     def dependencies(visit: Visit) -> Formula:
         formulas = visit.formulas
@@ -97,6 +105,7 @@ def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
 
     Up to draft 2019-09 a list of ``items`` and ``additionalItems`` are what ``prefixItems`` and
     ``items`` are since; the list is read in the old way in any draft, where it means nothing else.
+    Both are parts of the schema, met by the survey, and not to be changed.
     """
     items = keywords.get("items", True)
     if isinstance(items, list):
@@ -105,7 +114,10 @@ def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
 
 
 def _items(visit: Visit) -> Formula:
-    """``prefixItems``, ``items`` and ``additionalItems`` as one assertion."""
+    """``prefixItems``, ``items`` and ``additionalItems`` as one assertion.
+
+    Registered for all three keywords; TRUE where nothing is asked of any item.
+    """
     first, further = item_schemas(visit.keywords)
     prefix = tuple(visit.apply(schema) for schema in first)
     rest = visit.apply(further)
@@ -115,7 +127,10 @@ def _items(visit: Visit) -> Formula:
 
 
 def _contains(visit: Visit) -> Formula:
-    """``contains`` with its bounds, which mean nothing without it."""
+    """``contains`` with its bounds, which mean nothing without it.
+
+    Registered for all three keywords, so it is TRUE where the one that counts is missing.
+    """
     if "contains" not in visit.keywords:
         return TRUE
     item = visit.apply(visit.keywords["contains"])

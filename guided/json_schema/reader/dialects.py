@@ -57,6 +57,7 @@ class Dialects:
     """The dialects that a request may name: the drafts, and metaschemas among its documents."""
 
     def __init__(self, document: Callable[[str], Json | None]) -> None:
+        """``document`` gives the caller's document of a URI, ``None`` where there is none."""
         self._document = document
         """The caller's document of a URI, where there is one."""
         self._known = _standards().copy()
@@ -67,7 +68,8 @@ class Dialects:
     def named(self, uri: str, pointer: str) -> Dialect:
         """The dialect that the ``$schema`` at ``pointer`` names.
 
-        Raises UnsupportedFeatureError for one that is not known, or that is written in itself.
+        Raises UnsupportedFeatureError for one that is not known, or that is written in itself. Kept
+        by URI, so schemas that name the same one share the dialect.
         """
         uri = uri.removesuffix("#")
         if uri not in self._known:
@@ -156,7 +158,10 @@ _HOSTS = ("http://json-schema.org/", "https://json-schema.org/")
 
 
 def metaschema(uri: str) -> Json | None:
-    """The metaschema of a URI without fragment; ``None`` for any other URI."""
+    """The metaschema of a URI without fragment; ``None`` for any other URI.
+
+    It belongs to the registry, which gives the same object each time: nobody may change it.
+    """
     if not uri.startswith(_HOSTS):
         return None
     for spelled in (uri, uri + "#"):  # up to draft 7 they are known by an empty fragment

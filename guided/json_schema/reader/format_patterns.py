@@ -34,7 +34,11 @@ DATE = (
 
 
 def _leap_second() -> str:
-    """Times of second 60, which is there at 23:59 UTC only, in every offset of quarter hours."""
+    """Times of second 60, which is there at 23:59 UTC only, in every offset of quarter hours.
+
+    Other offsets are left out, which ``formats.NARROWED_FORMATS`` tells: each takes two more
+    options.
+    """
     last_minute, day = 23 * 60 + 59, 24 * 60
     options = ["23:59:60(?:\\.\\d+)?[Zz]"]
     for offset in range(0, day, 15):
@@ -62,6 +66,10 @@ IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 
 
 def _ipv6() -> str:
+    """All spellings of an IPv6 address.
+
+    There is an option for each number of groups after the double colon.
+    """
     # RFC 3986, section 3.2.2: "::" stands for one group of zeros or more.
     group = r"[0-9A-Fa-f]{1,4}"
     last = rf"(?:{group}:{group}|{IPV4})"
@@ -87,7 +95,11 @@ _ESCAPED = "%[0-9A-Fa-f]{2}"
 
 @dataclass(frozen=True, slots=True)
 class _Grammar:
-    """The rules of RFC 3986, appendix A, with the further characters of RFC 3987."""
+    """The rules of RFC 3986, appendix A, with the further characters of RFC 3987.
+
+    ``characters`` are allowed wherever letters are, ``private`` in the query alone; both stand
+    inside of brackets.
+    """
 
     characters: str = ""
     private: str = ""
@@ -97,6 +109,10 @@ class _Grammar:
 
     @property
     def _authority(self) -> str:
+        """What stands between two slashes and the path: user, host and port.
+
+        All parts may be empty.
+        """
         user = rf"(?:{self._any_of(':')}*@)?"
         future = r"[Vv][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+"
         # The dotted quad is a registered name as well.
@@ -108,14 +124,20 @@ class _Grammar:
 
     @property
     def absolute(self) -> str:
-        """URI."""
+        """URI.
+
+        Alternatives stand in groups, so that it may be put into a longer expression as it is.
+        """
         segment = self._any_of(":@")
         rest = rf"(?://{self._authority}(?:/{segment}*)*|/(?:{segment}+(?:/{segment}*)*)?"
         return rf"[A-Za-z][A-Za-z0-9+.\-]*:{rest}|(?:{segment}+(?:/{segment}*)*)?){self._tail}"
 
     @property
     def reference(self) -> str:
-        """URI-reference: absolute, or relative to another one."""
+        """URI-reference: absolute, or relative to another one.
+
+        The first segment of a relative path has no colon, or it would be read as a scheme.
+        """
         segment = self._any_of(":@")
         relative = (
             rf"(?://{self._authority}(?:/{segment}*)*|/(?:{segment}+(?:/{segment}*)*)?"
@@ -171,7 +193,12 @@ def _referring() -> Regular:
 
 
 def regex() -> Regular:
-    """Valid patterns; at most one group has a name, since names must not repeat."""
+    """Valid patterns; at most one group has a name, since names must not repeat.
+
+    Nothing may be taken in that is not valid; what is left out is told in
+    ``formats.NARROWED_FORMATS``. Automata cannot count brackets, so groups nest to a depth of
+    MAX_REGEX_DEPTH only.
+    """
     name = r"\?<[A-Za-z_$][A-Za-z0-9_$]*>"
     pattern = _PLAIN
     for _ in range(MAX_REGEX_DEPTH):

@@ -106,7 +106,10 @@ def known_formats() -> tuple[str, ...]:
 
 @functools.cache
 def format_regular(name: str) -> Regular | None:
-    """The expression for the whole of a string of this format, ``None`` for one unknown."""
+    """The expression for the whole of a string of this format, ``None`` for one unknown.
+
+    Kept for the process, as the larger ones take long to make.
+    """
     if name in _BUILDERS:
         return _BUILDERS[name]()
     pattern = _PATTERNS.get(name)

@@ -61,12 +61,16 @@ def _shapes(most: int) -> tuple[tuple[int, int], ...]:
 
     To count both at once takes many thousand states, so a name has few long labels or more short
     ones: those of up to 63 characters, of up to 30, or of up to 14, as many as fit in any case.
+    Each is a number of labels and their greatest length, the dot after a label counted.
     """
     return tuple(((most + 1) // (longest + 1), longest) for longest in (63, 30, 14))
 
 
 def domain(most: int) -> str:
-    """A name of at most ``most`` characters."""
+    """A name of at most ``most`` characters.
+
+    Valid names of many labels of very different lengths are left out.
+    """
     options = (
         rf"{label}(?:\.{label}){{0,{times - 1}}}"
         for times, longest in _shapes(most)
@@ -204,7 +208,11 @@ _RIGHT = CodePoints.of(
 
 
 def idn_hostname() -> Regular:
-    """Names in which every label is right and, if one is written from the right, all fit that."""
+    """Names in which every label is right and, if one is written from the right, all fit that.
+
+    First what labels are made of; what breaks a rule about neighbours or directions is then taken
+    out. So ``_fault`` may be wider than the faults, never narrower.
+    """
     letters = _valid() & ~_composing() | CodePoints.of((ord(c), ord(c)) for c in _CONTEXTUAL)
     label = Alternate((_label(letters, letters), *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(_DOTS, label), 0, 2)
@@ -214,7 +222,11 @@ def idn_hostname() -> Regular:
 
 
 def idn_email() -> Regular:
-    """Addresses with characters outside of ASCII, in names that no rule about neighbours binds."""
+    """Addresses with characters outside of ASCII, in names that no rule about neighbours binds.
+
+    ``short`` bounds the local part to 64 octets whatever it is made of; a label does not begin with
+    a mark.
+    """
     letters = _valid() & ~_bidi("R", "AL", "AN")
     any_letters = _label(letters & ~_marks(), letters)
     label = Alternate((any_letters, *_long_labels(), parse_regex(ascii_label(63))))
@@ -233,7 +245,10 @@ def _label(first: CodePoints, letters: CodePoints) -> Regular:
 
 
 def _long_labels() -> Iterator[Regular]:
-    """Labels of one alphabet beside ASCII, with single hyphens between."""
+    """Labels of one alphabet beside ASCII, with single hyphens between.
+
+    A hyphen stands between two letters or digits only.
+    """
     for bounds in ALPHABETS:
         letters = CodePoints.of([bounds]) & _valid() & ~_composing()
         letters |= CodePoints.of([(0x30, 0x39), (0x61, 0x7A)])
@@ -251,7 +266,11 @@ def _long_labels() -> Iterator[Regular]:
 
 
 def _fault() -> Regular:
-    """A label with hyphens in the wrong place, or a neighbour that a character does not allow."""
+    """A label with hyphens in the wrong place, or a neighbour that a character does not allow.
+
+    Each of the sequences may be found anywhere in a name, so one that has to stay inside of a label
+    must not read dots.
+    """
     begin, end = _edges()
     inside = ~_DOTS
     hyphen = CodePoints.single("-")
@@ -288,7 +307,11 @@ def _not_before(character: str, wanted: CodePoints) -> _Parts:
 
 
 def _fault_of_direction() -> Regular:
-    """A name with a character from right to left and a label that breaks RFC 5893, section 2."""
+    """A name with a character from right to left and a label that breaks RFC 5893, section 2.
+
+    The rules are in the order of the RFC; the fourth makes two entries. The character is found
+    anywhere in the name, also in another label than the one that breaks a rule.
+    """
     begin, end = _edges()
     inside = ~_DOTS
     anything = Repeat(Chars(inside), 0, None)
@@ -339,7 +362,10 @@ def _marks() -> CodePoints:
 
 @functools.cache
 def _valid() -> CodePoints:
-    """PVALID of RFC 5892, without the hyphen."""
+    """PVALID of RFC 5892, without the hyphen.
+
+    Kept for the process; only code points of ``_BLOCKS`` are among them, and no capital letters.
+    """
     found = (c for c in _code_points() if _is_stable(chr(c)))
     valid = CodePoints.of((c, c) for c in (*found, *map(ord, _PVALID_EXCEPTIONS)))
     exceptions = CodePoints.of((ord(c), ord(c)) for c in _DISALLOWED_EXCEPTIONS)
@@ -347,7 +373,10 @@ def _valid() -> CodePoints:
 
 
 def _is_stable(character: str) -> bool:
-    """Whether normalising and folding the case leaves it alone (section 2.2)."""
+    """Whether normalising and folding the case leaves it alone (section 2.2).
+
+    Only for code points of ``_BLOCKS``: what it says of others is not checked.
+    """
     if character >= "\u4e00":
         return True  # the ideographs and the syllables of the blocks above
     folded = unicodedata.normalize("NFKC", character).casefold()
@@ -355,7 +384,11 @@ def _is_stable(character: str) -> bool:
 
 
 def _composing() -> CodePoints:
-    """What NFC may join to the character before it, and so may not leave as it is."""
+    """What NFC may join to the character before it, and so may not leave as it is.
+
+    From U+3100 on nothing decomposes into a second part that is in ``_BLOCKS`` and not found
+    before.
+    """
     second = {
         int(parts[1], 16)
         for c in range(0xC0, 0x3100)

@@ -62,7 +62,8 @@ def keyword_formulas(visit: Visit) -> Formula:
     """What all keywords say together, in the order in which they are written.
 
     What only asks for members comes last: members are written in the order in which a formula first
-    names them, and ``properties`` is where their order is told.
+    names them, and ``properties`` is where their order is told. Each node calls this once, when its
+    formula is first asked for; ``Lowering`` keeps nothing of the result.
     """
     written = [keyword for keyword in visit.keywords if keyword in _FORMULAS]
     written.sort(key=lambda keyword: keyword in _LAST)
@@ -70,7 +71,10 @@ def keyword_formulas(visit: Visit) -> Formula:
 
 
 def _one_by_one(visit: Visit, keywords: list[str]) -> Iterator[Formula]:
-    """Made as they are asked for: after FALSE no further keyword is looked at."""
+    """Made as they are asked for: after FALSE no further keyword is looked at.
+
+    Keywords that make one formula together have one function, which is called once.
+    """
     for function in dict.fromkeys(_FORMULAS[keyword] for keyword in keywords):
         yield function(visit)
 

@@ -47,7 +47,10 @@ Choice: TypeAlias = tuple[int, int, int]
 
 
 def adapted(number: int, length: int, *, first: bool = False) -> int:
-    """The bias after a number that made a text of ``length`` code points (section 6.1)."""
+    """The bias after a number that made a text of ``length`` code points (section 6.1).
+
+    The new code point is one of them; ``first`` is for the first number of a label.
+    """
     number //= _DAMP if first else 2
     number += number // length
     bias = 0
@@ -58,7 +61,10 @@ def adapted(number: int, length: int, *, first: bool = False) -> int:
 
 
 class GraphWriter:
-    """Lays down states and the moves between them; states with the same future are one."""
+    """Lays down states and the moves between them; states with the same future are one.
+
+    A state may get moves until ``graph`` is called; END has none. One writer is for one graph.
+    """
 
     def __init__(self) -> None:
         self._count = 1  # END is there from the start
@@ -87,7 +93,8 @@ class GraphWriter:
     def _digit(self, choices: tuple[Choice, ...], reach: int) -> int:
         """The state in which the next digit of a number is read; its threshold follows ``reach``.
 
-        One for all equal choices and thresholds: nothing else matters to the digits that follow.
+        One for all equal choices and thresholds: nothing else matters to the digits that follow. A
+        state is noted before its moves are made, so that it may lead back to itself.
         """
         # number = digit + (base - threshold) * rest; digits below the threshold are the last ones.
         reach = min(reach, _GREATEST)
@@ -111,7 +118,9 @@ class GraphWriter:
 def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]:
     """What is left of the numbers after a digit that is not the last one.
 
-    Only for digits after which it differs from what is left after the digit before.
+    Only for digits after which it differs from what is left after the digit before. The smallest
+    digit, ``threshold``, is always among them. Choices stay in their order, so that equal rests are
+    equal keys in ``_digit``.
     """
     weight = _BASE - threshold
     first = [threshold + (low - threshold) % weight for low, _, _ in choices]
@@ -135,7 +144,10 @@ def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]
 
 @functools.cache
 def _digits(low: int, high: int) -> CodePoints:
-    """The letters stand for 0 to 25, the digits for 26 to 35."""
+    """The letters stand for 0 to 25, the digits for 26 to 35.
+
+    Both ends are included; there are no capital letters.
+    """
     ranges = []
     if low < 26:
         ranges.append((0x61 + low, 0x61 + min(high, 25)))
@@ -166,6 +178,7 @@ def mixed_labels() -> Graph:
     """One code point among ASCII letters and digits with hyphens between them.
 
     Spelled as all that is ASCII, a hyphen, and the number of the code point and its place.
+    ``host_names._MOST_BESIDE`` rests on how long these get, and so on ``_MAX_ASCII``.
     """
     writer = GraphWriter()
     start = here = hyphen = writer.state()
@@ -183,7 +196,11 @@ def mixed_labels() -> Graph:
 
 
 def _add_middle_dots(writer: GraphWriter, start: int) -> None:
-    """A dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens."""
+    """A dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens.
+
+    They are added to the graph whose texts begin in ``start``, up to ``_MAX_AROUND_DOT`` characters
+    around the dot.
+    """
     other = _LETTER_OR_DIGIT & ~_L
     # After texts without "ll" that do not end in "l", and that do; after those with one: the state,
     # and the place in the first "ll".
@@ -207,7 +224,11 @@ def _add_middle_dots(writer: GraphWriter, start: int) -> None:
 
 
 def short_labels() -> Graph:
-    """One code point, or two of Japanese of which one at least is no ideograph."""
+    """One code point, or two of Japanese of which one at least is no ideograph.
+
+    Two letters are told in ascending order, as their numbers are; which of them stands first
+    follows from the second number.
+    """
     writer = GraphWriter()
     singles = *_SINGLE, _HIRAGANA, _KATAKANA, _IDEOGRAPHS
     choices = [_anywhere(low, high, 0, FIRST) for low, high in singles]
@@ -229,7 +250,11 @@ def _before(writer: GraphWriter, letter: int, second: tuple[tuple[int, int], ...
 
 
 def hebrew_labels() -> Graph:
-    """Up to three letters, the last one in ascending order a sign that stands after others."""
+    """Up to three letters, the last one in ascending order a sign that stands after others.
+
+    Code points come in ascending order, whatever their places in the label; both signs are above
+    all letters, so they come last.
+    """
     writer = GraphWriter()
 
     @functools.cache

@@ -75,7 +75,10 @@ def _applied(lowering: Lowering, location: Location, keyword: str) -> Iterable[i
 
 
 def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
-    """The nodes of a graph from which a way leads on without end; others may be left out of it."""
+    """The nodes of a graph from which a way leads on without end; others may be left out of it.
+
+    ``ended`` grows while it is gone through; each node gets into it once, so this is linear.
+    """
     waiting = {node: len(targets) for node, targets in ahead.items()}
     sources: dict[int, list[int]] = {}
     for node, targets in ahead.items():
@@ -113,7 +116,10 @@ def refuse_endless_application(nodes: Sequence[SchemaNode]) -> None:
 
 
 def _in_place(formula: Formula) -> set[int]:
-    """The nodes that a formula applies to the same value."""
+    """The nodes that a formula applies to the same value.
+
+    Those inside of assertions are about other values, and are left out.
+    """
     found: set[int] = set()
     seen: set[Formula] = set()
     stack = [formula]

@@ -46,7 +46,11 @@ class Resource:
 
 
 class Location:
-    """A schema object."""
+    """A schema object.
+
+    Compared by identity. ``Survey._read`` fills ``keywords`` in once, in the order of the text;
+    later nothing changes.
+    """
 
     __slots__ = ("keywords", "pointer", "resource", "schema")
 
@@ -62,9 +66,17 @@ MAX_LOCATIONS: Final = 50_000
 
 
 class Survey:
-    """What is known about a schema and the documents that came with it."""
+    """What is known about a schema and the documents that came with it.
+
+    It grows when a reference leads to another document. What was read is never changed, so that
+    identities of dictionaries stay keys.
+    """
 
     def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
+        """Go through the root alone; ``documents`` are URIs with texts, read when they are needed.
+
+        ``root`` is the resource of the whole schema.
+        """
         self.locations: dict[int, Location] = {}
         """By the identity of the schema's dictionary, in the order in which they were met."""
         self.noted: list[tuple[Location, str]] = []
@@ -138,7 +150,11 @@ class Survey:
         return self._documents.get(uri)
 
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
-        """Enter a document by ``uri``, and by the identifier that it gives itself."""
+        """Enter a document by ``uri``, and by the identifier that it gives itself.
+
+        It is entered before it is gone through, as it may refer to itself. Raises what ``add``
+        raises.
+        """
         pointer = f"{uri}#" if uri else ""
         dialect = self._dialect(root, pointer, self._default)
         resource = Resource(uri, root, pointer, dialect, is_standard)
@@ -159,7 +175,11 @@ class Survey:
         return around
 
     def _enter(self, schema: dict[str, Json], pointer: str, resource: Resource) -> Location:
-        """Enter the location of a schema object, which may begin a resource of its own."""
+        """Enter the location of a schema object, which may begin a resource of its own.
+
+        Raises LimitExceededError past MAX_LOCATIONS. Called once for each dictionary: ``add`` sees
+        to that.
+        """
         if len(self.locations) >= MAX_LOCATIONS:
             raise LimitExceededError(
                 f"the schema holds more than {MAX_LOCATIONS} subschemas",
@@ -220,6 +240,8 @@ class Survey:
 def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
     """The URI that the reference at ``pointer`` stands for (RFC 3986, section 5), for any scheme,
     and its fragment.
+
+    A fragment alone leaves the base as it is, also one that is no URI to resolve against.
     """
     if reference.startswith("#"):
         return base, reference[1:]
@@ -233,7 +255,10 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
 
 
 def _own_uri(base: str, identifier: str, pointer: str) -> str:
-    """The URI that a schema gives itself, without its fragment."""
+    """The URI that a schema gives itself, without its fragment.
+
+    Raises InvalidConstraintError for an identifier that is none by its characters.
+    """
     if not _URI_REFERENCE.fullmatch(identifier):
         raise InvalidConstraintError(
             f"{identifier[:80]!r} is no reference to a URI",
@@ -253,7 +278,11 @@ def _hides(schema: dict[str, Json], dialect: Dialect) -> bool:
 
 
 def _note_names(location: Location) -> None:
-    """Enter the names that the schema gives itself into its resource."""
+    """Enter the names that the schema gives itself into its resource.
+
+    Called once for each location; a name that two schemas of a resource give themselves is noted as
+    ambiguous, and the first keeps it.
+    """
     schema, resource = location.schema, location.resource
     draft = resource.dialect.draft
     if draft <= Draft.DRAFT_7:
@@ -284,12 +313,16 @@ _NOTED: Final = frozenset(
         *("dependencies", "unevaluatedProperties", "unevaluatedItems"),
     )
 )
+"""The keywords that ``soundness.is_sound`` goes through; each needs a case there."""
 Scope = frozenset[tuple[str, Location]]
 """What the dynamic scope comes to: the schema that each name of a dynamic anchor is bound to."""
 
 
 def enter(scope: Scope, resource: Resource) -> Scope:
-    """The scope inside of a resource: the outermost schema of a name stays bound to it."""
+    """The scope inside of a resource: the outermost schema of a name stays bound to it.
+
+    Scopes are compared by value: they are part of the key of a node (``Lowering.node``).
+    """
     if not resource.dynamic:
         return scope
     bound = {name for name, _ in scope}
@@ -299,7 +332,8 @@ def enter(scope: Scope, resource: Resource) -> Scope:
 def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -> Location | bool:
     """The schema that a reference keyword names, a Boolean where it is one.
 
-    Raises InvalidConstraintError for a reference that names nothing.
+    Raises InvalidConstraintError for a reference that names nothing. It may read further documents,
+    and add the schemas in them to the survey.
     """
     reference = location.keywords[keyword]
     here = child(location.pointer, keyword)
@@ -321,7 +355,11 @@ def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -
 def _resource(
     survey: Survey, location: Location, reference: str, here: str
 ) -> tuple[Resource, str]:
-    """The resource that a reference leads to, and what it names in there."""
+    """The resource that a reference leads to, and what it names in there.
+
+    The fragment is without percent signs. The resource of the schema itself is meant where a URI is
+    ambiguous but is its own.
+    """
     uri, fragment = resolve_uri(location.resource.uri, reference, here)
     resource = location.resource if reference.startswith("#") else survey.resource(uri)
     if resource is None:

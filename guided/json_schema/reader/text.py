@@ -22,7 +22,10 @@ __all__ = ["child", "json_text", "read_schema"]
 
 
 def child(pointer: str, *tokens: str | int) -> str:
-    """The pointer of something inside what ``pointer`` points at."""
+    """The pointer of something inside what ``pointer`` points at.
+
+    Tokens are escaped here (RFC 6901, section 3), so callers give names as they are.
+    """
     for token in tokens:
         name = str(token)
         if "~" in name or "/" in name:
@@ -77,7 +80,10 @@ def read_schema(text: str, base: str = "") -> Json:
 
 
 def json_text(value: Json) -> str:
-    """The value in compact JSON, numbers without exponent."""
+    """The value in compact JSON, numbers without exponent.
+
+    Calls itself once for each level: the depth of schemas is bounded.
+    """
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, list):
@@ -93,7 +99,10 @@ class _FaultError(Exception):
 
 
 def _check_depth(schema: Json) -> None:
-    """Raise _FaultError for values that nest deeper than MAX_DEPTH, level by level."""
+    """Raise _FaultError for values that nest deeper than MAX_DEPTH, level by level.
+
+    Later walks may then call themselves once for each level.
+    """
     level = [schema] if isinstance(schema, dict | list) else []
     for _ in range(MAX_DEPTH):
         level = [
@@ -108,7 +117,11 @@ def _check_depth(schema: Json) -> None:
 
 
 def _check_strings(schema: Json, text: str) -> None:
-    """Refuse strings that no UTF-8 text can hold."""
+    """Refuse strings that no UTF-8 text can hold.
+
+    Half a pair may be written as an escape, which the text itself does not show: then what was read
+    is looked at, written out again without escapes.
+    """
     held = text
     if _ESCAPED_SURROGATE.search(text):
         held = json.dumps(schema, ensure_ascii=False, default=str)
@@ -153,14 +166,21 @@ _HALF_PAIR = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 def has_too_many_digits(number: str) -> bool:
-    """Whether a number of JSON, written without an exponent, is longer than it may be."""
+    """Whether a number of JSON, written without an exponent, is longer than it may be.
+
+    An exponent counts with its zeros, as exact arithmetic writes them out. One of six characters or
+    more is too much in any case, and is not even read.
+    """
     digits, _, exponent = number.lower().partition("e")
     shift = 0 if not exponent else abs(int(exponent)) if len(exponent) < 6 else MAX_NUMBER_DIGITS
     return len(digits) + shift > MAX_NUMBER_DIGITS
 
 
 def syntax_fault(text: str, error: JSONDecodeError, base: str) -> GuidedError:
-    """What to say about text that is no JSON; ``base`` is the JSON pointer of its root."""
+    """What to say about text that is no JSON; ``base`` is the JSON pointer of its root.
+
+    The scan is run up to there for its ``pointer`` alone; what it finds on the way is left aside.
+    """
     scan = _Scan(text, base)
     for _ in scan.faults(error.pos):
         pass
@@ -192,7 +212,11 @@ class _Container:
 
 
 class _Scan:
-    """Goes through the tokens of a text, and knows where in the document it is."""
+    """Goes through the tokens of a text, and knows where in the document it is.
+
+    To be gone through once, by ``faults``; ``stack`` has the containers around the place, the
+    innermost last.
+    """
 
     def __init__(self, text: str, base: str) -> None:
         self.text = text
@@ -201,7 +225,10 @@ class _Scan:
 
     @property
     def pointer(self) -> str:
-        """The JSON pointer of the value that is being read."""
+        """The JSON pointer of the value that is being read.
+
+        Between two members it is that of the object.
+        """
         if not self.stack:
             return self.base
         inner = self.stack[-1]
@@ -248,7 +275,10 @@ class _Scan:
             self.stack[-1].index += 1
 
     def _string(self, string: str, start: int) -> Iterator[GuidedError]:
-        """Take in a string at ``start``, a value or a name; yields what is wrong with it."""
+        """Take in a string at ``start``, a value or a name; yields what is wrong with it.
+
+        A string is a name where an object has no ``key`` yet, and ``key`` is set then.
+        """
         inner = self.stack[-1] if self.stack else None
         if _HALF_PAIR.search(string):
             yield InvalidConstraintError(
@@ -272,7 +302,10 @@ class _Scan:
         inner.key = string
 
     def _word(self, word: str, start: int) -> Iterator[GuidedError]:
-        """Yield what is wrong with a number or a name such as ``NaN`` at ``start``."""
+        """Yield what is wrong with a number or a name such as ``NaN`` at ``start``.
+
+        Nothing of any other word: the text is the beginning of JSON.
+        """
         if word in ("NaN", "Infinity", "-Infinity"):
             yield InvalidConstraintError(
                 f"{word} is no JSON number{self.place(start)}",

@@ -45,7 +45,8 @@ def _properties(visit: Visit) -> Formula:
 
     ``rest`` is what unevaluated members have to fit. ``names``, ``patterns`` and ``everything``
     have the conditions under which a member of that name, members that a pattern is found in, or
-    all members are evaluated by some schema.
+    all members are evaluated by some schema. TRUE where ``rest`` asks for nothing, or where all
+    members are evaluated in any case.
     """
     rest = visit.apply(visit.keywords["unevaluatedProperties"])
     names: dict[str, list[Formula]] = {}
@@ -96,7 +97,8 @@ def _items(visit: Visit) -> Formula:
     """The formula of ``unevaluatedItems``.
 
     ``lengths`` has by a number of first items the conditions under which these are evaluated;
-    ``contained`` those under which items that fit a formula are, by ``contains``.
+    ``contained`` those under which items that fit a formula are, by ``contains``. ``ends`` are the
+    places where the conditions change; 0 is always among them. TRUE as for ``_properties``.
     """
     rest = visit.apply(visit.keywords["unevaluatedItems"])
     lengths: dict[int, list[Formula]] = {0: [TRUE]}
@@ -151,7 +153,8 @@ def _evaluators(visit: Visit, keyword: str) -> Iterator[tuple[Formula, Visit]]:
     """Every schema that evaluates members or items of the same value, and under which condition.
 
     The schema of ``visit`` comes first, under the condition TRUE. A schema may come several times,
-    under different conditions.
+    under different conditions. Formulas are those of ``visit.formulas``, so conditions are compared
+    by identity. It follows references, which may lead in a circle: that is what ``seen`` ends.
     """
     formulas = visit.formulas
     seen: set[tuple[Formula, Formula]] = set()

@@ -19,7 +19,10 @@ __all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS"]
 
 
 def _types(visit: Visit) -> Formula:
-    """``type``; that numbers are whole is left to ``_numbers`` where other keywords call it."""
+    """``type``; that numbers are whole is left to ``_numbers`` where other keywords call it.
+
+    TRUE for all types together. ``integer`` is ``Types`` of numbers and ``Numbers(integer=True)``.
+    """
     value = visit.keywords["type"]
     names = [value] if isinstance(value, str) else value
     found = _TYPES.get(tuple(names))
@@ -33,7 +36,11 @@ def _types(visit: Visit) -> Formula:
 
 
 def _numbers(visit: Visit) -> Formula:
-    """All keywords about numbers as one assertion, which is one automaton."""
+    """All keywords about numbers as one assertion, which is one automaton.
+
+    Registered for all of ``_NUMERIC``, so it is called once; ``type`` may ask for whole numbers
+    too.
+    """
     whole = _only_integers(visit)
     return visit.formulas.leaf(
         Numbers(

@@ -22,7 +22,10 @@ __all__ = ["judge", "with_current_table"]
 
 
 def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
-    """A verdict on every keyword of every schema that was met, metaschemas aside."""
+    """A verdict on every keyword of every schema that was met, metaschemas aside.
+
+    In the order in which schemas were met. Whether the root leads to a schema does not matter.
+    """
     return tuple(
         verdict
         for location in survey.locations.values()
@@ -55,7 +58,10 @@ def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
 def _enforcement(
     word: Keyword, location: Location, options: JsonOptions
 ) -> tuple[Enforcement, str]:
-    """How far a keyword that has a say is enforced, and a note: first what makes it void."""
+    """How far a keyword that has a say is enforced, and a note: first what makes it void.
+
+    The order matters: a keyword without the one that it needs is void, whatever else is true of it.
+    """
     keywords, name = location.keywords, word.name
     needed = _NEEDED.get(name)
     if needed is not None and needed not in keywords:
@@ -74,7 +80,10 @@ def _enforcement(
 
 
 def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]:
-    """As ``value_keywords._format`` lowers it."""
+    """As ``value_keywords._format`` lowers it.
+
+    Change both together.
+    """
     name = location.keywords["format"]
     if options.format is not FormatMode.ASSERT and not location.resource.dialect.asserts_format:
         return Enforcement.ANNOTATION, "the options make formats notes"
@@ -87,7 +96,11 @@ def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]
 
 
 def _default_bounds(keywords: dict[str, object], options: JsonOptions) -> Iterator[str]:
-    """What the options bound where a type is named and the schema itself sets no bound."""
+    """What the options bound where a type is named and the schema itself sets no bound.
+
+    The bounds themselves are applied in ``StringRules`` and ``NumberRules``; here they are only
+    told.
+    """
     types = keywords["type"]
     names = types if isinstance(types, list) else [types]
     if "enum" in keywords or "const" in keywords:
@@ -112,7 +125,10 @@ _NEEDED = {
 
 
 def _unknown(keyword: str, location: Location) -> str:
-    """What to say of a keyword that the dialect does not define."""
+    """What to say of a keyword that the dialect does not define.
+
+    A keyword of another draft is no slip of the pen, so that is told first.
+    """
     if keyword in _ALL_NAMES:
         draft = location.resource.dialect.draft
         return f"means nothing in {draft.label}"
@@ -132,7 +148,10 @@ _OUTCOMES = {
 
 
 def with_current_table(page: str) -> str:
-    """The page, the table between its two marks replaced."""
+    """The page, the table between its two marks replaced.
+
+    Both marks have to be in the page, in this order.
+    """
     before, _, rest = page.partition(_START)
     _, _, after = rest.partition(_END)
     return before + _START + "".join(f"{line}\n" for line in _table()) + _END + after

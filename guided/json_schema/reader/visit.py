@@ -45,7 +45,10 @@ class Lowering:
         self._regulars: dict[str, Regular] = {}
 
     def root(self) -> Formula:
-        """The formula of the whole schema."""
+        """The formula of the whole schema.
+
+        Nothing is lowered by this: the node asks for its formula later.
+        """
         resource = self.survey.root
         if isinstance(resource.root, bool):
             return TRUE if resource.root else FALSE
@@ -56,7 +59,8 @@ class Lowering:
         """The node that belongs to a visit, which may be a new one.
 
         One for each schema and scope: the formula depends on nothing else, as the scope tells what
-        dynamic references are bound to.
+        dynamic references are bound to. A node is made before its formula, so schemas that refer to
+        themselves find themselves here.
         """
         key = (id(visit.location.schema), visit.scope)
         found = self._known.get(key)
@@ -75,7 +79,11 @@ class Lowering:
         return found
 
     def regular(self, pattern: str, pointer: str) -> Regular:
-        """The regular expression of a pattern, parsed once; ``pointer`` is for errors alone."""
+        """The regular expression of a pattern, parsed once; ``pointer`` is for errors alone.
+
+        The same object each time: ``MemberRules`` finds the automaton of a pattern by identity, as
+        hashing a large one takes long.
+        """
         found = self._regulars.get(pattern)
         if found is None:
             found = self._regulars[pattern] = parse_regex(pattern, pointer=pointer)
@@ -83,7 +91,10 @@ class Lowering:
 
 
 class Visit:
-    """A schema object in the dynamic scope through which it was reached."""
+    """A schema object in the dynamic scope through which it was reached.
+
+    Made anew for each look at a schema: it holds no results, which are those of ``Lowering``.
+    """
 
     __slots__ = ("location", "lowering", "scope")
 
@@ -143,7 +154,9 @@ class Visit:
 
         For ``unevaluatedItems`` and ``unevaluatedProperties``: which subschemas may have evaluated
         items or members, and when. A branch of anyOf or oneOf counts where it holds. ``not``
-        evaluates nothing, and a list in ``dependencies`` is of names and no schema.
+        evaluates nothing, and a list in ``dependencies`` is of names and no schema. A schema
+        without a condition has TRUE, by identity: ``unevaluated`` asks for that. A keyword that
+        comes to apply schemas in place has to be added here.
         """
         for keyword, value in self.keywords.items():
             if keyword in REFERENCES:
@@ -173,7 +186,10 @@ class Visit:
 def counting(
     least: str, most: str, made: Callable[[int, int | None], Assertion]
 ) -> Callable[[Visit], Formula]:
-    """What two keywords together say about a count: one function, so that it is said once."""
+    """What two keywords together say about a count: one function, so that it is said once.
+
+    Register the one result for both keywords: ``lower._one_by_one`` calls a function once.
+    """
 
     def count(visit: Visit) -> Formula:
         low = int(visit.keywords.get(least, 0))
