@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import distributed
-from torch._C._distributed_c10d import FileStore
+from torch._C._distributed_c10d import FileStore, HashStore
 from torch.distributed.tensor import DTensor
 
 from guided.errors import ModelError
@@ -32,6 +33,8 @@ __all__ = ["Share", "check_devices", "device_of", "join_group", "load_share"]
 
 _BACKENDS: Final = {"cpu": "gloo", "cuda": "nccl"}
 _LOOPBACK: Final = "lo"
+_PATIENCE: Final = timedelta(minutes=5)
+"""How long a rank waits for another, once all have been told to do the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,19 +77,36 @@ def device_of(kind: str, rank: int) -> torch.device:
 
 
 def join_group(rank: int, ranks: int, meeting: str, device: torch.device) -> None:
-    """Meet the other ranks in ``torch.distributed``; each calls this once."""
+    """Meet the other ranks in ``torch.distributed``; each calls this once.
+
+    Torch names a group by how many this process has made, and ranks meet where names are the same.
+    """
     # All are on this machine, whatever its name resolves to.
     os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
     os.environ["LOCAL_RANK"] = str(rank)  # by which transformers chooses the device
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    distributed.init_process_group(
-        _BACKENDS[device.type],
-        store=FileStore(meeting, ranks),
-        rank=rank,
-        world_size=ranks,
-        device_id=device if device.type == "cuda" else None,
-    )
+    try:
+        distributed.init_process_group(
+            _BACKENDS[device.type],
+            timeout=_PATIENCE,
+            store=FileStore(meeting, ranks),
+            rank=rank,
+            world_size=ranks,
+            device_id=device if device.type == "cuda" else None,
+        )
+    except BaseException:
+        _begin_anew()
+        raise
+
+
+def _begin_anew() -> None:
+    """Let torch forget a group that was not met, which counts all the same.
+
+    Leaving a group sets the count back, and to leave one it takes one: that of this process alone.
+    """
+    distributed.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+    distributed.destroy_process_group()
 
 
 def load_share(
