@@ -227,6 +227,10 @@ def _lay_down(
 
     Token ``i`` of the sorted ones is ``text[bounds[i]:bounds[i + 1]]``. FIRST_CHILD is left for the
     caller. Returns how many nodes there are; the lines after them are left as they were.
+
+    The tokens must be sorted by their bytes, or prefixes would be laid down twice. ``nodes`` and
+    ``parents`` need a line for each byte of ``text`` and one for the root; compiled code checks no
+    bounds.
     """
     nodes[0, DEPTH] = nodes[0, BYTE] = nodes[0, FIRST_TOKEN] = 0
     parents[0] = _NOWHERE
@@ -260,7 +264,11 @@ def _lay_down(
 
 
 def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
-    """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it."""
+    """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it.
+
+    Tokens of the same bytes share a node and stand there by ascending id. Token ids and the number
+    of tokens are those of ``token_bytes``, left out ones counted in.
+    """
     spelled = sorted((text, token) for token, text in enumerate(token_bytes) if text)
     texts = [text for text, _ in spelled]
     bounds = np.zeros(len(texts) + 1, dtype=np.int64)
