@@ -121,6 +121,9 @@ class TokenTrie:
         """From where on the rest of a text is the beginning of longer tokens, and its nodes.
 
         Pairs of a place and a node, by ascending places.
+
+        A place is left out where no token is longer than the rest of the text from there on, even
+        if one is equal to it.
         """
         nodes = np.empty(len(text), dtype=np.int32)
         _find_endings(self.arrays, np.frombuffer(text, dtype=np.uint8), nodes)
@@ -180,6 +183,8 @@ def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np
     """Write to ``found``, by where an ending of a text begins, the node that spells the ending.
 
     _NOWHERE where there is none, or no longer token begins so.
+
+    ``found`` has a place for each byte of ``text``, and each is written.
     """
     nodes = arrays.nodes
     for begin in range(len(text)):
