@@ -123,8 +123,8 @@ class ByteMaps:
     def _added(self, key: bytes) -> int:
         """The number of a map, given as its 256 bytes; adds it if it is not there.
 
-        A map is written before ``_count`` and ``_numbers`` tell of it, and a full array is replaced
-        and never moved: readers take no lock.
+        A map is written before ``_count`` and ``_numbers`` tell of it, and a full array
+        is copied, not resized in place: readers take no lock.
         """
         with self._lock:
             number = self._numbers.get(key)
