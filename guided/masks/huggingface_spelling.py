@@ -370,8 +370,8 @@ def _merged(merge: str | Sequence[str]) -> tuple[str, str, str]:
 def _exact(normalizer: _Description | None, space: str | None) -> _Description | None:
     """Keep of a normalizer only the steps that lose nothing: how spaces and bytes are written.
 
-    ``None`` where nothing is left. Any step that is not known here counts as one that loses
-    something.
+    ``None`` for a step that is not kept; a sequence stays, though it may be empty. Any step that is
+    not known here counts as one that loses something.
     """
     if normalizer is None:
         return None

@@ -278,8 +278,8 @@ class _Reader:
     def _shift(self, begin: int, by: int) -> None:
         """Make room before the steps from ``begin`` on.
 
-        The new steps are only to hold the place: the caller sets them. Only for steps to which no
-        fork before ``begin`` leads.
+        The new steps are only to hold the place: the caller sets them. A fork before ``begin`` that
+        leads to it then leads to them; none may lead further.
         """
         moved = [_moved(step, by) for step in self.steps[begin:]]
         self.steps[begin:] = [Step(FORK)] * by + moved

@@ -331,8 +331,8 @@ class Walker:
 
         ``is_truncated`` says that the stack of ``state`` is truncated too, with more callers known.
 
-        ``state`` must have the row and the count of the state that was walked, and its stack must
-        be one that the truncated one stands for.
+        ``state`` must have the row of the state that was walked, and its stack must be one that the
+        truncated one stands for.
         """
         delta, sites = walk.delta, walk.uncertain
         home = TRUNCATED if is_truncated else NOWHERE
@@ -393,8 +393,8 @@ class Walker:
 
         Byte by byte down the trie, so that what tokens begin with in common is tried once.
 
-        A token comes once for each site that it is below. No byte is skipped that
-        ``Recognizer.advance`` would refuse, so the result is exact whatever the walk assumed.
+        A token comes once for each site that it is below. Each byte is asked of the machine itself,
+        so the result is exact whatever the walk assumed.
         """
         self.packed.begin_work()
         nodes, machine = self.trie.nodes, self.machine
