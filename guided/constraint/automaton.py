@@ -41,6 +41,9 @@ def _merged(graph: Graph) -> Graph:
     """The same with one state for all that are equal.
 
     States are equal until a move tells them apart (Moore); those that are open are told apart.
+
+    The start, state 0, stays state 0, as ``names`` numbers blocks in the order in which states have
+    them first; ``_passing`` relies on it.
     """
     states = range(len(graph.moves))
     # The block of each state, by numbers that say nothing but which are the same.
@@ -69,7 +72,10 @@ def _by_block(moves: dict[int, Characters], block: list[int]) -> frozenset[tuple
 
 
 def _drawn(graph: Graph) -> Automaton:
-    """The states that are no mere place in a text, numbered anew, and the arrows among them."""
+    """The states that are no mere place in a text, numbered anew, and the arrows among them.
+
+    State 0 is never passing, so it is the start of the drawing, too.
+    """
     passing = _passing(graph)
     kept = [state for state in range(len(graph.moves)) if state not in passing]
     numbers = {state: number for number, state in enumerate(kept)}

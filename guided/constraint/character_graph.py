@@ -55,6 +55,9 @@ def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
     """The states of a recogniser, the nearest first; ``has_escapes`` says that it reads JSON.
 
     Raises LimitExceededError where the recogniser grows too large, or the work does.
+
+    The start gets number 0, which drawings rely on. No state is looked at beyond ``MOST_STATES``:
+    states that lead to further ones are ``open``.
     """
     graph, numbers, counts = Graph(), dict[_Node, int](), Counter[_Node]()
     seen, waiting = {machine.start}, [machine.start]
@@ -85,7 +88,11 @@ def _node(state: State) -> _Node:
 
 
 def _number(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None:
-    """The number of a state, which it gets if it has none and there is room."""
+    """The number of a state, which it gets if it has none and there is room.
+
+    ``graph`` and ``numbers`` are added to together. ``None`` where the graph is full; states that
+    differ in their count alone share a number.
+    """
     number = numbers.get(_node(state))
     if number is None and len(numbers) < MOST_STATES:
         number = numbers[_node(state)] = len(numbers)
@@ -94,7 +101,11 @@ def _number(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None
 
 
 def _steps(machine: Recognizer, state: State, *, has_escapes: bool) -> Iterator[tuple[int, State]]:
-    """The characters that may follow, each with the states that it leads to."""
+    """The characters that may follow, each with the states that it leads to.
+
+    A character may come several times, with different states. What begins a character beyond ASCII
+    is read to its end first, so that all of these count as one.
+    """
     beyond = set[State]()
     for byte in range(256):
         for after in _behind(machine, {state}, bytes((byte,))):
@@ -109,7 +120,10 @@ def _steps(machine: Recognizer, state: State, *, has_escapes: bool) -> Iterator[
 
 
 def _behind_character(machine: Recognizer, inside: set[State]) -> set[State]:
-    """The states behind the other bytes of a character whose first one is read."""
+    """The states behind the other bytes of a character whose first one is read.
+
+    A state from which no such byte leads on is at the end of the character.
+    """
     ends = set[State]()
     while inside:
         reached = {state: _behind(machine, {state}, range(0x80, 0xC0)) for state in inside}
@@ -126,7 +140,10 @@ def _along(machine: Recognizer, states: set[State], spelled: tuple[bytes, ...]) 
 
 
 def _behind(machine: Recognizer, states: Iterable[State], choice: Iterable[int]) -> set[State]:
-    """The states behind one of these bytes."""
+    """The states behind one of these bytes.
+
+    A fresh set; the work is counted by bytes tried, so LimitExceededError may be raised.
+    """
     found = set[State]()
     for state in states:
         for byte in choice:

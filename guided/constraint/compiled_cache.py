@@ -75,6 +75,9 @@ class CompiledCache:
         """Keep a compiled constraint, and let go of those used least lately as far as needed.
 
         In place of the one of the same key, if there is one. It is itself kept, however large.
+
+        The sizes of the others are those of when they were last measured, so the bound is kept
+        about. Dropping one ends nothing: matchers hold their constraint.
         """
         with self._lock:
             self._compiled[key] = compiled
@@ -106,6 +109,9 @@ class CompiledCache:
         """Compile in the block; who wants the same waits, and finds it kept afterwards.
 
         So who has waited looks with ``get`` first. The last to leave drops the lock of the key.
+
+        Locks are taken one at a time: ``_lock`` is never held while the lock of a key is waited
+        for.
         """
         with self._lock:
             making = self._making.setdefault(key, _Making())

@@ -101,6 +101,9 @@ class ConstraintCompiler:
 
         Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
         LimitExceededError for a constraint that cannot be enforced.
+
+        What is compiled may be shared with other answers; the matcher is immutable, so it may be
+        given to any thread.
         """
         if constraint is None:
             return self._free_text
@@ -140,6 +143,8 @@ class ConstraintCompiler:
 
         The texts are printable, and every vocabulary has those tokens. Raises TokenRejectedError
         where the constraint does not let a text begin so, as may be under options of JSON.
+
+        Nothing is kept: what is compiled is dropped, and only what processes share stays warm.
         """
         compiled = self._compile(constraint)
         for text in texts:

@@ -96,6 +96,8 @@ def _trace(compiled: CompiledConstraint, machine: GrammarMachine, way: _Way) -> 
 
     ``run`` is what is left of a forced run: it goes on while the text takes its tokens, and a new
     one is asked for when it is used up or the text leaves it.
+
+    ``allowed`` and the other lists have one place more than there are tokens, for the end.
     """
     allowed: list[int] = []
     seconds: list[float] = []

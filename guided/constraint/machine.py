@@ -80,6 +80,9 @@ class _Builder:
 
         Schemas that no document satisfies leave the texts out that need them; only if no text is
         left their error is raised, that of the first.
+
+        The first empty hole is the first in the order of ``composition.holes``, which ``empty``
+        keeps.
         """
         # Machines and what their texts are like, both by the number of the hole that is left:
         # ``without_holes`` numbers the others anew in the same order.

@@ -24,6 +24,9 @@ def read_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary)
 
     Raises RequestError for one that is not allowed or that there is not, and LimitExceededError
     where the constraint is at a limit.
+
+    At most ``MOST_SHOWN`` allowed tokens are listed, those of the lowest ids. One unit of work is
+    spent for each token, if the caller limits it.
     """
     matcher = start
     for index, token in enumerate(tokens):

@@ -48,6 +48,9 @@ def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
     """The last state that a text gets to, and how many of its bytes lead there.
 
     Chunk by chunk, and only in the one that is refused byte by byte. Raises LimitExceededError.
+
+    Where the text leaves the constraint the state is that before the byte that is refused. Room is
+    asked for once a chunk.
     """
     state = machine.start
     for begin in range(0, len(text), _CHUNK):

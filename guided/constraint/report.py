@@ -36,6 +36,8 @@ def checked(
     ``missing`` are bytes that a vocabulary cannot spell. Raises what ``machine_of`` does, and
     LimitExceededError where it, or judging each keyword after it, takes too much work or room. The
     cost is that of building alone, in seconds of this thread.
+
+    The machine is dropped afterwards, so nothing that answers use grows by it.
     """
     limits = limits or ConstraintLimits()
     began = time.thread_time()

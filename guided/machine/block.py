@@ -90,6 +90,9 @@ def block_of(
 
     The other arguments are stored as they are. ``beat``, ``need`` and ``bounds`` come together,
     for automata that count code points.
+
+    Every state must lead to a label, and the arrays are not copied: blocks are shared by
+    recognisers, so nothing of one may be written to afterwards.
     """
     table = np.ascontiguousarray(dfa.next)
     with apart(table.size // 64):

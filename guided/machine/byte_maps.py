@@ -121,7 +121,11 @@ class ByteMaps:
         return self._added(key) if number is None else number
 
     def _added(self, key: bytes) -> int:
-        """The number of a map, given as its 256 bytes; adds it if it is not there."""
+        """The number of a map, given as its 256 bytes; adds it if it is not there.
+
+        A map is written before ``_count`` and ``_numbers`` tell of it, and a full array
+        is copied, not resized in place: readers take no lock.
+        """
         with self._lock:
             number = self._numbers.get(key)
             if number is None:

@@ -125,6 +125,8 @@ class MachineParts:
         Limits of inner machines count, though the message does not speak of them. Asked where
         constraints are compiled and masks are made. Shortest completions do not ask: the other half
         is kept for them, so that a text that was begun can be ended.
+
+        The limit in the error is that on cells, whichever was exceeded.
         """
         if self.fullness <= _HALF:
             return

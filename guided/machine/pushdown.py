@@ -65,6 +65,8 @@ class PushdownMachine:
         """The state after ``byte``, ``None`` where it is not allowed; may lay down rows.
 
         Raises LimitExceededError where that would take too many.
+
+        ``machine_kernels.after_byte`` does the same in compiled code: change both or none.
         """
         at: State | None = state
         while at is not None:
@@ -85,7 +87,10 @@ class PushdownMachine:
         return current
 
     def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` where there is a choice or the text may end."""
+        """The one byte that may follow, ``None`` where there is a choice or the text may end.
+
+        ``None`` may be wrong, a byte never is: forced runs are made of it.
+        """
         table, row = self.table, state.row
         # The row has an exit action: the text may end here, or a byte of what follows may come.
         if table.label[row] != DEAD:

@@ -71,6 +71,8 @@ class StackTransitions:
         """Add a transition that is not there yet: a second one of its key would never be found.
 
         ``target`` and ``row`` are what ``Recognizer.transition`` returns, EXACT and DEAD included.
+
+        ``slots`` may be another array afterwards, so addresses of it have to be asked for anew.
         """
         # At most half full: kernels probe until they find the key or an empty slot.
         if 2 * (self.used + 1) > len(self.slots):

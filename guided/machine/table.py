@@ -304,6 +304,8 @@ class TransitionTable(TableArrays):
         """The byte whose row is nearest to a label, the first of ``edges`` among equals.
 
         DEAD if there are no edges.
+
+        The targets must be laid down already, with LEFT final, as it is read here once.
         """
         flat, best, nearest = self._flat, -1, DEAD
         for byte, target in edges.items():
@@ -334,6 +336,9 @@ class TransitionTable(TableArrays):
         the byte and the target, sorted by place. An overlay has no label and no AIM. LEFT, WAY
         and NEED are copied: where an edge closes the way, the caller has to call ``lead_on``.
         Returns the first overlay.
+
+        The rows ``under`` must keep their cells: these are copied, and what changes there later is
+        not seen.
         """
         # Rows of one block share their map of bytes, so their cells can be copied side by side.
         kind = int(self.kind[under[0]])

@@ -121,7 +121,10 @@ class TableArrays:
         return self._flat[row * WIDTH + ROLE] in (IN_KEY, IN_RARE_KEY)
 
     def edges(self, row: int) -> dict[int, int]:
-        """The bytes that lead on from a row, ascending, with the rows that they lead to."""
+        """The bytes that lead on from a row, ascending, with the rows that they lead to.
+
+        A fresh dictionary. It looks at all 256 bytes, so it is too slow for each step of a text.
+        """
         targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
         live = np.nonzero(targets != DEAD)[0]
         return dict(zip(live.tolist(), targets[live].tolist(), strict=True))
@@ -149,6 +152,9 @@ class TableArrays:
         Returns the first row. The new cells are the last ``cells`` up to ``num_cells``. Arrays
         that were read before the call may have been replaced. Raises LimitExceededError past
         ``max_cells``, and then nothing has changed.
+
+        What is in the new rows and cells is not cleared: every column and cell has to be written
+        before anybody reads them.
         """
         first = self.num_rows
         num_rows, num_cells = first + rows, self.num_cells + cells
@@ -182,6 +188,9 @@ def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
     """A copy with room for ``needed`` entries and as many again, so that growth is rare.
 
     Where they are very many the room is a quarter, as it is memory.
+
+    The old array stays as it is for whoever still reads it. What lies behind the copied entries is
+    not cleared.
     """
     most = max(needed, len(array))
     room = most if most < _MANY else most // 4

@@ -194,6 +194,8 @@ def lay_exits(rows: _Int32, cells: _Int32, first: int, at: int, kind: int, label
     """Write rows that read no byte and have a label each, from row ``first`` and cell ``at`` on.
 
     ``kind`` is the map that tells no bytes apart: one cell a row, DEAD, serves all bytes.
+
+    The caller has made room for both (``TableArrays._new_rows``): compiled code checks no bounds.
     """
     for number in range(len(labels)):
         row = rows[first + number]
@@ -242,6 +244,9 @@ def count_branches(
     Writes the nodes into ``nodes``, breadth first: the range of texts below each, and how many
     bytes they share. A text that is alone after an edge gets no node, as its chain goes on from
     there. Returns (-1, -1) where ``nodes`` has too few lines; one for each byte is enough.
+
+    What ``lay_branches`` writes has to follow the same order, as it numbers the children by it:
+    change both or none.
     """
     nodes[0, FIRST], nodes[0, LAST], nodes[0, SHARED] = 0, len(bounds), depth
     node, count, edges = 0, 1, 0
@@ -334,6 +339,9 @@ def _after_alike(
     """The end of the run of texts from ``first`` on that have the same byte at ``shared``.
 
     All texts up to ``last`` share the bytes before, and are longer than these.
+
+    ``first`` must be below ``last``; the texts must be sorted, or those of one byte are not side by
+    side.
     """
     byte = text[_begin_of(bounds, first) + shared]
     after = first + 1

@@ -74,6 +74,10 @@ class CompiledConstraint:
         store: MaskStore,
         limits: ConstraintLimits,
     ) -> None:
+        """Take over ``machine``: no other constraint may have it, as ``PackedMachine`` writes to
+        its facts what only this vocabulary tells. ``binding`` and ``store`` are shared with
+        others.
+        """
         self.machine = machine
         self.binding = binding
         # One lock for all that may make the machine grow: masks, steps and completions.
@@ -132,6 +136,9 @@ class CompiledConstraint:
 
         Another one, which is equal, is made once too many have been asked for, and where two
         threads ask for a new one at once.
+
+        At ``max_positions`` all of them are forgotten at once, with all walks; positions that
+        matchers hold live on and stay right.
         """
         # Without the lock first: most positions are known, and a dictionary is read at once.
         position = self._positions.get(state)
@@ -154,6 +161,8 @@ class CompiledConstraint:
 
         End-of-sequence tokens lead nowhere, so they are rejected even where a mask has them. Raises
         LimitExceededError where the machine would grow too large.
+
+        What it finds is remembered in ``position.after``, which callers look at first.
         """
         stepping = self._stepping
         stepping.enter()
@@ -200,6 +209,9 @@ class CompiledConstraint:
         """``mask`` without the tokens after which more than ``budget - 1`` are needed to end.
 
         May leave out a few that would do: see ``Endings``. What it returns is the caller's own.
+
+        ``budget`` counts the next token, and has to be one that ``fits``. Raises LimitExceededError
+        where it takes too much work.
         """
         state, mask = position.state, self.mask(position).mask()
         vocabulary = self.binding.vocabulary
@@ -233,7 +245,12 @@ class CompiledConstraint:
     # --- forced runs ----------------------------------------------------------------------
 
     def canonical_run(self, position: Position, left: bytes) -> tuple[TokenId, ...]:
-        """The forced tokens from a position on as the tokenizer spells them."""
+        """The forced tokens from a position on as the tokenizer spells them.
+
+        ``left`` is a left context (``left_context.py``), on which alone the spelling depends
+        besides the state. Runs are remembered in the position; they are all forgotten where there
+        are ``_MAX_RUNS``, which costs time alone.
+        """
         run = position.runs.get(left)
         if run is None:
             with self._working:

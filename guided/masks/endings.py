@@ -51,14 +51,21 @@ class Endings:
         """By state tokens that end the text from there, for states along ends that were offered."""
 
     def shortest(self, state: State) -> tuple[TokenId, ...]:
-        """Tokens that end the text, close to as few as can be."""
+        """Tokens that end the text, close to as few as can be.
+
+        The kept one was offered before and has to stay open: see ``kept_shortest``. Nothing is kept
+        here. Work on it is the caller's to limit.
+        """
         tokens = fewest_tokens(self._trie, self._machine.shortest_end(state))
         # Of two ends of as many tokens the kept one wins: somebody may be on the way along it.
         kept = self._kept.get(state)
         return tokens if kept is None or len(tokens) < len(kept) else kept
 
     def fits(self, state: State, budget: int) -> bool:
-        """Whether at most ``budget`` tokens end the text."""
+        """Whether at most ``budget`` tokens end the text.
+
+        Where the bytes that are left suffice as a bound, no end in tokens is worked out.
+        """
         # A token has a byte at least.
         return self._machine.bytes_left(state) <= budget or len(self.shortest(state)) <= budget
 
@@ -66,6 +73,9 @@ class Endings:
         """``shortest``, kept for the states along it.
 
         Fewer bytes can be more tokens: whoever follows it must not be led on to another one.
+
+        At ``max_kept`` all that was kept is forgotten at once, which may lead somebody who is on
+        the way on to another end.
         """
         tokens = self.shortest(state)
         if len(self._kept) >= self._max_kept:
@@ -99,6 +109,9 @@ class Endings:
     def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
         """Those of the tokens, all of which lead to one stack, row and count, after which the
         budget suffices. Of many tokens that leave different texts some that fit may be left out.
+
+        ``tokens`` are one group of ``TokenSteps.by_target``, never empty; ``budget`` no longer
+        counts the token itself.
         """
         first = self._steps.advance(state, int(tokens[0]))
         # ``by_target`` gives only tokens that lead somewhere.

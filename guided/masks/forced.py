@@ -70,6 +70,9 @@ class RunSpeller:
         """The tokens forced from ``state`` on, after a left context; often none.
 
         May raise LimitExceededError when the machine is full.
+
+        Every token is certain: callers add them to the answer without asking the model. So a token
+        may only be returned that begins all spellings that are left; fewer is always right.
         """
         head, text, end, left = self._followed(bound, state, left)
         splitting = self._rules.splitting
@@ -84,7 +87,11 @@ class RunSpeller:
             return head
 
     def spelling(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
-        """``run`` with the end that it gives back: likely, but not certain."""
+        """``run`` with the end that it gives back: likely, but not certain.
+
+        Its tokens must be checked like any draft: the text may go on so that the last of them is
+        spelled otherwise.
+        """
         head, text, end, left = self._followed(bound, state, left)
         if end is None:
             return head
@@ -119,6 +126,9 @@ class RunSpeller:
         """The tokens up to the last special one in certain bytes, and where the rest begins.
 
         ``None`` where no more of it is certain: the bytes leave a choice of special tokens.
+
+        ``left`` stands before the first of the bytes only: what is behind a special token has an
+        empty left context. A place of 0 says that there is no special token.
         """
         tokens: Tokens = ()
         begin = 0
@@ -223,6 +233,9 @@ class _Tail:
 
         There is none at all where several were left and no character may follow: the text is then
         at its end.
+
+        No way that a text can take may be left out, or a run would be taken for certain that is
+        not; one too many only makes runs shorter.
         """
         splitting, machine, end = self._splitting, self._bound.machine, self._end
         ways = splitting.ways(text)
@@ -301,13 +314,20 @@ class _Tail:
         return self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode())
 
     def may_find(self, node: int, begin: int, found: frozenset[TokenId]) -> bool:
-        """Whether a text that is found may begin at a place and reach beyond the text."""
+        """Whether a text that is found may begin at a place and reach beyond the text.
+
+        True may be wrong, False never is: the tokens are those that may, or might, follow
+        (``Walker.tokens_below``).
+        """
         beyond = len(self.text) - begin
         tokens = found.intersection(self._allowed(node, begin))
         return any(len(self._speller.text(token)) > beyond for token in tokens)
 
     def _allowed(self, node: int, begin: int) -> list[TokenId]:
-        """The tokens that may begin at a place; a node spells the text from there on."""
+        """The tokens that may begin at a place; a node spells the text from there on.
+
+        Those that are uncertain are among them, and those that end where the text does are not.
+        """
         tokens = self._tokens.get(begin)
         if tokens is None:
             tokens = self._bound.walker.tokens_below(node, self._end).tolist()
@@ -321,7 +341,10 @@ def _sure(tokens: Tokens) -> Tokens:
 
 
 def _common(left: Tokens, right: Tokens) -> Tokens:
-    """What two spellings have in common from their beginning on."""
+    """What two spellings have in common from their beginning on.
+
+    UNCERTAIN is compared like any token, so callers cut it off before they rely on the result.
+    """
     for at in range(min(len(left), len(right))):
         if left[at] != right[at]:
             return left[:at]
@@ -333,6 +356,9 @@ def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]
     is the one after ``i`` bytes.
 
     ``only_way`` stops where compiled code cannot tell; ``only_byte`` then decides one byte.
+
+    At most ``_MAX_RUN_BYTES``; that there are not more does not say that there is a choice. Both
+    are fresh, and there is always one state more than there are bytes.
     """
     forced, states, machine = b"", [state], bound.machine
     while len(forced) < _MAX_RUN_BYTES:

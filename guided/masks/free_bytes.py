@@ -64,7 +64,11 @@ def are_free_below(
 
 @kernel
 def _find_free(machine: MachineArrays, row: int, free: FreeBytes) -> None:
-    """Write the free bytes of a row to ``of_rows``."""
+    """Write the free bytes of a row to ``of_rows``.
+
+    From then on ``of_rows[row, 0]`` is not 0, so a row is looked at once: the machine's arrays must
+    not change while ``free`` is in use.
+    """
     known = free.of_rows
     known[row, 0] = _NONE_FREE
     if machine.rows[row, BEAT] != NO_BEAT and machine.rows[row, BEAT] != TICK:
@@ -137,7 +141,12 @@ def _holds(reached: NDArray[np.int32], count: int, row: int, state: int) -> bool
 def _joins(
     machine: MachineArrays, row: int, state: int, first: int, low: np.uint64, high: np.uint64
 ) -> bool:
-    """Whether a row can be one of those that free bytes of the ``first`` row lead to."""
+    """Whether a row can be one of those that free bytes of the ``first`` row lead to.
+
+    ``low`` and ``high`` are the bytes found free so far: all of them must stay free in this row,
+    too. A row within a character is only looked at for its count; its bytes are tried as those of a
+    row that was reached.
+    """
     rows = machine.rows
     if row == DEAD or is_closing(rows, row):
         return False

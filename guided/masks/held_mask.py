@@ -29,6 +29,9 @@ class HeldMask:
         """The token that alone is allowed, ``None`` where there are more or none.
 
         ``delta`` is the mask that was held here, which may be gone by now. The answer is kept.
+
+        Without a lock: two threads that ask at once find the same. ``None`` is an answer, so it
+        cannot stand for one that was not asked for.
         """
         if self._lone == -1:
             self._lone = delta.lone_token()

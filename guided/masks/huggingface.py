@@ -72,6 +72,9 @@ def vocabulary_from_description(
     """The same of what ``tokenizer.json`` holds, and the special tokens that it does not know.
 
     ``end_ids`` are all end-of-sequence tokens: the description names none.
+
+    The order counts: ends and special tokens are no text whatever they are written as, and an added
+    token's text is taken as it stands, as it is found before bytes are written in letters.
     """
     is_byte_level = _is_byte_level(description)
     space = None if is_byte_level else _letter_for_space(description)
@@ -152,7 +155,11 @@ def _steps(description: Description) -> Iterator[Description]:
 
 
 def _letter_for_space(description: Description) -> str | None:
-    """What the tokenizer writes a space as, ``None`` where it writes spaces as they are."""
+    """What the tokenizer writes a space as, ``None`` where it writes spaces as they are.
+
+    The first step that does so in the order of the tokenizer's steps: it is the one that sees
+    spaces.
+    """
     for part in _steps(description):
         if part["type"] == "Metaspace":
             return str(part["replacement"])
@@ -162,7 +169,10 @@ def _letter_for_space(description: Description) -> str | None:
 
 
 def _token_texts(description: Description) -> dict[int, str]:
-    """The texts of all tokens by id, as the tokenizer writes them; added tokens included."""
+    """The texts of all tokens by id, as the tokenizer writes them; added tokens included.
+
+    Of a token that is in both, the text of the added one counts.
+    """
     vocab = description["model"]["vocab"]
     if isinstance(vocab, dict):
         texts = {int(token): str(text) for text, token in vocab.items()}
@@ -190,7 +200,10 @@ def _special_ids(description: Description) -> frozenset[int]:
 
 
 def _checked_ends(end_ids: Iterable[int], last: int, logits_width: int | None) -> frozenset[int]:
-    """The end-of-sequence tokens; raises ModelError for one beyond the logits, or any model's."""
+    """The end-of-sequence tokens; raises ModelError for one beyond the logits, or any model's.
+
+    An end far beyond the tokens is refused since the vocabulary gets a place for each id up to it.
+    """
     ends = frozenset(end_ids)
     for end in sorted(ends):
         if logits_width is not None and end >= logits_width:

@@ -46,6 +46,9 @@ def found_texts(
     ``None`` where what is found depends on what stands beside it, as a single word does, or where
     a token stands for other bytes than those that it is found by. Special tokens stand for no text,
     and no text has ``letter``, which the tokenizer writes spaces with.
+
+    The list always has these two, though they may be empty; it is fresh, and callers put what is
+    found before all else in front.
     """
     found: dict[bool, dict[bytes, Tokens]] = {False: {}, True: {}}
     for entry in description["added_tokens"]:
@@ -62,6 +65,9 @@ def splitting_of(description: _Description, letter: str | None) -> Splitting | N
     """How the tokenizer splits texts, ``None`` where that is not known.
 
     ``letter`` is what it writes spaces with, which a text itself has not.
+
+    ``None`` only means that no runs are forced by spelling; a wrong splitting would force wrong
+    ones. So any step that is not known makes it ``None``.
     """
     # Once bytes are written as letters, a later step would split letters and not the text.
     steps = list(_steps(description["normalizer"], "normalizers"))
@@ -125,6 +131,9 @@ def _string_stage(text: str, behavior: str, letter: str | None) -> SplitAutomato
 
     ``letter`` is what spaces were replaced by before the step, ``None`` where they were not. To
     merge is known of one character alone, of tokenizers with a letter, and not of that letter.
+
+    UnknownPatternError makes the whole splitting unknown, ``None`` only says that this step never
+    splits.
     """
     if letter is not None and " " in text:
         return None  # there are none any more

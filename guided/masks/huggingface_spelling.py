@@ -341,6 +341,9 @@ def hide_tokens(
     """The model without some tokens, so that it makes them of no text, and how they were called.
 
     ``hides`` is asked with the id and the name of each. ``never`` is what no text has.
+
+    Ids do not change: a hidden token keeps its place under a name that no text has. ``model`` is
+    left as it is.
     """
     names: set[str] = set()
 
@@ -365,7 +368,11 @@ def _merged(merge: str | Sequence[str]) -> tuple[str, str, str]:
 
 
 def _exact(normalizer: _Description | None, space: str | None) -> _Description | None:
-    """Keep of a normalizer only the steps that lose nothing: how spaces and bytes are written."""
+    """Keep of a normalizer only the steps that lose nothing: how spaces and bytes are written.
+
+    ``None`` for a step that is not kept; a sequence stays, though it may be empty. Any step that is
+    not known here counts as one that loses something.
+    """
     if normalizer is None:
         return None
     if normalizer["type"] == "Sequence":
@@ -379,7 +386,11 @@ def _exact(normalizer: _Description | None, space: str | None) -> _Description |
 
 
 def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | None:
-    """The step without the space that it would put before a text."""
+    """The step without the space that it would put before a text.
+
+    The description that was given is not changed; parts that stay as they are may be shared with
+    it.
+    """
     if pre_tokenizer is None:
         return None
     if pre_tokenizer["type"] == "Sequence":

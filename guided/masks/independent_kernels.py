@@ -133,7 +133,10 @@ def walk_inside(
 
 @inlined
 def _characters_of(node: int, trie: TrieArrays, text: TrieText) -> int:
-    """The characters that begin in what a node spells, found by the first token there or below."""
+    """The characters that begin in what a node spells, found by the first token there or below.
+
+    Where a token begins within a character, that one is not counted (``TokenTrie.characters``).
+    """
     if node == 0:
         return 0  # the root, which has no token where there is none at all
     first = trie.nodes[node, FIRST_TOKEN]
@@ -216,7 +219,11 @@ def _allow(
     words: NDArray[np.int32],
     reach: NDArray[np.uint16],
 ) -> None:
-    """Set the bits of the tokens of some nodes, after which a string has ``least`` code points."""
+    """Set the bits of the tokens of some nodes, after which a string has ``least`` code points.
+
+    No fingerprint is kept: that of a context-independent mask is made of its outline. ``reach``
+    stays 0 where ``least`` is.
+    """
     for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
         token = trie.token_ids[np.uintp(index)]
         words[np.uintp(token >> 5)] |= 1 << (token & 31)

@@ -37,7 +37,12 @@ class LeftContexts:
         was found to mean it, which then stands for all such texts."""
 
     def after(self, before: bytes, tokens: Iterable[TokenId]) -> bytes:
-        """The left context after more tokens; that of an empty answer is empty."""
+        """The left context after more tokens; that of an empty answer is empty.
+
+        Any thread may ask: what is remembered follows from its key. At ``_REMEMBERED`` entries all
+        is forgotten, with ``_alike``; contexts handed out before then still mean the same, but
+        equal meanings may then have two texts.
+        """
         for token in tokens:
             reached = self._after.get((before, token))
             if reached is None:

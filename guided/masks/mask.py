@@ -23,14 +23,21 @@ Mask = NDArray[np.int32]
 
 
 def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> Mask:
-    """A mask that allows exactly these tokens."""
+    """A mask that allows exactly these tokens.
+
+    It is fresh memory, for the caller to write to. Tokens may come in any order and repeat, but
+    each must be one of the vocabulary: nothing checks it, and a negative one would set another bit.
+    """
     bits = np.zeros((vocabulary_size + 31) // 32 * 32, dtype=np.bool_)
     bits[tokens if isinstance(tokens, np.ndarray) else list(tokens)] = True
     return np.packbits(bits, bitorder="little").view(np.int32)
 
 
 def tokens_of(mask: Mask) -> NDArray[np.int64]:
-    """The tokens that the mask allows, ascending."""
+    """The tokens that the mask allows, ascending.
+
+    Both ways find the same; where one gives way to the other is a matter of time alone.
+    """
     # Where few words have a bit set, only those are unpacked.
     used = np.flatnonzero(mask)
     if len(used) > len(mask) // 4:
@@ -48,7 +55,10 @@ def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def lone_token(mask: Mask) -> int | None:
-    """The token that alone is allowed, ``None`` where there are more or none."""
+    """The token that alone is allowed, ``None`` where there are more or none.
+
+    The words are read as unsigned, since the highest bit of a word makes an int32 negative.
+    """
     words = mask.view(np.uint32)
     used = np.nonzero(words)[0]
     if len(used) != 1:

@@ -87,6 +87,9 @@ def delta_of(mask: Mask, base: Mask, room: NDArray[np.int32]) -> MaskDelta:
     """What the mask, which may change afterwards, changes of a read-only base.
 
     ``room`` is int32 ``[words, 2]`` to work in.
+
+    What is kept of ``room`` and of ``mask`` is copied, so both are the caller's again; ``base`` is
+    kept by reference, and must never be written to.
     """
     count = find_changes(mask, base, room)
     if count * _LARGE_SHARE > len(mask):

@@ -48,7 +48,11 @@ def _number_of(token: int) -> np.uint64:
 
 @inlined
 def set_token(token: int, words: NDArray[np.int32]) -> np.uint64:
-    """Set the bit of a token; returns what that changes in the fingerprint."""
+    """Set the bit of a token; returns what that changes in the fingerprint.
+
+    That is 0 where the bit was set before, so callers XOR it in without looking. ``token`` must be
+    one of the mask: compiled code checks no bounds.
+    """
     word, bit = token >> 5, np.int32(1) << np.int32(token & 31)
     if words[word] & bit:
         return np.uint64(0)
@@ -58,7 +62,11 @@ def set_token(token: int, words: NDArray[np.int32]) -> np.uint64:
 
 @inlined
 def clear_token(token: int, words: NDArray[np.int32]) -> np.uint64:
-    """Clear the bit of a token; returns what that changes in the fingerprint."""
+    """Clear the bit of a token; returns what that changes in the fingerprint.
+
+    That is 0 where the bit was not set, so callers XOR it in without looking. ``token`` must be one
+    of the mask: compiled code checks no bounds.
+    """
     word, bit = token >> 5, np.int32(1) << np.int32(token & 31)
     if not words[word] & bit:
         return np.uint64(0)
@@ -88,7 +96,11 @@ def clear_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> int:
 def copy_allowed(
     words: NDArray[np.int32], tokens: NDArray[np.int32], found: NDArray[np.int32]
 ) -> int:
-    """Put those of the tokens that a mask allows into ``found``, and say how many there are."""
+    """Put those of the tokens that a mask allows into ``found``, and say how many there are.
+
+    Their order is kept. ``found`` must have room for all of ``tokens``; what lies behind those that
+    were found is left as it was.
+    """
     count = 0
     for token in tokens:
         if words[token >> 5] >> (token & 31) & 1:
@@ -104,6 +116,9 @@ def find_changes(
     """Write the words in which a mask differs from ``base`` to ``changes``; returns how many.
 
     ``changes`` is int32 ``[words, 2]``: places, ascending, and the words of the mask there.
+
+    ``word_at`` relies on the order of the places, ``is_same`` on that no word is listed that is
+    equal in both. What lies behind the changes is left as it was.
     """
     count = 0
     for first in range(0, len(words), _AT_ONCE):
@@ -123,7 +138,11 @@ def find_changes(
 def fill_words(
     base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[np.int32]
 ) -> None:
-    """Write the base with its changes."""
+    """Write the base with its changes.
+
+    ``words`` must be as long as ``base``, which ``MaskDelta.fill`` checks, as compiled code does
+    not.
+    """
     for place in range(len(words)):
         words[place] = base[place]
     for index in range(len(changes)):

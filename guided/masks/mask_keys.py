@@ -105,7 +105,12 @@ class MaskKeys:
         """By row. Kept for good: a row that states are in does not change any more."""
 
     def of(self, state: State) -> MaskKey:
-        """The key of the mask of a state."""
+        """The key of the mask of a state.
+
+        The texts of a state are left out on purpose, so that states share a walk: ``StateMasks``
+        corrects the mask afterwards for the tokens to which they matter. Everything else that a
+        mask depends on has to be in the key, or a wrong mask is handed out.
+        """
         stack, row, count, _ = state
         traits = self._traits.get(row) or self.traits(row)
         if traits.high == COUNTS_NOTHING:
@@ -117,7 +122,10 @@ class MaskKeys:
         return MaskKey(stack, row, missing, left)
 
     def traits(self, row: int) -> RowTraits:
-        """What walks from a row have to know of it."""
+        """What walks from a row have to know of it.
+
+        It may walk the trie, to make the context-independent mask of a row that counts code points.
+        """
         traits = self._traits.get(row)
         if traits is None:
             arrays = self._packed.current()

@@ -61,6 +61,9 @@ def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
     """The outline of a row in a string as far as ``reach`` bytes lead, ``None`` for other rows.
 
     Also for those from which a string is still to begin, or that lead to very many rows.
+
+    ``reach`` is the length of the longest token: the outline says nothing of what more bytes lead
+    to, so it must not be less.
     """
     near = min(reach, _HORIZON)
     search = _searched(arrays, row, near)
@@ -100,7 +103,11 @@ class _Search(NamedTuple):
 
 
 def _searched(arrays: MachineArrays, row: int, reach: int) -> _Search:
-    """What is found from a row on, until the next search; nothing where there is no outline."""
+    """What is found from a row on, until the next search; nothing where there is no outline.
+
+    Only ``closings`` is copied out of scratch memory: ``Outline`` keeps it. ``numbers`` is made
+    anew for each search, which needs it all zero.
+    """
     found, queue, closings = _scratch.found, _scratch.queue, _scratch.closings
     numbers = np.zeros(len(arrays.rows), dtype=np.int32)
     size, num_closings, num_rows, fewest, is_complete = search_outline(

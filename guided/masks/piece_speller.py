@@ -82,6 +82,8 @@ class PieceSpeller:
 
         The text is decoded, so it must begin and end between characters; what ``_found`` finds are
         whole ones. Where it is not known how texts are split it counts as one piece.
+
+        Empty where ``begun`` is at the end or behind it.
         """
         if begun >= len(text):
             return ()
@@ -95,6 +97,8 @@ class PieceSpeller:
 
         Places are in bytes. Of a piece that begins before ``begun`` the rest alone is spelled,
         which is right as one of its tokens begins at ``begun``. May raise SplitUncertainError.
+
+        What stands behind the last cut is left out; ``cuts`` ascend.
         """
         tokens: Tokens = ()
         begin = 0
@@ -126,7 +130,10 @@ class PieceSpeller:
         return joined
 
     def _joined(self, part: bytes) -> Tokens | None:
-        """The tokens of a part of a piece; see ``SpellingRules.joined``."""
+        """The tokens of a part of a piece; see ``SpellingRules.joined``.
+
+        ``None`` is remembered like any answer, so it does not say that a part is unknown here.
+        """
         known = self._parts.get(part)
         if known is None and part not in self._parts:
             tokens = self._rules.joined(part) if part else ()
@@ -153,7 +160,10 @@ class PieceSpeller:
 
 
 def byte_places(text: str, places: Cuts) -> Cuts:
-    """Where places of a text are in its UTF-8."""
+    """Where places of a text are in its UTF-8.
+
+    ``places`` count characters and are at most ``len(text)``.
+    """
     if text.isascii():
         return places
     sizes = list(accumulate([len(character.encode()) for character in text], initial=0))

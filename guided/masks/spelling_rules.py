@@ -89,6 +89,9 @@ class SpellingRules:
         """The rules of the same tokenizer, in which these tokens stand for no text.
 
         What it would have spelled with one of them is uncertain from there on.
+
+        These rules are left as they are. The result has no text that is found by one of the tokens,
+        so it may be split otherwise there.
         """
         joined, whole = self.joined, self.whole
 
@@ -129,7 +132,11 @@ def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
 
 
 def whole_size(text: bytes) -> int:
-    """The length of a text without a character that is cut off at its end."""
+    """The length of a text without a character that is cut off at its end.
+
+    Only the last three bytes are looked at, as no character has more that could lack one; the text
+    must be UTF-8 up to there.
+    """
     size = len(text)
     for back in range(1, min(size, 3) + 1):
         byte = text[size - back]

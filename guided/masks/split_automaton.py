@@ -60,6 +60,10 @@ class SplitAutomaton:
 
         The state is DEAD where it ends inside of the text, whatever follows. And where it ends if
         no longer one is found; ``None`` where there is none as yet.
+
+        The place is behind ``begin``, as no program matches the empty text (``program_of``):
+        ``Splitting`` would not get on otherwise. A match that would end with the text is not
+        reported by it: see ``ends`` and ``is_sure``.
         """
         state = _START
         last: int | None = None
@@ -75,7 +79,10 @@ class SplitAutomaton:
         return state, last
 
     def lives_on(self, state: int, text: str) -> bool:
-        """Whether a match in a state may take a whole text."""
+        """Whether a match in a state may take a whole text.
+
+        True may be wrong about whether it ends in a match: only that it is still being tried.
+        """
         for character in text:
             if state == DEAD:
                 return False
@@ -108,7 +115,11 @@ class SplitAutomaton:
         return False
 
     def _read(self, state: int, character: str) -> tuple[int, bool]:
-        """The state after a character, and whether there is a match that ends before it."""
+        """The state after a character, and whether there is a match that ends before it.
+
+        What it enters under the lock follows from the state and the character, so threads that read
+        without the lock may miss it and ask again, no more.
+        """
         classes = self._classes_of(character)
         with self._lock:
             reached = self._by_classes.get((state, classes))

@@ -68,7 +68,11 @@ class UnknownPatternError(Exception):
 
 
 def program_of(pattern: str) -> Program:
-    """The program of a pattern; raises UnknownPatternError."""
+    """The program of a pattern; raises UnknownPatternError.
+
+    A pattern that is read otherwise than the tokenizer's matcher reads it makes wrong forced runs;
+    one that is refused only means that none are made. So what is in doubt is refused.
+    """
     reader = _Reader(pattern)
     reader.alternatives(ignores_case=False)
     if reader.at < len(pattern):
@@ -114,7 +118,11 @@ class _Reader:
         """How many groups are open."""
 
     def alternatives(self, *, ignores_case: bool) -> None:
-        """``a|b``: fork to what stands before the bar; where that fails, to what comes after it."""
+        """``a|b``: fork to what stands before the bar; where that fails, to what comes after it.
+
+        The order of the alternatives is that in which a matcher tries them, and a fork's ``first``
+        is always tried first: which match is taken depends on it.
+        """
         begin = len(self.steps)
         ends = []
         self._sequence(ignores_case=ignores_case)
@@ -239,7 +247,11 @@ class _Reader:
             self._append(body, begin)
 
     def _bounds(self) -> tuple[int, int | None]:
-        """The bounds of a repeat after its brace; ``None`` for no upper one."""
+        """The bounds of a repeat after its brace; ``None`` for no upper one.
+
+        A bound with as many digits as ``_MOST_STEPS`` or more is refused here, before it is read as
+        a number.
+        """
         begin = self.at
         while self._taken() != "}":
             pass
@@ -253,14 +265,22 @@ class _Reader:
         return int(low), int(high) if high else None if comma else int(low)
 
     def _append(self, body: list[Step], begin: int) -> None:
-        """Append steps that were written at ``begin``."""
+        """Append steps that were written at ``begin``.
+
+        ``body`` is not changed: it is appended once for each round. Numbers in it are still those
+        of where it was written, which is why forks are moved.
+        """
         offset = len(self.steps) - begin
         if len(self.steps) + len(body) > _MOST_STEPS:
             raise UnknownPatternError(self.pattern)
         self.steps += [_moved(step, offset) for step in body]
 
     def _shift(self, begin: int, by: int) -> None:
-        """Make room before the steps from ``begin`` on."""
+        """Make room before the steps from ``begin`` on.
+
+        The new steps are only to hold the place: the caller sets them. A fork before ``begin`` that
+        leads to it then leads to them; none may lead further.
+        """
         moved = [_moved(step, by) for step in self.steps[begin:]]
         self.steps[begin:] = [Step(FORK)] * by + moved
 

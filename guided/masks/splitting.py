@@ -79,6 +79,9 @@ class Splitting:
 
         By way of the first of these: its state, and the same of the later stages in its open piece.
         The first way has the longest open piece, so the part from there on tells of all ways.
+
+        Whatever a later piece can depend on has to be in the value: texts with equal ones are taken
+        for each other by ``LeftContexts``.
         """
         if number == len(self._stages):
             return (), len(text)
@@ -97,7 +100,10 @@ class Splitting:
         return cuts if number + 1 == len(self._stages) else self._finer(text, cuts, number + 1)
 
     def _finer(self, text: str, cuts: Cuts, number: int) -> Cuts:
-        """The cuts, and those of the stages from a number on inside of the pieces."""
+        """The cuts, and those of the stages from a number on inside of the pieces.
+
+        ``cuts`` are those of the stage before ``number``, and ascend; so does the result.
+        """
         found: list[int] = []
         for begin, end in zip((0, *cuts), (*cuts, len(text)), strict=True):
             if begin:
@@ -179,6 +185,8 @@ def _passed(cuts: list[int], begin: int, is_between: bool) -> tuple[int, bool]:
     """Pass a character at which no match begins; returns the next place, and True for "between".
 
     It is of one piece with such characters before it, so a cut is added only before the first.
+
+    ``cuts`` is added to in place.
     """
     if begin and not is_between:
         cuts.append(begin)

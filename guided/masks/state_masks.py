@@ -206,6 +206,9 @@ class StateMasks:
 
         Walks let its closing quote pass (see ``machine_kernels.entered``), so these are forbidden
         afterwards, with all longer tokens that begin so.
+
+        The key is the last text of the state. As texts are not in the key of a walk, what is found
+        here is never remembered with one. Empty where no free key is being written.
         """
         parts, trie = self._machine.parts, self._walker.trie
         if not parts.table.is_key(state.row):

@@ -50,6 +50,10 @@ class Thinking:
         """The position before thoughts of at most ``budget`` tokens.
 
         ``thoughts`` is any text up to an end, which a recogniser reads as so many bytes.
+
+        The budget does not count what ends the thoughts: ``left`` has ``closing`` tokens more.
+        ``caution`` takes a token for each byte of the end and of a character cut off before it, the
+        most that ending can need, and one for the token chosen next.
         """
         closing = len(thoughts.shortest_end())
         caution = 1 + end_bytes + _CHARACTER
@@ -69,6 +73,10 @@ class Thinking:
     def mask(self) -> Mask:
         """See ``Matcher``; the budget of the thoughts takes tokens away, and that is no narrowing
         of the answer.
+
+        Above ``caution`` no token can leave too little room, so nothing is looked at; with
+        ``closing`` left only the first token of the end may follow; between the two each token is
+        looked at. ``fill``, ``allows`` and ``advance`` draw the first line at the same place.
         """
         if self.left > self.caution:
             return self.thoughts.mask()
@@ -125,14 +133,22 @@ class Thinking:
         return self.thoughts.shortest_end() + self.answer.shortest_end()
 
     def fits(self, budget: int) -> bool:
-        """See ``Matcher``."""
+        """See ``Matcher``.
+
+        The first test is only a quick way to True: it counts more for the end of the thoughts than
+        it takes. Where it fails, the end is worked out.
+        """
         # Most budgets are so large that no end is worked out.
         if self.thoughts.fits(_LITTLE) and self.answer.fits(budget - _LITTLE):
             return True
         return self.answer.fits(budget - len(self.thoughts.shortest_end()))
 
     def mask_within(self, budget: int) -> Mask:
-        """See ``Matcher``."""
+        """See ``Matcher``.
+
+        The budget is that of thoughts and answer together, so the answer's end is taken off it, and
+        the thoughts' own budget holds as well.
+        """
         room = min(self.left, budget - len(self.answer.shortest_end()))
         if room <= self.closing:
             return mask_of(self.vocabulary_size, np.array(self._first_of_end(), dtype=np.int64))

@@ -121,6 +121,9 @@ class TokenTrie:
         """From where on the rest of a text is the beginning of longer tokens, and its nodes.
 
         Pairs of a place and a node, by ascending places.
+
+        A place is left out where no token is longer than the rest of the text from there on, even
+        if one is equal to it.
         """
         nodes = np.empty(len(text), dtype=np.int32)
         _find_endings(self.arrays, np.frombuffer(text, dtype=np.uint8), nodes)
@@ -180,6 +183,8 @@ def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np
     """Write to ``found``, by where an ending of a text begins, the node that spells the ending.
 
     _NOWHERE where there is none, or no longer token begins so.
+
+    ``found`` has a place for each byte of ``text``, and each is written.
     """
     nodes = arrays.nodes
     for begin in range(len(text)):
@@ -227,6 +232,10 @@ def _lay_down(
 
     Token ``i`` of the sorted ones is ``text[bounds[i]:bounds[i + 1]]``. FIRST_CHILD is left for the
     caller. Returns how many nodes there are; the lines after them are left as they were.
+
+    The tokens must be sorted by their bytes, or prefixes would be laid down twice. ``nodes`` and
+    ``parents`` need a line for each byte of ``text`` and one for the root; compiled code checks no
+    bounds.
     """
     nodes[0, DEPTH] = nodes[0, BYTE] = nodes[0, FIRST_TOKEN] = 0
     parents[0] = _NOWHERE
@@ -260,7 +269,11 @@ def _lay_down(
 
 
 def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
-    """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it."""
+    """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it.
+
+    Tokens of the same bytes share a node and stand there by ascending id. Token ids and the number
+    of tokens are those of ``token_bytes``, left out ones counted in.
+    """
     spelled = sorted((text, token) for token, text in enumerate(token_bytes) if text)
     texts = [text for text, _ in spelled]
     bounds = np.zeros(len(texts) + 1, dtype=np.int64)

@@ -52,6 +52,9 @@ def _next_difference(level: int, walk: Walk) -> tuple[int, int]:
 
     The child is the LAST of the level if there is none. Where the other row is DEAD, nothing is
     known of what it allows, and every child counts as different.
+
+    A child is passed over only where both rows lead to the same row, or both to none and by the
+    same exit action: then the mask of the other row holds for all below it.
     """
     path, machine, child_bytes = walk.path, walk.machine, walk.trie.child_bytes
     child, last = path[level, CHILD], path[level, LAST]
@@ -197,7 +200,10 @@ def walk_to_slots(
 
 @inlined
 def _slot_of(stack: int, row: int, count: int, slots: NDArray[np.int64]) -> tuple[int, bool]:
-    """The slot of a state, and whether it is new there; the caller keeps half of them free."""
+    """The slot of a state, and whether it is new there; the caller keeps half of them free.
+
+    It enters a new state. At least one slot must be free, or the search would not end.
+    """
     slot = (((stack * 0x9E3779B1 + row) * 0x85EBCA77 + count) >> 9) % len(slots)
     while slots[slot, 0] != NOWHERE:
         if slots[slot, 0] == stack and slots[slot, 1] == row and slots[slot, 2] == count:

@@ -27,7 +27,11 @@ class UnigramTies:
         self._unknown = min(self._scores.values()) - _UNKNOWN_PENALTY
 
     def agreed(self, text: str) -> int:
-        """Up to where all best spellings of a text are one, in characters."""
+        """Up to where all best spellings of a text are one, in characters.
+
+        What comes behind the first tie is not looked at, even where it is agreed on again; 0 where
+        the first pieces differ already.
+        """
         ways = self._best_ways(text)
         at = 0
         while len(ends := ways.get(at, [])) == 1:

@@ -25,7 +25,11 @@ ILL_FORMED: Final = -1
 
 @inlined
 def utf8_step(state: int, byte: int) -> int:
-    """The state after a byte, ILL_FORMED where no character has it there."""
+    """The state after a byte, ILL_FORMED where no character has it there.
+
+    ``state`` must not be ILL_FORMED itself. The numbers of the states are relied on: 1 to 3 are the
+    bytes left; after the next byte, 4 and 5 have one left, 6 and 7 two.
+    """
     if state == BOUNDARY:
         return _after_first(byte)
     low, high = 0x80, 0xBF

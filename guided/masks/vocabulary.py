@@ -62,6 +62,9 @@ class Vocabulary:
     def __post_init__(self) -> None:
         """Work the other fields out; raises ModelError where tokens contradict each other, or where
         a printable ASCII character is no token by itself.
+
+        The only place that writes to a frozen vocabulary: ``digest`` is the key of what is compiled
+        for it, so nothing that goes into it may change afterwards.
         """
         self._check_tokens()
         byte_ids = _single_bytes(self.token_bytes, self.spell)
@@ -94,6 +97,9 @@ class Vocabulary:
     def with_names_apart(self) -> Vocabulary:
         """The same tokens, none of which is text that has a name: what constraints are bound to
         that ask for one, so that no token is read in two ways.
+
+        Token ids stay as they are. Where a token was text, the digest is another one, so what is
+        compiled for the two is kept apart.
         """
         apart = frozenset(self.named.values())
         token_bytes = [None if t in apart else text for t, text in enumerate(self.token_bytes)]
@@ -135,6 +141,8 @@ def _single_bytes(token_bytes: Sequence[bytes | None], spell: Speller) -> dict[i
     """For each byte that is a token by itself, that token, by byte.
 
     Of several it is the one that ``spell`` takes, which it can be asked for ASCII bytes alone.
+
+    For another byte it is the one with the lowest id. The result ascends by byte.
     """
     found: dict[int, TokenId] = {}
     several: set[int] = set()
@@ -189,7 +197,11 @@ class TokenTexts:
 
 
 def _quoted(texts: Sequence[bytes]) -> frozenset[bytes]:
-    """What stands between any two quotes of one token; there may be quotes in it."""
+    """What stands between any two quotes of one token; there may be quotes in it.
+
+    ``PackedMachine`` relies on it that no name is missing: a name that is not in here is never
+    begun and closed by one token.
+    """
     pieces = (text.split(b'"')[1:-1] for text in texts if text.count(b'"') > 1)
     return frozenset(
         b'"'.join(between[first:last])

@@ -74,7 +74,10 @@ class Walk:
         of that one stays as it is."""
 
     def for_one_stack(self) -> Walk:
-        """The walk, not to be taken for the same in all stacks."""
+        """The walk, not to be taken for the same in all stacks.
+
+        ``StateMasks`` would remember it for every stack otherwise. The mask is the same memory.
+        """
         return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
 
     def joined_to(self, begun: Walk) -> Walk:
@@ -157,6 +160,9 @@ class Walker:
         """Whether a row in this stack has a context-independent mask.
 
         In rare names it has one only if more names are left than the object may have taken.
+
+        It may be answered otherwise for the same row in another stack, so a walk that relies on it
+        is ``for_one_stack``.
         """
         if outline is None or outline.fewest == NO_BOUND:
             return outline is not None
@@ -168,6 +174,9 @@ class Walker:
         """What is allowed below a node, at which the state is, added to what was ``begun``.
 
         ``home`` is explained at ``walk_sites``, ``traits`` are those of the state's row.
+
+        The result's mask is scratch memory, as that of ``begun`` is: with ``begun`` the tokens are
+        added to those that it has there.
         """
         outline = traits.outline
         if outline is None or not self._shares(outline, state.stack):
@@ -180,7 +189,11 @@ class Walker:
         return walk if outline.fewest == NO_BOUND else walk.for_one_stack()
 
     def _itself(self, node: int) -> IndependentMask:
-        """No tokens, and one site."""
+        """No tokens, and one site.
+
+        The mask and its fingerprint are those of ``IndependentMasks.nothing``, which all walks
+        share.
+        """
         sites = np.array([[node, 0, 0, ITSELF]], dtype=np.int32)
         return self._nothing.at(sites)
 
@@ -234,6 +247,9 @@ class Walker:
 
         ``base`` is the mask that the result is kept as changes of; ``fingerprint`` is the number
         to which the walk adds those of the tokens that it sets. Others are as for ``walk_sites``.
+
+        The walk's mask is scratch memory, which the next walk of the thread writes over; what is
+        uncertain is copied out of it.
         """
         stack, row, count, _ = state
         scratch = self._scratch
@@ -267,7 +283,10 @@ class Walker:
         return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at), put_off
 
     def _with_put_off(self, walk: Walk, home: int, put_off: int) -> Walk:
-        """The walk with what is allowed below the nodes that it put off."""
+        """The walk with what is allowed below the nodes that it put off.
+
+        None of the nodes is below another, so the order in which they are walked does not matter.
+        """
         # Walks of put-off nodes may put further nodes off, and then use the same memory: the list
         # is read before the first of them.
         if put_off:
@@ -311,6 +330,9 @@ class Walker:
         """The walk of a truncated stack with what that left uncertain tried on ``state`` itself.
 
         ``is_truncated`` says that the stack of ``state`` is truncated too, with more callers known.
+
+        ``state`` must have the row of the state that was walked, and its stack must be one that the
+        truncated one stands for.
         """
         delta, sites = walk.delta, walk.uncertain
         home = TRUNCATED if is_truncated else NOWHERE
@@ -350,7 +372,11 @@ class Walker:
         return Walk(words, walk.delta.base, fingerprint, _NOTHING_UNCERTAIN)
 
     def joined(self, first: MaskDelta, fingerprint: int, others: Iterable[MaskDelta]) -> Walk:
-        """The walk that allows what any of the masks does; nothing of it is uncertain."""
+        """The walk that allows what any of the masks does; nothing of it is uncertain.
+
+        ``fingerprint`` is that of ``first``. As only tokens that are new change it, the order of
+        ``others`` does not matter.
+        """
         words = self._scratch.words
         first.fill(words)
         for other in others:
@@ -366,6 +392,9 @@ class Walker:
         """The tokens of uncertain sites that may follow the exact state.
 
         Byte by byte down the trie, so that what tokens begin with in common is tried once.
+
+        A token comes once for each site that it is below. Each byte is asked of the machine itself,
+        so the result is exact whatever the walk assumed.
         """
         self.packed.begin_work()
         nodes, machine = self.trie.nodes, self.machine

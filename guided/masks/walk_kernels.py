@@ -89,6 +89,9 @@ def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
     """Status, stack, row and count after all bytes of the node ``top``, from the walk's state.
 
     Goes down the trie from the root, as nodes do not know their parents.
+
+    It begins at the root whatever was walked before, so the walk's first state must stand at the
+    root.
     """
     nodes, child_bytes, child_nodes = walk.trie.nodes, walk.trie.child_bytes, walk.trie.child_nodes
     path = walk.path
@@ -145,6 +148,9 @@ def _entrance(way: int, about: int, byte: int) -> int:
     """A number for what is entered at a site: sites with the same one share the state there.
 
     BY_ROW and AFTER_ACTION are not enough by themselves, as sites differ in row, action and byte.
+
+    No two of these may share a number: ways are negative, or the places of closing rows below
+    FIRST_ENTRANCE, and the others begin there.
     """
     if way == BY_ROW:
         return (int(about) << 9) + FIRST_ENTRANCE
@@ -277,6 +283,9 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
     """Find the row after the exit action of a level's row, once for all children beyond it.
 
     Returns what ``_enter_site`` does.
+
+    On ALIVE the level is the same and its child was not moved on: the caller looks at it again, now
+    with AFTER known.
     """
     path, rows = walk.path, walk.machine.rows
     stack, row, part = path[level, STACK], path[level, ROW], path[level, PART]
@@ -300,7 +309,11 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
 
 @inlined
 def _doubt_child(level: int, node: int, target: int, walk: Walk) -> None:
-    """Note a node of which it is not known whether its last byte may follow the state above."""
+    """Note a node of which it is not known whether its last byte may follow the state above.
+
+    Only where the walk is at ``home`` may the site name the row or action: elsewhere they need not
+    be those that the exact state has, so all bytes are read again.
+    """
     if walk.home != walk.path[level, STACK]:
         doubt(node, 0, BY_PATH, walk)
     elif target == DEAD:

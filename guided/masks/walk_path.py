@@ -192,7 +192,11 @@ def begin(
     changes: NDArray[np.int32],
     walk: Walk,
 ) -> None:
-    """Begin a walk from a state with a copy of a mask: the words of ``base`` with ``changes``."""
+    """Begin a walk from a state with a copy of a mask: the words of ``base`` with ``changes``.
+
+    The walk's ``words`` and ``path`` are written over; ``put_off`` and ``uncertain`` are begun anew
+    by their counts, which are set to 0.
+    """
     path, words = walk.path, walk.words
     # The other rows need no clearing: a walk writes a row before it reads it.
     for column in range(PATH_WIDTH):
@@ -213,6 +217,8 @@ def result(
 ) -> tuple[int, int, int, int, int, int]:
     """What walks return: status, doubts, change of the fingerprint, stack or ASKED, action, and how
     many nodes were put off; see ``walk_sites``.
+
+    ASKED is set for good in the path, so it is still set when the walk goes on.
     """
     # What is resolved next may depend on the stack, so the mask holds of this stack alone.
     if status >= UNRESOLVED:
@@ -229,7 +235,11 @@ def result(
 
 @inlined
 def allow(node: int, walk: Walk) -> None:
-    """Set the bits of the tokens that a node spells."""
+    """Set the bits of the tokens that a node spells.
+
+    The change of the fingerprint is kept in the path, so that a walk that stops does not lose it;
+    ``set_token`` counts a bit that was set already as no change.
+    """
     nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
     change = np.uint64(0)
     for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
@@ -239,7 +249,11 @@ def allow(node: int, walk: Walk) -> None:
 
 @inlined
 def forbid_below(node: int, walk: Walk) -> None:
-    """Clear the bits of the tokens that a node and those below it spell."""
+    """Clear the bits of the tokens that a node and those below it spell.
+
+    Bits that are clear already change nothing; the change of the others is added to the
+    fingerprint's in the path.
+    """
     nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
     change = np.uint64(0)
     for index in range(nodes[node, FIRST_TOKEN], nodes[nodes[node, END], FIRST_TOKEN]):
@@ -270,7 +284,11 @@ def doubt(node: int, about: int, way: int, walk: Walk) -> None:
 
 @inlined
 def put_off_node(node: int, stack: int, row: int, count: int, walk: Walk) -> None:
-    """Leave what is below a node to another walk."""
+    """Leave what is below a node to another walk.
+
+    There is room for ``LARGE_SHARE`` nodes: callers put off large nodes alone and do not go below
+    them, so there are not more.
+    """
     number, put_off = walk.path[PROGRESS, PUT_OFF], walk.put_off
     put_off[number, 0], put_off[number, 1] = node, stack
     put_off[number, 2], put_off[number, 3] = row, count
@@ -281,6 +299,9 @@ def put_off_node(node: int, stack: int, row: int, count: int, walk: Walk) -> Non
 def is_wide_and_large(node: int, row: int, walk: Walk) -> bool:
     """Whether many nodes are below a node, and so many of its children may follow that a
     context-independent mask is worth while there.
+
+    It decides how a mask is made and never what is in it, so both bounds are a matter of time; but
+    ``put_off`` has room for no more nodes than LARGE_SHARE lets be large.
     """
     nodes, child_bytes = walk.trie.nodes, walk.trie.child_bytes
     if nodes[node, END] - node <= walk.large:

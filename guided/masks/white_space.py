@@ -22,7 +22,11 @@ _BLANKS: Final = b" \t\n\r"
 
 
 def white_space_mask(trie: TokenTrie) -> IndependentMask:
-    """The tokens of white space alone, and the sites after it, sorted by their last byte."""
+    """The tokens of white space alone, and the sites after it, sorted by their last byte.
+
+    Sites of one byte must stand side by side, since a walk enters each way once. The mask is
+    read-only: it is shared by all constraints of the vocabulary.
+    """
     mask, fingerprint = np.zeros(trie.words, dtype=np.int32), 0
     after, waiting = list[int](), [0]
     while waiting:
