@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = ["saved", "sharded"]
 @contextmanager
 def sharded(folder: Path, split: Split) -> Iterator[tuple[ShardedRunner, list[int]]]:
     """The runner of a saved model over ranks, and the bytes of weights that each of them holds."""
+    before = dict(os.environ)
     started = Ranks.start(folder, torch.float32, CPU, split, threads=1)
     try:
         with started.together():
@@ -33,6 +35,7 @@ def sharded(folder: Path, split: Split) -> Iterator[tuple[ShardedRunner, list[in
         yield runner, [rank.nbytes for rank in runner.held]
     finally:
         started.close()
+    assert dict(os.environ) == before, "trainers in this process would take it for a rank"
 
 
 def saved(folder: Path, model: PreTrainedModel) -> int:

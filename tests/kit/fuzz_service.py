@@ -46,7 +46,7 @@ _PROPER: Final = frozenset(
     {
         *(grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OUT_OF_RANGE),
         *(grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.DEADLINE_EXCEEDED),
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        *(grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.NOT_FOUND),
     }
 )
 _AT_ONCE: Final = 16

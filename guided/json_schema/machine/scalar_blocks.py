@@ -106,7 +106,7 @@ def pattern_dfa(pattern: Regular) -> Dfa:
         dfa = _dfas.get(pattern)
     if dfa is None:
         dfa = dfa_from_regular(pattern, search=True)
-        if _size(dfa) < MAX_CACHED_BYTES:
+        if _size(dfa) < _dfas.maxsize:
             with _lock:
                 _dfas[pattern] = dfa
     return dfa

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -33,7 +34,7 @@ from guided.model.parallel.messages import (
     read_from_rank,
     write,
 )
-from guided.model.parallel.shares import device_of, join_group
+from guided.model.parallel.shares import RANK_VARIABLES, device_of, join_group
 from guided.model.parallel.split import Split
 
 __all__ = ["Ranks"]
@@ -70,6 +71,8 @@ class Ranks:
         self._losses: list[_Loss] = []
         self._has_lost = threading.Event()
         self._is_closing = False
+        self._environment = {name: os.environ.get(name) for name in RANK_VARIABLES}
+        """What ``join_group`` sets, as it was before: the process goes on without ranks."""
         self._others: list[_Rank] = []
         atexit.register(self.close)
         for rank in range(1, settings.split.ranks):
@@ -148,6 +151,11 @@ class Ranks:
             other.end()
         if distributed.is_initialized():
             distributed.destroy_process_group()
+        for name, value in self._environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
         self._place.cleanup()
 
     def _tell(self, message: ToRank) -> None:

@@ -29,10 +29,14 @@ from guided.model.stage import Stage
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-__all__ = ["Share", "check_devices", "device_of", "join_group", "load_share"]
+__all__ = ["RANK_VARIABLES", "Share", "check_devices", "device_of", "join_group", "load_share"]
 
 _BACKENDS: Final = {"cpu": "gloo", "cuda": "nccl"}
 _LOOPBACK: Final = "lo"
+_INTERFACE: Final = "GLOO_SOCKET_IFNAME"
+_LOCAL_RANK: Final = "LOCAL_RANK"
+RANK_VARIABLES: Final = (_INTERFACE, _LOCAL_RANK)
+"""The variables of the environment that ``join_group`` sets."""
 _PATIENCE: Final = timedelta(minutes=5)
 """How long a rank waits for another, once all have been told to do the same."""
 
@@ -82,8 +86,8 @@ def join_group(rank: int, ranks: int, meeting: str, device: torch.device) -> Non
     Torch names a group by how many this process has made, and ranks meet where names are the same.
     """
     # All are on this machine, whatever its name resolves to.
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
-    os.environ["LOCAL_RANK"] = str(rank)  # by which transformers chooses the device
+    os.environ.setdefault(_INTERFACE, _LOOPBACK)
+    os.environ[_LOCAL_RANK] = str(rank)  # by which transformers chooses the device
     if device.type == "cuda":
         torch.cuda.set_device(device)
     try:

@@ -28,7 +28,8 @@ def test_an_automaton_that_is_too_large_to_keep_is_made_anew(
     kept = pattern_dfa(pattern)
     assert pattern_dfa(pattern) is kept
     scalar_blocks._dfas.pop(pattern)
-    monkeypatch.setattr(scalar_blocks, "MAX_CACHED_BYTES", 1)
+    # Constants are compiled in; this is where ``maxsize`` comes from.
+    monkeypatch.setattr(scalar_blocks._dfas, "_Cache__maxsize", 1)
     assert pattern_dfa(pattern) is not pattern_dfa(pattern)
 
 
