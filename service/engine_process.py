@@ -62,8 +62,8 @@ def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> E
         from guided.engine import load_engine
         from guided.model.device import may_use_cuda
 
-    ranks = max(choice.tensor_parallel, choice.pipeline_parallel)
-    if share is not None and (may_use_cuda(choice.device) or ranks > 1):
+    has_ranks = choice.tensor_parallel > 1 or choice.pipeline_parallel > 1
+    if share is not None and (may_use_cuda(choice.device) or has_ranks):
         # What has looked for a device cannot be forked, nor what has met other ranks.
         share()
         share = None

@@ -120,9 +120,9 @@ class EngineSupervisor:
         return await self._ready_connection().inspect(asked)
 
     def model(self, name: str = "") -> ModelInfo:
-        """The model that is loaded, or ``ServiceUnavailableError``; it is the one of any name.
+        """The model that is loaded, asked for by its name or by none.
 
-        Raises UnknownModelError for another name than its own.
+        Raises ``ServiceUnavailableError`` while there is none, UnknownModelError for another name.
         """
         self.check_ready()
         assert self._model is not None, "an engine is ready without a model"

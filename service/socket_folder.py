@@ -30,16 +30,18 @@ class SocketFolder:
         self._folder = TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
         self.path: Final = Path(self._folder.name)
         try:
-            self._lock = _locked(self.path)
+            self._lock: int | None = _locked(self.path)
         except OSError:
             self._folder.cleanup()
             raise
 
     def close(self) -> None:
-        """Remove it."""
+        """Remove it, unless that was done."""
         # The lock last: somebody else might begin to remove it as well.
         self._folder.cleanup()
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def _locked(folder: Path) -> int:

@@ -94,7 +94,7 @@ class ChatRequest(ConstraintFields):
             self.max_reasoning_tokens,
             self.budget,
             effort_field="reasoning_effort",
-            budget_field="max_tokens",
+            budget_field="max_completion_tokens" if self.max_completion_tokens else "max_tokens",
         )
 
 

@@ -39,7 +39,8 @@ def thinking_of(
     """What an effort or a number of tokens (``max_reasoning_tokens``) asks for.
 
     ``budget`` is in tokens, of thoughts and answer together. Raises RequestError for both at once,
-    and for a number that leaves nothing of the budget for the answer.
+    for a number that leaves nothing of the budget for the answer, and for an effort of which the
+    budget leaves no token.
     """
     if effort is not None and most is not None:
         raise RequestError(
@@ -48,7 +49,14 @@ def thinking_of(
             hint="leave one out",
         )
     if effort is not None:
-        return Thinking(Reasoning(int(_SHARES[effort] * budget)), effort_field)
+        share = int(_SHARES[effort] * budget)
+        if effort != "none" and not share:
+            raise RequestError(
+                f"{effort_field} {effort!r} leaves no token of {budget} for thoughts",
+                field=effort_field,
+                hint=f"raise {budget_field}, or set it to none",
+            )
+        return Thinking(Reasoning(share), effort_field)
     if most is None:
         return None
     if most >= budget:
@@ -56,6 +64,6 @@ def thinking_of(
             f"the thoughts may have {most} tokens, and {budget} are the budget of them and the "
             "answer",
             field="max_reasoning_tokens",
-            hint=f"raise {budget_field}, or lower it",
+            hint=f"raise {budget_field}, or lower max_reasoning_tokens",
         )
     return Thinking(Reasoning(most), "max_reasoning_tokens")

@@ -103,6 +103,7 @@ class Models:
 
     async def inspect(self, asked: Inspect) -> Finding:
         """Have a constraint worked on, by an engine that may have it."""
+        self.model(asked.model)  # a single model without a name would take any
         return await self._of(asked.model).inspect(msgspec.structs.replace(asked, model=""))
 
     def _of(self, name: str) -> Engines:

@@ -91,7 +91,7 @@ def _named(model: Any) -> tuple[str, dict[str, object]]:
     own = dict(model) if isinstance(model, Mapping) else {}
     name = own.pop("name", None)
     # Deployments are named by it.
-    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name):
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII):
         raise RequestError(
             f"args: models has the name {name!r:.80}",
             hint="give each a name of up to 64 letters, digits, dots, dashes and underscores",

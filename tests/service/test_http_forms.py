@@ -540,6 +540,31 @@ def test_an_effort_is_a_part_of_the_budget(
     assert asked("chat", **fields).request.reasoning == reasoning
 
 
+@pytest.mark.parametrize(
+    ("fields", "field", "hint"),
+    [
+        ({"reasoning_effort": "minimal", "max_tokens": 9}, "reasoning_effort", "raise max_tokens"),
+        (
+            {"reasoning_effort": "low", "max_completion_tokens": 4},
+            "reasoning_effort",
+            "raise max_completion_tokens",
+        ),
+        (
+            {"max_reasoning_tokens": 4, "max_completion_tokens": 4},
+            "max_reasoning_tokens",
+            "raise max_completion_tokens, or lower max_reasoning_tokens",
+        ),
+    ],
+)
+def test_a_budget_without_room_for_thoughts_and_answer_is_refused(
+    fields: dict[str, Any], field: str, hint: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        asked("chat", **fields)
+    assert caught.value.field == field
+    assert hint in str(caught.value)
+
+
 def test_thoughts_are_told_apart_from_content() -> None:
     shown = ChatForm(style(tells_thoughts=True, tells_logprobs=True), SHOWN)
     tokens = [TokenId(1), TokenId(2), TokenId(3)]
