@@ -137,7 +137,10 @@ def label_of(characters: Characters) -> str:
 
 
 def _ranges(characters: Characters) -> str:
-    """The class of some ASCII characters."""
+    """The class of some ASCII characters, to be looked at and never parsed.
+
+    So "-", "]" and "^" stand in it as they are, and the form may change.
+    """
     parts, codes = [], sorted(characters)
     while codes:
         length = next((n for n, code in enumerate(codes) if code != codes[0] + n), len(codes))

@@ -132,7 +132,9 @@ def lay_sets(
 
     ``rows`` and ``cells`` are those of the whole table; new rows begin with ``row``, new cells
     with ``at``. ``named`` has by set its number, the map of its bytes, and its label, int32
-    ``[3, sets]``. ``no_bytes`` is the map that tells no bytes apart.
+    ``[3, sets]``. ``no_bytes`` is the map that tells no bytes apart. Lines of ``edges`` stand in
+    the order of the sets in ``named``, at least one for each: they are matched by place, which is
+    not checked.
     """
     numbers, kinds, labels = named[0], named[1], named[2]
     side = row + len(kinds)

@@ -39,7 +39,9 @@ _AT_ONCE: Final = 128
 def _number_of(token: int) -> np.uint64:
     """What the bit of a token adds to the fingerprint of a mask, which is the XOR of all these.
 
-    So setting and clearing a bit change it alike, and the order of changes does not matter.
+    So setting and clearing a bit change it alike, and the order of changes does not matter. Masks
+    with equal fingerprints are compared word by word (``MaskStore.keep``), so any mix will do under
+    which they are seldom equal; the numbers do not outlive the process.
     """
     number = (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)

@@ -207,6 +207,9 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
 
     Other nodes may share ``start`` and ``end``, so nothing leads back into ``start`` or on from
     ``end``; a node that has to, as a repeat does, makes states of its own for it.
+
+    The look-around in ``node`` is built before, by ``_build_looks``, which knows the kinds of nodes
+    that have parts: a new kind has to be told to both.
     """
     if isinstance(node, Concat):
         if node.parts:

@@ -245,7 +245,8 @@ class AwaitedValues:
         """Whether the containers around a value with this truth vector can still be completed.
 
         Where later items have to differ from it, an example stands for all values of the vector.
-        Kept by ``accepted`` and ``accepts``, not here.
+        Kept by ``accepted`` and ``accepts``, not here. A sure value is asked one formula alone, so
+        1 is the truth vector of all that fit; whoever marks a value as sure has to keep to that.
         """
         pending = self.pending(stack)
         if is_sure(pending):

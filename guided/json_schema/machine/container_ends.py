@@ -146,7 +146,10 @@ class ContainerEnds:
         return self.truths.as_formula(frame.goals, self.accepted(parent))
 
     def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
-        """What makes a container fit ``want``, its closing bracket included; ``None`` for nothing.
+        """What makes a container fit ``want``, its closing bracket included.
+
+        ``None`` where nothing does, and where the search gave up, which ``searches.incomplete``
+        counts: ``end_of`` compares it. Nothing is kept here.
 
         If it fits as it is, it closes. Otherwise ``satisfy`` chooses which assertions are to hold,
         and the search for members or items tries to bring that about.

@@ -169,7 +169,9 @@ class _Search(Generic[_Found]):
     def _note_contradiction(self) -> None:
         """Count literals that exclude one another; a hasty search gives up after many of them.
 
-        Nobody is asked about these, so that ``tries`` alone would not bound how many there are.
+        A hasty search (``asks_early`` False) asks about whole choices alone, so that ``tries`` does
+        not bound how many contradict before one is whole. One that asks early spends a try at each
+        branch, and must not give up sooner than these: what it misses is missed for good.
         """
         self.contradictions += 1
         if not self.asks_early and self.contradictions > HASTY_CONTRADICTIONS:

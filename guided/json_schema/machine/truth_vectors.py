@@ -128,6 +128,9 @@ class TruthVectors:
 def _combinations(asks: list[Formula]) -> Iterator[int]:
     """Truth vectors of formulas that may be constant: all of them, or where too many formulas are
     open, those that differ little from all and from none.
+
+    That of a value which fits every formula comes first, and they are tried in this order. Some may
+    come twice.
     """
     known = sum(1 << i for i, ask in enumerate(asks) if ask is TRUE)
     bits = [1 << i for i, ask in enumerate(asks) if ask not in (TRUE, FALSE)]
