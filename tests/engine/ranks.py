@@ -14,7 +14,7 @@ from guided.model.device import CPU
 from guided.model.model_files import find_model
 from guided.model.parallel.ranks import Ranks
 from guided.model.parallel.sharded_runner import ShardedRunner
-from guided.model.parallel.shares import Share, load_share
+from guided.model.parallel.shares import RANK_VARIABLES, Share, load_share
 from guided.model.parallel.split import Split
 from guided.model.progress import SilentProgress
 from tests.engine.finite_language import TOKEN_BYTES
@@ -25,7 +25,7 @@ __all__ = ["saved", "sharded"]
 @contextmanager
 def sharded(folder: Path, split: Split) -> Iterator[tuple[ShardedRunner, list[int]]]:
     """The runner of a saved model over ranks, and the bytes of weights that each of them holds."""
-    before = dict(os.environ)
+    before = [os.environ.get(name) for name in RANK_VARIABLES]
     started = Ranks.start(folder, torch.float32, CPU, split, threads=1)
     try:
         with started.together():
@@ -35,7 +35,8 @@ def sharded(folder: Path, split: Split) -> Iterator[tuple[ShardedRunner, list[in
         yield runner, [rank.nbytes for rank in runner.held]
     finally:
         started.close()
-    assert dict(os.environ) == before, "trainers in this process would take it for a rank"
+    after = [os.environ.get(name) for name in RANK_VARIABLES]
+    assert after == before, "trainers in this process would take it for a rank"
 
 
 def saved(folder: Path, model: PreTrainedModel) -> int:
