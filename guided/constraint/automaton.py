@@ -120,7 +120,10 @@ def _is_text(characters: Characters) -> bool:
 
 
 def label_of(characters: Characters) -> str:
-    """A character as it is, several as a class: ``[0-9a-f]``, or ``[^"]`` where few lack."""
+    """A character as it is, several as a class: ``[0-9a-f]``, or ``any but ["]`` where few lack.
+
+    The latter says nothing of control characters and escapes, "of ASCII" where BEYOND lacks.
+    """
     if _is_text(characters):
         return _shown(*characters)
     lacking = _PRINTABLE - characters

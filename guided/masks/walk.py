@@ -111,6 +111,9 @@ class Walker:
     """Walks one machine over one vocabulary.
 
     Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+
+    What it is made of belongs together, which nothing checks: ``texts``, ``independent``,
+    ``white_space`` and ``scratch`` are of one trie, ``packed`` and ``keys`` of ``machine``.
     """
 
     def __init__(

@@ -233,7 +233,8 @@ class AwaitedValues:
         """The truth vectors that a value may have: all, or of very many the likely ones.
 
         The list may be shared by all stacks that ask the same: it is not to be changed. A hint
-        (``ContainerEnds.hints``) is one of them too.
+        (``ContainerEnds.hints``) is one of them too. A sure value has one ask, which it has to fit:
+        1 is its only truth vector.
         """
         if is_sure(pending):
             return [1]

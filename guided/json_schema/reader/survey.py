@@ -120,7 +120,8 @@ class Survey:
     def add(self, schema: Json, pointer: str, resource: Resource) -> None:
         """Go through a schema and all schemas in it; ``resource`` is the one that it stands in.
 
-        What was gone through before is left as it is. Raises InvalidConstraintError for a keyword
+        What was gone through before is left as it is. Depth first, in the order of the document:
+        the first schema to give itself a name keeps it, and the first error is told. Raises InvalidConstraintError for a keyword
         of the wrong form, and LimitExceededError for too many schemas.
         """
         stack = [(schema, pointer, resource)]
