@@ -121,8 +121,9 @@ class Survey:
         """Go through a schema and all schemas in it; ``resource`` is the one that it stands in.
 
         What was gone through before is left as it is. Depth first, in the order of the document:
-        the first schema to give itself a name keeps it, and the first error is told. Raises InvalidConstraintError for a keyword
-        of the wrong form, and LimitExceededError for too many schemas.
+        the first schema to give itself a name keeps it, and the first error is told. Raises
+        InvalidConstraintError for a keyword of the wrong form, and LimitExceededError for too many
+        schemas.
         """
         stack = [(schema, pointer, resource)]
         while stack:
