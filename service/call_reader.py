@@ -261,7 +261,8 @@ def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
         return partial(CallReader, form, has_calls=False)
     # Where calls are demanded, nothing else may stand there.
     is_beside = request.constraint is not None and request.tools.choice == "auto"
-    texts = {tool.name: text_members(tool.parameters) for tool in request.tools.callable}
+    tools = request.tools.callable if form.members is not None else ()
+    texts = {tool.name: text_members(tool.parameters) for tool in tools}
     return partial(CallReader, form, beside_json=is_beside, texts=texts)
 
 

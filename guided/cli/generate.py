@@ -96,7 +96,7 @@ def _ask(client: Client, prompt: Prompt, *, stream: bool, **options: Any) -> Ans
 
 
 def _show_thoughts(thoughts: Iterable[str]) -> None:
-    """Print thoughts as they grow, and a line break behind them where there are some."""
+    """Print thoughts as they grow, and a line break after them where there are some."""
     thought = ""
     for thought in thoughts:
         typer.echo(thought, nl=False, err=True)

@@ -33,6 +33,7 @@ _OF_OBJECT: Final = _NOTES | {
     *("$defs", "$schema", "additionalProperties", "definitions"),
     *("properties", "required", "type"),
 }
+_SHARED: Final = ("#/$defs/", "#/definitions/")
 _OF_TEXT: Final = _NOTES | {"const", "enum", "type"}
 
 
@@ -90,6 +91,7 @@ def _is_text(told: object) -> bool:
 def _value(told: Any, shared: Mapping[str, Any], end: str, pointer: str) -> Structure:
     """The constraint of a value with what ends it."""
     if not _is_text(told):
+        _check_references([told, shared], pointer)
         whole = told if isinstance(told, bool) else {**shared, **told}
         schema = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
         return Sequence([JsonSchema(schema), end])
@@ -101,6 +103,20 @@ def _value(told: Any, shared: Mapping[str, Any], end: str, pointer: str) -> Stru
     if odd := [text for text in texts if f"{text}{end}".find(end) < len(text)]:
         raise _unsupported(f"the text {odd[0][:80]!r} ends its own tag", pointer)
     return Sequence([Choice(texts), end])
+
+
+def _check_references(schema: Any, pointer: str) -> None:
+    """Refuse references to what a value by itself has not: the arguments as a whole are gone."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            to = part.get("$ref")
+            if isinstance(to, str) and to.startswith("#") and not to.startswith(_SHARED):
+                raise _unsupported(f"the reference to {to[:80]!r} is not held to", pointer)
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
 
 
 def _check_keywords(schema: Mapping[str, object], known: frozenset[str], pointer: str) -> None:

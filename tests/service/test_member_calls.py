@@ -156,6 +156,14 @@ def test_of_a_call_that_breaks_off_whole_arguments_are_told(name: str) -> None:
             {"properties": {"a": {"type": "string", "const": "x\n</parameter>\ny"}}},
             "ends its own tag",
         ),
+        ({"properties": {"a": {"items": {"$ref": "#"}}}}, "the reference to '#' is not held to"),
+        (
+            {
+                "properties": {"a": {"$ref": "#/$defs/d"}},
+                "$defs": {"d": {"$ref": "#/properties/a"}},
+            },
+            "the reference to '#/properties/a' is not held to",
+        ),
     ],
 )
 def test_what_tags_cannot_be_held_to_is_refused(schema: dict[str, Any], message: str) -> None:

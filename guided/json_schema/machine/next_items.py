@@ -71,7 +71,6 @@ class NextItems:
         if not pending.links and _treats_items_alike(pending.frame):
             return pending  # whichever value is written, as many are left that differ from it
         parent = self.stacks.parents[stack]
-        owes = _owes_a_repeat(self.ends.want(pending.frame, parent))
         more: dict[Formula, None] = {}
         for truth in self.awaited.possible(stack, pending):
             asked = self.truths.as_formula(pending.asks, (truth,))
@@ -80,7 +79,7 @@ class NextItems:
             # A completion after an item of this truth vector that no later one is compared with.
             frame = self.arrays.value_done(pending, truth, None)
             end = None if frame is None else self.ends.end_of(frame, parent)
-            if end is None and owes:
+            if end is None and _owes_a_repeat(self.ends.want(pending.frame, parent)):
                 again = self.ends.next_items(stack, asked)
                 more[self.formulas.any_of([self.formulas.negate(asked), again])] = None
             # The only traps are values of items in that completion, which then could not differ.
