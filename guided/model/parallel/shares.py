@@ -81,33 +81,29 @@ def device_of(kind: str, rank: int) -> torch.device:
 
 
 def join_group(rank: int, ranks: int, meeting: str, device: torch.device) -> None:
-    """Meet the other ranks in ``torch.distributed``; each calls this once.
-
-    Torch names a group by how many this process has made, and ranks meet where names are the same.
-    """
+    """Meet the other ranks in ``torch.distributed``; each calls this once."""
+    _begin_anew()
     # All are on this machine, whatever its name resolves to.
     os.environ.setdefault(_INTERFACE, _LOOPBACK)
     os.environ[_LOCAL_RANK] = str(rank)  # by which transformers chooses the device
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    try:
-        distributed.init_process_group(
-            _BACKENDS[device.type],
-            timeout=_PATIENCE,
-            store=FileStore(meeting, ranks),
-            rank=rank,
-            world_size=ranks,
-            device_id=device if device.type == "cuda" else None,
-        )
-    except BaseException:
-        _begin_anew()
-        raise
+    distributed.init_process_group(
+        _BACKENDS[device.type],
+        timeout=_PATIENCE,
+        store=FileStore(meeting, ranks),
+        rank=rank,
+        world_size=ranks,
+        device_id=device if device.type == "cuda" else None,
+    )
 
 
 def _begin_anew() -> None:
-    """Let torch forget a group that was not met, which counts all the same.
+    """Let torch forget groups that were not met, by whomever.
 
-    Leaving a group sets the count back, and to leave one it takes one: that of this process alone.
+    Torch names a group by how many this process has begun to make, and ranks meet where names are
+    the same. Leaving a group sets the count back, and to leave one it takes one: that of this
+    process alone.
     """
     distributed.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
     distributed.destroy_process_group()
