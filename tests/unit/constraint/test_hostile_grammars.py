@@ -76,6 +76,25 @@ def test_imports_of_imports_are_bounded(imports: dict[str, str]) -> None:
         )
 
 
+_MUTUAL = r"""
+start: (B | A | v | A v) A B t
+t: (A | t | | v | start | w) (A | u)
+u: B w | w w | A A start t
+v: u w u | t B | start | start w B
+w: (w | start | B A) (v | w | t) A+
+A: /(a|ab)(c|bcd)?/
+B: /\w/
+%ignore /_/
+"""
+"""Each of the rules may begin with most of the others, so a text can be read in very many ways."""
+
+
+def test_joining_what_may_follow_is_paid_for_by_its_size() -> None:
+    machine = GrammarMachine(network_from_grammar(lower_lark(_MUTUAL)), RecognizerLimits())
+    with pytest.raises(LimitExceededError), limited_work(2_000_000, "reading"):
+        machine.advance(machine.start, b"bb" + b"aaa0aa0" * 6)
+
+
 def test_many_schemas_in_a_grammar_take_no_longer_each() -> None:
     rules = [f'r{n}: "{n}" %json {{"const": {n}}}' for n in range(800)]
     text = "\n".join([f"start: {' | '.join(f'r{n}' for n in range(800))}", *rules])
