@@ -11,6 +11,7 @@ from guided.engine.results import Finished
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.drafters import OneEach, Prophet, Watch
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, render, words
+from tests.kit.effort import crossed
 
 MODEL = make_model()
 
@@ -120,9 +121,9 @@ def drafted_alone(architecture: str) -> dict[str, tuple[TokenId, ...]]:
     }
 
 
-@pytest.mark.parametrize("after", [1, 2])
 @pytest.mark.parametrize(
-    "architecture", ["llama", "gemma3_sliding", "mistral_sliding", "gpt2", "qwen3"]
+    ("architecture", "after"),
+    crossed(["llama", "gemma3_sliding", "mistral_sliding", "gpt2", "qwen3"], [1, 2]),
 )
 def test_cancelling_right_behind_a_tree_changes_nothing_for_other_trees(
     architecture: str, after: int

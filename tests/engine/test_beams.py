@@ -38,6 +38,7 @@ from tests.engine.tiny_models import (
     start,
     words,
 )
+from tests.kit.effort import crossed
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 VOCABULARY = tiny_vocabulary()
@@ -159,9 +160,9 @@ def found(result: GenerationResult) -> list[tuple[tuple[int, ...], float]]:
     return [(candidate.tokens, candidate.score) for candidate in result.candidates]
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0, -0.5])
-@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize(
+    ("width", "length_penalty", "early_stopping"), crossed([2, 4], [0.0, 1.0, -0.5], [False, True])
+)
 def test_answers_and_scores_are_those_of_transformers(
     width: int, length_penalty: float, early_stopping: bool
 ) -> None:

@@ -19,6 +19,7 @@ from tests.engine.tiny_models import (
     start,
     words,
 )
+from tests.kit.effort import crossed
 
 PROMPTS = ("hello name", "x", "the quick brown fox jumps over the lazy dog, abcabcabc")
 CITIES = words(
@@ -73,8 +74,7 @@ def masked(
         take(chosen)
 
 
-@pytest.mark.parametrize("step_tokens", [512, 16, 3])
-@pytest.mark.parametrize("architecture", CONFIGS)
+@pytest.mark.parametrize(("architecture", "step_tokens"), crossed(CONFIGS, [3, 16, 512]))
 def test_a_mixed_batch_equals_generate_whatever_the_size_of_its_chunks(
     architecture: str, step_tokens: int
 ) -> None:
@@ -100,8 +100,7 @@ def test_other_architectures_equal_generate_alone_and_in_a_mixed_batch(architect
     assert alone["x"].tokens == expected["x"]
 
 
-@pytest.mark.parametrize("forcing", Forcing)
-@pytest.mark.parametrize("architecture", CONFIGS)
+@pytest.mark.parametrize(("architecture", "forcing"), crossed(CONFIGS, Forcing))
 def test_constrained_answers_equal_masked_decoding_without_a_cache(
     architecture: str, forcing: Forcing
 ) -> None:

@@ -15,6 +15,7 @@ from guided.errors import GuidedError, InternalServiceError, LimitExceededError
 from guided.spec import Beams, Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
 from tests.engine.finite_language import WordMatcher, make_vocabulary, spell_bytes
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
+from tests.kit.effort import crossed
 
 MODEL = make_model()
 TEXTS = ("name abcdna 12", "name abcd 12 12", "na", "abc name 12 ab 12")
@@ -140,8 +141,9 @@ def test_a_fault_of_a_matcher_ends_its_request_alone(kind: str) -> None:
     assert {"start", "advance", "fits"} <= blown
 
 
-@pytest.mark.parametrize("method", ["is_complete", "mask", "shortest_end", "forced_run"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "method"), crossed(KINDS, ["is_complete", "mask", "shortest_end", "forced_run"])
+)
 def test_a_method_that_always_fails_harms_nobody_else(kind: str, method: str) -> None:
     class Broken(Faulty):
         def advance(self, token: Any) -> Broken:

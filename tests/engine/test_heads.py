@@ -29,6 +29,7 @@ from tests.engine.right_heads import (
 from tests.engine.test_trees import calls, requests, tokens
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, render
 from tests.kit.draft_context import draft_context
+from tests.kit.effort import crossed
 from tests.unit.drafters.heads import random_eagle
 
 HIDDEN = SHAPE["hidden_size"]
@@ -123,8 +124,9 @@ def test_answers_with_heads_equal_those_without(
     check(drafters)
 
 
-@pytest.mark.parametrize("weights", [None, WeightFormat.FP32])
-@pytest.mark.parametrize("kind", ["medusa", "eagle"])
+@pytest.mark.parametrize(
+    ("kind", "weights"), crossed(["medusa", "eagle"], [None, WeightFormat.FP32])
+)
 def test_right_heads_are_believed(kind: str, weights: WeightFormat | None) -> None:
     """Each call but that of the prompt takes as many tokens as were drafted in depth."""
     asked = {

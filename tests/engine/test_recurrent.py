@@ -27,6 +27,7 @@ from tests.engine.drafters import Prophet
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES
 from tests.engine.tiny_models import answers, from_config, make_engine, render, words
 from tests.kit.causal_types import tiny_config
+from tests.kit.effort import crossed
 
 TYPES = ("falcon_h1", "jamba", "lfm2", "mamba2", "minimax", "qwen3_next", "rwkv", "zaya")
 """State beside attention, Mamba, convolutions, Mamba 2 alone, a cache of its own, delta rule, a
@@ -123,8 +124,10 @@ def test_right_and_wrong_guesses_change_no_answer(model_type: str, errors: float
     assert 0 < usage.accepted_tokens < usage.drafted_tokens
 
 
-@pytest.mark.parametrize("options", [{"step_tokens": 5, "max_batch": 3}, {"block_size": 16}])
-@pytest.mark.parametrize("model_type", TYPES)
+@pytest.mark.parametrize(
+    ("model_type", "options"),
+    crossed(TYPES, [{"step_tokens": 5, "max_batch": 3}, {"block_size": 16}]),
+)
 def test_what_else_is_in_a_call_never_shows(model_type: str, options: dict[str, int]) -> None:
     engine = engine_of(model_type, **options)
     assert tokens_of(answers(engine, REQUESTS)) == alone(model_type)
@@ -166,8 +169,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-@pytest.mark.parametrize("model_type", TYPES)
+@pytest.mark.parametrize(("model_type", "name"), crossed(TYPES, SEARCHES))
 def test_searches_do_not_depend_on_how_texts_are_cut(model_type: str, name: str) -> None:
     def found(**options: Any) -> list[tuple[TokenId, ...]]:
         result = answers(engine_of(model_type, **options), {name: SEARCHES[name]})[name]

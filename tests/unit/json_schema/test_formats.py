@@ -22,6 +22,7 @@ from guided.json_schema.reader.formats import (
 )
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
 from guided.regular.patterns import parse_regex
+from tests.kit.effort import times
 
 _MANY = ".".join(["a" * 63] * 3)
 _CASES: list[tuple[str, list[str], list[str]]] = [
@@ -345,7 +346,7 @@ def test_a_date_is_one_that_the_calendar_has(day: date, number: int) -> None:
         assert _dfa("date").accepts(text)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=times(30))
 @given(_members("date-time"))
 def test_every_date_time_can_be_read(text: str) -> None:
     whole, _, fraction = text.upper().partition(".")
@@ -390,7 +391,7 @@ def test_ipv6_is_what_the_standard_library_reads(
     assert _dfa("ipv6").accepts(other) == _reads(ipaddress.IPv6Address, other)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=times(30))
 @given(_members("ipv6"))
 def test_every_ipv6_address_is_one_for_the_standard_library(text: str) -> None:
     ipaddress.IPv6Address(text)
@@ -404,7 +405,7 @@ def _reads(reader: type[ipaddress.IPv4Address | ipaddress.IPv6Address], text: st
     return True
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=times(30))
 @given(_members("hostname", 230))
 def test_a_host_name_is_no_longer_than_it_may_be(text: str) -> None:
     assert len(text) <= 253
@@ -414,7 +415,7 @@ def test_a_host_name_is_no_longer_than_it_may_be(text: str) -> None:
             assert idna.encode(idna.decode(label)) == label.encode(), label
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=times(30))
 @given(_members("email", 200))
 def test_an_address_is_no_longer_than_it_may_be(text: str) -> None:
     local, _, _ = text.rpartition("@")
@@ -422,14 +423,14 @@ def test_an_address_is_no_longer_than_it_may_be(text: str) -> None:
     assert len(text) <= 254
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=times(30))
 @given(_members("idn-hostname", 30))
 def test_a_label_fits_when_it_is_encoded(text: str) -> None:
     for label in re.split("[.\u3002\uff0e\uff61]", text):
         assert label.isascii() or len(b"xn--" + label.encode("punycode")) <= 63
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=times(30))
 @given(_members("regex", 30))
 def test_every_pattern_of_the_format_regex_is_read_as_one(text: str) -> None:
     # References are valid, but nothing that could be read as an expression.

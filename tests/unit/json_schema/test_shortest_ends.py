@@ -243,13 +243,13 @@ def test_an_item_of_the_way_out_is_no_trap() -> None:
 
 def test_a_name_is_found_however_many_shorter_ones_are_taken() -> None:
     names = [
-        "".join(name) for size in range(1, 11) for name in itertools.product("ab", repeat=size)
+        "".join(name) for size in range(1, 8) for name in itertools.product("ab", repeat=size)
     ]
     machine = machine_of(
-        _object(patternProperties={"^[ab]{1,11}$": {}}, additionalProperties=False)
+        _object(patternProperties={"^[ab]{1,8}$": {}}, additionalProperties=False)
     )
     begun = "{" + "".join(f'"{name}":0,' for name in names) + '"'
-    assert machine.shortest_end(reached(machine, begun)) == b'aaaaaaaaaaa":0}'
+    assert machine.shortest_end(reached(machine, begun)) == b'aaaaaaaa":0}'
 
 
 def test_a_begun_name_does_not_end_as_one_that_others_had_to_come_before() -> None:

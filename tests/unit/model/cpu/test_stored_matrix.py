@@ -11,6 +11,7 @@ from guided.model.cpu.instructions import InstructionSet, available
 from guided.model.cpu.matrix import LargePages
 from guided.model.cpu.stored_kernel import STORED_FORMS, instructions_here
 from guided.model.cpu.stored_matrix import StoredMatrix, StoredPart
+from tests.kit.effort import crossed
 from tests.kit.gguf_blocks import dequantised, random_blocks
 
 FORMS = [each for each in STORED_FORMS if each in available()]
@@ -35,8 +36,7 @@ def rows(count: int, width: int = INPUTS) -> NDArray[np.float32]:
     return found
 
 
-@pytest.mark.parametrize("instructions", FORMS)
-@pytest.mark.parametrize("kind", BLOCK_TYPES)
+@pytest.mark.parametrize(("kind", "instructions"), crossed(BLOCK_TYPES, FORMS))
 def test_products_are_those_of_the_numbers(kind: str, instructions: InstructionSet) -> None:
     packed, numbers = random_blocks(kind, OUTPUTS, INPUTS), rows(11)
     weights = dequantised(kind, packed).astype(np.float64)
