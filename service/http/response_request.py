@@ -132,13 +132,21 @@ class ResponseRequest(GenerationFields):
 
     def thinking(self) -> Thinking | None:
         """How long the model thinks first; raises RequestError for what contradicts itself."""
-        return thinking_of(
+        thinking = thinking_of(
             None if self.reasoning is None else self.reasoning.effort,
             self.max_reasoning_tokens,
             self.budget,
             effort_field="reasoning.effort",
             budget_field="max_output_tokens",
         )
+        if thinking is None and self.is_summarized:
+            # OpenAI's models think by themselves; here thoughts are told apart where asked for.
+            raise RequestError(
+                "reasoning.summary asks for the thoughts, and nothing has the model think",
+                field="reasoning.summary",
+                hint="set reasoning.effort or max_reasoning_tokens, or leave it out",
+            )
+        return thinking
 
     def wanted(self) -> Wanted | None:
         """The constraint of its text, with the field that it came from."""

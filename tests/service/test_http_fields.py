@@ -198,6 +198,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("responses", {"input": [{"type": "function_call", "call_id": "1"}]}, "input[0].name"),
     ("responses", {"reasoning": {"effort": "utmost"}}, "reasoning.effort"),
     ("responses", {"reasoning": {"summary": "concise"}}, "reasoning.summary"),
+    ("responses", {"reasoning": {"summary": "auto"}}, "reasoning.summary"),
     ("responses", {"reasoning": {"mode": "pro"}}, "reasoning.mode"),
     (
         "responses",

@@ -35,8 +35,13 @@ ask = partial(asked, "responses")
     [
         ({}, None, None),
         ({"reasoning": {}}, None, None),
-        ({"reasoning": {"summary": "auto"}}, None, None),
         ({"reasoning": {"effort": "none"}}, Reasoning(0), "reasoning.effort"),
+        ({"reasoning": {"effort": "none", "summary": "auto"}}, Reasoning(0), "reasoning.effort"),
+        (
+            {"reasoning": {"summary": "auto"}, "max_reasoning_tokens": 33},
+            Reasoning(33),
+            "max_reasoning_tokens",
+        ),
         (
             {"reasoning": {"effort": "low"}, "max_output_tokens": 100},
             Reasoning(20),
