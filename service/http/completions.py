@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -21,6 +21,7 @@ from guided_service.http.events import DONE, event
 from guided_service.http.fields import Body, given
 from guided_service.http.finish import finish_of
 from guided_service.http.logprobs import completion_logprobs
+from guided_service.http.unions import OneOfKinds
 
 __all__ = ["CompletionForm", "CompletionRequest", "read_completion"]
 
@@ -28,17 +29,21 @@ _BUDGET: Final = 16
 """Tokens of a completion whose request names no bound, as OpenAI has it."""
 
 
+OnePrompt: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=1)]
+"""Several prompts are several calls here."""
+
+
 class CompletionRequest(ConstraintFields):
     """The body of a call; see docs/openai.md."""
 
     hints: ClassVar[Mapping[str, str]] = {
         "messages": "send them to /v1/chat/completions",
+        "prompt": "send one text; several are several calls",
         "suffix": "leave it out; texts are only continued",
         "max_completion_tokens": "use max_tokens",
     }
 
-    prompt: str | Annotated[list[str], Field(min_length=1, max_length=1)]
-    """Several prompts are several calls here."""
+    prompt: Annotated[str | OnePrompt, OneOfKinds()]
     max_tokens: Annotated[int, Field(ge=1)] = _BUDGET
     best_of: Annotated[int, Field(ge=1)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None

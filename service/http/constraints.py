@@ -17,10 +17,12 @@ from guided.spec.closed_objects import closed
 from guided.spec.composition import JsonObject
 from guided.spec.structural_tags import read_structural_tag
 from guided_service.http.fields import GenerationFields, Given
+from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["ConstraintFields", "JsonSchemaFormat", "ResponseFormat", "Wanted", "schema_of"]
 
 Schema: TypeAlias = dict[str, Any]
+SchemaOrText: TypeAlias = Annotated[Schema | str, OneOfKinds()]
 
 
 class NamedSchema(Given):
@@ -53,14 +55,14 @@ class JsonSchemaFormat(Given):
 
 
 ResponseFormat: TypeAlias = Annotated[
-    TextFormat | JsonObjectFormat | JsonSchemaFormat, Field(discriminator="type")
+    TextFormat | JsonObjectFormat | JsonSchemaFormat, OneOf("type")
 ]
 
 
 class StructuredOutputs(Given):
     """vLLM's field of that name; exactly one of them is given."""
 
-    json_: Annotated[Schema | str | None, Field(alias="json")] = None
+    json_: Annotated[SchemaOrText | None, Field(alias="json")] = None
     regex: str | None = None
     choice: list[str] | None = None
     grammar: str | None = None
@@ -73,7 +75,7 @@ class ConstraintFields(GenerationFields):
 
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
-    guided_json: Schema | str | None = None
+    guided_json: SchemaOrText | None = None
     guided_regex: str | None = None
     guided_choice: list[str] | None = None
     guided_grammar: str | None = None

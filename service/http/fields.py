@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
-from guided.errors import LimitExceededError, RequestError
+from guided.errors import RequestError
 from guided.spec import MOST_STOPS, Sampling, TokenId
+from guided_service.http.faults import refused
+from guided_service.http.unions import OneOfKinds
 
 __all__ = ["Body", "GenerationFields", "Given", "fields_of", "given"]
 
-T = TypeVar("T")
-
 _MANY_BIASES: Final = 1024
+
+Stops: TypeAlias = Annotated[list[str], Field(max_length=MOST_STOPS)]
 
 
 class Given(BaseModel):
@@ -45,7 +46,7 @@ class GenerationFields(Given):
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     logit_bias: Annotated[dict[str, float], Field(max_length=_MANY_BIASES)] = {}
-    stop: str | Annotated[list[str], Field(max_length=MOST_STOPS)] = []
+    stop: Annotated[str | Stops, OneOfKinds()] = []
     n: Annotated[int, Field(ge=1)] = 1
 
     # vLLM's
@@ -108,58 +109,12 @@ def given(kind: type[_Model], body: Body) -> _Model:
     try:
         return kind.model_validate(said)
     except ValidationError as error:
-        raise _refused(_meant(error.errors(include_url=False)), said, kind.hints) from error
+        raise refused(error.errors(include_url=False), said, kind.hints) from error
 
 
 def fields_of(kind: type[BaseModel]) -> frozenset[str]:
     """The names of the fields of a request."""
     return frozenset(kind.model_fields)
-
-
-def _meant(faults: list[ErrorDetails]) -> ErrorDetails:
-    """The fault to tell: of a union all members complain, and one was meant."""
-    others = {fault["loc"][:-1] for fault in faults if fault["loc"][-1:] == ("type",)}
-
-    def tells(fault: ErrorDetails) -> tuple[int, bool, bool]:
-        """How far was read, by a member of this type; what is wrong tells more than a lack."""
-        place = fault["loc"]
-        return len(place), place[:-1] not in others, fault["type"] != "missing"
-
-    return max(faults, key=tells)
-
-
-def _refused(fault: ErrorDetails, body: Body, hints: Mapping[str, str]) -> RequestError:
-    path = _path(fault, body)
-    kind, message = fault["type"], fault["msg"]
-    match kind:
-        case "extra_forbidden":
-            hint = hints.get(path, "leave it out; docs/openai.md lists what is honoured")
-            return RequestError(f"{path} is not honoured by this server", field=path, hint=hint)
-        case "missing":
-            return RequestError(f"{path} is missing", field=path)
-        case "too_long":
-            limit = int(fault.get("ctx", {}).get("max_length", 0))
-            return LimitExceededError(
-                f"{path} has more than {limit} parts", limit=limit, field=path
-            )
-    return RequestError(f"{path}: {message[0].lower()}{message[1:]}", field=path)
-
-
-def _path(fault: ErrorDetails, body: Any) -> str:
-    """Where a fault is, as OpenAI writes it: ``messages[0].content[1].type``.
-
-    The place that pydantic tells has names of union members in it as well, which no body has.
-    """
-    path, at = "", body
-    *within, last = fault["loc"] or ("the body",)
-    for step in (*within, last):
-        if isinstance(step, int):
-            path += f"[{step}]"
-            at = at[step] if isinstance(at, list) and step < len(at) else None
-        elif isinstance(at, dict) and (step in at or (step == last and fault["type"] == "missing")):
-            path += f".{step}" if path else step
-            at = at.get(step)
-    return path or str(last)
 
 
 def _biases(biases: Mapping[str, float]) -> list[tuple[int, float]]:

@@ -10,6 +10,7 @@ from pydantic import Field
 from guided.errors import RequestError
 from guided.spec import Message, ToolCall
 from guided_service.http.fields import Given
+from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = [
     "AssistantTurn",
@@ -31,7 +32,7 @@ class TextPart(Given):
     text: str
 
 
-Content: TypeAlias = str | list[TextPart]
+Content: TypeAlias = Annotated[str | list[TextPart], OneOfKinds()]
 
 
 class SystemTurn(Given):
@@ -90,9 +91,7 @@ class ToolTurn(Given):
     tool_call_id: str
 
 
-Turn: TypeAlias = Annotated[
-    SystemTurn | UserTurn | AssistantTurn | ToolTurn, Field(discriminator="role")
-]
+Turn: TypeAlias = Annotated[SystemTurn | UserTurn | AssistantTurn | ToolTurn, OneOf("role")]
 
 
 def conversation(turns: list[Turn]) -> tuple[Message, ...]:

@@ -17,6 +17,7 @@ from guided_service.http.messages import (
     Turn,
     UserTurn,
 )
+from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["Item", "turns_of"]
 
@@ -31,7 +32,7 @@ class Text(Given):
     """Not looked at: they are of an answer that was given."""
 
 
-Texts: TypeAlias = str | list[Text]
+Texts: TypeAlias = Annotated[str | list[Text], OneOfKinds()]
 
 
 class MessageItem(Given):
@@ -86,7 +87,9 @@ class ThoughtItem(Given):
     status: str | None = None
 
 
-Item: TypeAlias = MessageItem | CallItem | OutputItem | ThoughtItem
+Item: TypeAlias = Annotated[
+    MessageItem | CallItem | OutputItem | ThoughtItem, OneOf("type", default="message")
+]
 
 
 def turns_of(said: str | list[Item], instructions: str | None) -> list[Turn]:

@@ -24,6 +24,7 @@ from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, turns_of
 from guided_service.http.thinking import Effort, Thinking, thinking_of
 from guided_service.http.tools import (
+    Choice,
     Function,
     Named,
     NamedChoice,
@@ -31,6 +32,7 @@ from guided_service.http.tools import (
     ToolChoice,
     tool_use,
 )
+from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["ResponseRequest", "read_response"]
 
@@ -57,7 +59,7 @@ class SchemaFormat(Given):
     strict: bool | None = None
 
 
-Format: TypeAlias = Annotated[TextFormat | ObjectFormat | SchemaFormat, Field(discriminator="type")]
+Format: TypeAlias = Annotated[TextFormat | ObjectFormat | SchemaFormat, OneOf("type")]
 
 
 class TextOptions(Given):
@@ -89,6 +91,9 @@ class ChosenFunction(Given):
     name: str
 
 
+Items: TypeAlias = Annotated[list[Item], Field(min_length=1, max_length=MOST_MESSAGES)]
+
+
 class ResponseRequest(GenerationFields):
     """The body of a call; see docs/openai.md."""
 
@@ -102,12 +107,12 @@ class ResponseRequest(GenerationFields):
     }
 
     n: Literal[1] = 1
-    input: str | Annotated[list[Item], Field(min_length=1, max_length=MOST_MESSAGES)]
+    input: Annotated[str | Items, OneOfKinds()]
     instructions: str | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     text: TextOptions | None = None
     tools: list[FunctionTool] = Field(default_factory=list, max_length=MOST_TOOLS)
-    tool_choice: Literal["none", "auto", "required"] | ChosenFunction | None = None
+    tool_choice: Annotated[Choice | ChosenFunction, OneOfKinds()] | None = None
     parallel_tool_calls: bool = True
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
     include: list[Literal["message.output_text.logprobs"]] | None = None

@@ -14,8 +14,9 @@ from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
 from guided_service.http.constraints import Wanted
 from guided_service.http.fields import Given
+from guided_service.http.unions import OneOfKinds
 
-__all__ = ["Function", "Named", "NamedChoice", "Tool", "ToolChoice", "tool_use"]
+__all__ = ["Choice", "Function", "Named", "NamedChoice", "Tool", "ToolChoice", "tool_use"]
 
 
 class Function(Given):
@@ -55,7 +56,8 @@ class NamedChoice(Given):
     function: Named
 
 
-ToolChoice: TypeAlias = Literal["none", "auto", "required"] | NamedChoice
+Choice: TypeAlias = Literal["none", "auto", "required"]
+ToolChoice: TypeAlias = Annotated[Choice | NamedChoice, OneOfKinds()]
 
 
 def tool_use(

@@ -126,7 +126,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"logit_bias": {"x": 1}}, "logit_bias"),
     ("chat", {"messages": []}, "messages"),
     ("chat", {"messages": "Hi"}, "messages"),
-    ("chat", {"messages": [{"role": "critic", "content": "x"}]}, "messages[0]"),
+    ("chat", {"messages": [{"role": "critic", "content": "x"}]}, "messages[0].role"),
     ("chat", {"messages": [{"role": "user"}]}, "messages[0].content"),
     ("chat", {"messages": [{"role": "user", "content": "x", "mood": 1}]}, "messages[0].mood"),
     (
@@ -156,7 +156,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "tools",
     ),
     ("chat", {"tools": [TOOL], "guided_regex": "a"}, "guided_regex"),
-    ("chat", {"response_format": {"type": "xml"}}, "response_format"),
+    ("chat", {"response_format": {"type": "xml"}}, "response_format.type"),
     (
         "chat",
         {"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}},
@@ -181,6 +181,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("completions", {"echo": True}, "echo"),
     ("completions", {"prompt": ["a", "b"]}, "prompt"),
     ("completions", {"prompt": [1]}, "prompt[0]"),
+    ("completions", {"prompt": [1, 2]}, "prompt"),
     ("completions", {"best_of": 1, "n": 2}, "best_of"),
     ("completions", {"logprobs": True}, "logprobs"),
     ("responses", {"n": 2}, "n"),

@@ -1,0 +1,98 @@
+"""What is wrong with a body, as its sender is told: where, what, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic_core import ErrorDetails
+
+from guided.errors import LimitExceededError, RequestError
+from guided_service.http.unions import NO_MEMBER
+
+__all__ = ["refused"]
+
+_WAY_OUT: Final = "leave it out; docs/openai.md lists what is honoured"
+
+
+def refused(
+    faults: list[ErrorDetails], body: Mapping[str, Any], hints: Mapping[str, str]
+) -> RequestError:
+    """The error of a body with these faults; ``hints`` say by fields what to do instead.
+
+    One of them is told: what is wrong tells more than a lack.
+    """
+    fault = min(faults, key=lambda each: each["type"] == "missing")
+    path = _path(fault, body)
+    hint = hints.get(path)
+    match fault["type"]:
+        case "extra_forbidden" | "none_required":
+            hint = hint or _lack_beside(fault, faults, body) or _WAY_OUT
+            return RequestError(f"{path} is not honoured by this server", field=path, hint=hint)
+        case "missing":
+            return RequestError(f"{path} is missing", field=path)
+        case "too_long":
+            limit = int(fault.get("ctx", {}).get("max_length", 0))
+            return LimitExceededError(
+                f"{path} has more than {_parts(limit)}", limit=limit, field=path, hint=hint
+            )
+        case "too_short":
+            least = int(fault.get("ctx", {}).get("min_length", 0))
+            return RequestError(f"{path} has fewer than {_parts(least)}", field=path, hint=hint)
+        case kind if kind == NO_MEMBER:
+            return _no_member(fault, path, hint)
+        case "model_type" | "dict_type":
+            return RequestError(f"{path}: should be an object", field=path, hint=hint)
+        case "list_type":
+            return RequestError(f"{path}: should be a list", field=path, hint=hint)
+    message = fault["msg"].removeprefix("Input ")
+    return RequestError(f"{path}: {message[0].lower()}{message[1:]}", field=path, hint=hint)
+
+
+def _no_member(fault: ErrorDetails, path: str, hint: str | None) -> RequestError:
+    value, told = fault["input"], fault.get("ctx", {})
+    name, members = told.get("field"), told["members"]
+    if name is None:
+        return RequestError(f"{path}: should be {members}", field=path, hint=hint)
+    if not isinstance(value, dict):
+        return RequestError(f"{path}: should be an object", field=path, hint=hint)
+    path = f"{path}.{name}"
+    match value.get(name):
+        case None:
+            wrong = "is missing"
+        case str(text):
+            wrong = f"is {text[:80]!r}, which is not honoured by this server"
+        case _:
+            wrong = "is no text"
+    return RequestError(f"{path} {wrong}", field=path, hint=f"it is one of {members}")
+
+
+def _lack_beside(
+    extra: ErrorDetails, faults: list[ErrorDetails], body: Mapping[str, Any]
+) -> str | None:
+    """What is missing where something else was said, most often by a wrong name."""
+    for fault in faults:
+        if fault["type"] == "missing" and fault["loc"][:-1] == extra["loc"][:-1]:
+            return f"{_path(fault, body)} is missing"
+    return None
+
+
+def _parts(number: int) -> str:
+    return f"{number} part" if number == 1 else f"{number} parts"
+
+
+def _path(fault: ErrorDetails, body: Any) -> str:
+    """Where a fault is, as OpenAI writes it: ``messages[0].content[1].type``.
+
+    The place that pydantic tells has names of union members in it as well, which no body has.
+    """
+    path, at = "", body
+    *within, last = fault["loc"] or ("the body",)
+    for step in (*within, last):
+        if isinstance(step, int):
+            path += f"[{step}]"
+            at = at[step] if isinstance(at, list) and step < len(at) else None
+        elif isinstance(at, dict) and (step in at or (step == last and fault["type"] == "missing")):
+            path += f".{step}" if path else step
+            at = at.get(step)
+    return path or str(last)

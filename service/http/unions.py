@@ -1,0 +1,101 @@
+"""Unions of which a value means one member, so that no other member complains of it.
+
+Pydantic by itself tries all members, and tells what each of them misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, get_args, get_origin
+
+from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+__all__ = ["NO_MEMBER", "OneOf", "OneOfKinds"]
+
+NO_MEMBER: Final = "no_member"
+"""The kind of the fault of a value that means no member; its context has the ``members``, and the
+``field`` where one tells them apart.
+"""
+
+_OBJECT: Final = "an object"
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfKinds:
+    """The member is the one of the value's kind: a text, a list, or an object."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        members = {_kind_of_type(each): handler.generate_schema(each) for each in get_args(source)}
+        return _union(members, kind_of, {"members": " or ".join(members)})
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The member is the model that has the value's text in this field."""
+
+    field: str
+    default: str | None = None
+    """The text of a value without the field."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        members = {
+            text: handler.generate_schema(model)
+            for model in get_args(source)
+            for text in _texts(model, self.field)
+        }
+        # No body has fields of these names, as its own places are told by names.
+        tagged = {self._tag(text): schema for text, schema in members.items()}
+        told = {"field": self.field, "members": ", ".join(map(repr, members))}
+        return _union(tagged, self._meant, told)
+
+    def _meant(self, value: object) -> str | None:
+        if not isinstance(value, dict):
+            return None
+        text = value.get(self.field, self.default)
+        return self._tag(text) if isinstance(text, str) else None
+
+    def _tag(self, text: str) -> str:
+        return f"{self.field} {text}"
+
+
+def kind_of(value: object) -> str | None:
+    """The kind of a value of JSON, where it is one that members are told by."""
+    match value:
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case dict():
+            return _OBJECT
+    return None
+
+
+def _union(
+    members: dict[str, CoreSchema], meant: Callable[[Any], str | None], told: dict[str, str]
+) -> CoreSchema:
+    return core_schema.tagged_union_schema(
+        {**members},
+        meant,
+        custom_error_type=NO_MEMBER,
+        custom_error_message="should be {members}",
+        custom_error_context={**told},
+    )
+
+
+def _kind_of_type(member: object) -> str:
+    """The kind of the values of a type: of texts that are listed, of lists, or of objects."""
+    while hasattr(member, "__metadata__"):
+        member = get_args(member)[0]
+    if member is str or (get_args(member) and isinstance(get_args(member)[0], str)):
+        return "a text"
+    return "a list" if get_origin(member) is list else _OBJECT
+
+
+def _texts(model: type[BaseModel], field: str) -> Iterator[str]:
+    yield from get_args(model.model_fields[field].annotation)

@@ -1,0 +1,164 @@
+"""What a body that does not fit is told: the one thing that its sender has to know, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from guided_service.http.findings import MaskRequest
+from tests.service.test_http_fields import FACES, FLAT_TOOL, TOOL, refusal
+
+OTHER = "is not honoured by this server"
+LISTED = "leave it out; docs/openai.md lists what is honoured"
+UNKNOWN = f" {OTHER}; {LISTED}"
+ROLES = "it is one of 'system', 'developer', 'user', 'assistant', 'tool'"
+FORMATS = "it is one of 'text', 'json_object', 'json_schema'"
+ITEMS = "it is one of 'message', 'function_call', 'function_call_output', 'reasoning'"
+WORDS = "should be 'none', 'auto' or 'required'"
+PROMPTS = "send one text; several are several calls"
+CALL = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
+
+
+def user(content: object) -> list[object]:
+    return [{"role": "user", "content": content}]
+
+
+def part(**fields: object) -> list[object]:
+    return user([{"type": "text", "text": "Hi"}, fields])
+
+
+@pytest.mark.parametrize(
+    ("messages", "place", "told"),
+    [
+        ("Hi", "", ": should be a list"),
+        ([], "", " has fewer than 1 part"),
+        (["Hi"], "[0]", ": should be an object"),
+        ([{"content": "x"}], "[0].role", f" is missing; {ROLES}"),
+        ([{"role": "critic", "content": "x"}], "[0].role", f" is 'critic', which {OTHER}; {ROLES}"),
+        ([{"role": [1], "content": "x"}], "[0].role", f" is no text; {ROLES}"),
+        (user(5), "[0].content", ": should be a text or a list"),
+        (user(["Hi"]), "[0].content[0]", ": should be an object"),
+        (user({"type": "text"}), "[0].content", ": should be a text or a list"),
+        (part(type="text"), "[0].content[1].text", " is missing"),
+        (part(text="x"), "[0].content[1].type", " is missing"),
+        (part(type="text", text=5), "[0].content[1].text", ": should be a valid string"),
+        (part(type="image_url", image_url={}), "[0].content[1].type", ": should be 'text'"),
+        (part(type="text", text="x", mood=1), "[0].content[1].mood", UNKNOWN),
+        ([{"role": "assistant", "refusal": "no"}], "[0].refusal", UNKNOWN),
+    ],
+)  # fmt: skip
+def test_a_message_is_told_what_its_role_and_its_parts_lack(
+    messages: object, place: str, told: str
+) -> None:
+    error = refusal("chat", messages=messages)
+    assert (error.field, str(error)) == (f"messages{place}", f"messages{place}{told}")
+
+
+@pytest.mark.parametrize(
+    ("item", "place", "told"),
+    [
+        ("Hi", "", ": should be an object"),
+        ({}, ".role", " is missing"),
+        ({"role": "user"}, ".content", " is missing"),
+        ({"role": "user", "content": 5}, ".content", ": should be a text or a list"),
+        (
+            {"role": "tool", "content": "x", "tool_call_id": "1"},
+            ".role",
+            ": should be 'system', 'developer', 'user' or 'assistant'",
+        ),
+        ({"role": "assistant", "content": "x", "tool_calls": []}, ".tool_calls", UNKNOWN),
+        ({"type": "image", "id": "x"}, ".type", f" is 'image', which {OTHER}; {ITEMS}"),
+        ({**CALL, "type": "tool_call"}, ".type", f" is 'tool_call', which {OTHER}; {ITEMS}"),
+        ({"type": None, "role": "user", "content": "x"}, ".type", f" is missing; {ITEMS}"),
+        ({"type": 5}, ".type", f" is no text; {ITEMS}"),
+        ({"type": "function_call", "call_id": "1"}, ".name", " is missing"),
+        ({**CALL, "arguments": {}}, ".arguments", ": should be a valid string"),
+        ({**CALL, "content": "x"}, ".content", UNKNOWN),
+        (
+            {"type": "function_call_output", "call_id": "1", "output": [{"type": "input_image"}]},
+            ".output[0].type",
+            ": should be 'input_text', 'output_text' or 'text'",
+        ),
+        ({"type": "function_call_output", "output": "x"}, ".call_id", " is missing"),
+        ({"type": "reasoning", "summary": "so"}, ".summary", ": should be a list"),
+        ({"type": "reasoning", "encrypted_content": "x"}, ".encrypted_content", UNKNOWN),
+    ],
+)  # fmt: skip
+def test_an_item_of_input_is_told_what_its_own_type_lacks(
+    item: object, place: str, told: str
+) -> None:
+    error = refusal("responses", input=[{"role": "user", "content": "Hi"}, item])
+    assert (error.field, str(error)) == (f"input[1]{place}", f"input[1]{place}{told}")
+
+
+@pytest.mark.parametrize(
+    ("face", "fields", "told"),
+    [
+        ("chat", {"tool_choice": "perhaps"}, f"tool_choice: {WORDS}"),
+        ("chat", {"tool_choice": 5}, "tool_choice: should be a text or an object"),
+        ("chat", {"tool_choice": {"type": "function"}}, "tool_choice.function is missing"),
+        (
+            "chat",
+            {"tool_choice": {"type": "function", "name": "f"}},
+            f"tool_choice.name {OTHER}; tool_choice.function is missing",
+        ),
+        ("responses", {"tool_choice": "perhaps"}, f"tool_choice: {WORDS}"),
+        (
+            "responses",
+            {"tool_choice": {"type": "function", "function": {"name": "f"}}},
+            f"tool_choice.function {OTHER}; tool_choice.name is missing",
+        ),
+        ("responses", {"tools": [TOOL]}, f"tools[0].function {OTHER}; tools[0].name is missing"),
+        ("chat", {"tools": [FLAT_TOOL]}, f"tools[0].name {OTHER}; tools[0].function is missing"),
+        (
+            "chat",
+            {"response_format": {"type": "xml"}},
+            f"response_format.type is 'xml', which {OTHER}; {FORMATS}",
+        ),
+        ("chat", {"response_format": {}}, f"response_format.type is missing; {FORMATS}"),
+        ("chat", {"response_format": "json"}, "response_format: should be an object"),
+        (
+            "chat",
+            {"response_format": {"type": "json_schema", "schema": {}}},
+            f"response_format.schema {OTHER}; response_format.json_schema is missing",
+        ),
+        (
+            "responses",
+            {"text": {"format": {"type": "xml"}}},
+            f"text.format.type is 'xml', which {OTHER}; {FORMATS}",
+        ),
+        ("responses", {"reasoning": "low"}, "reasoning: should be an object"),
+        ("chat", {"stop": 5}, "stop: should be a text or a list"),
+        ("chat", {"stop": [5]}, "stop[0]: should be a valid string"),
+        ("chat", {"stop": ["a"] * 65}, "stop has more than 64 parts"),
+        ("chat", {"guided_json": [1]}, "guided_json: should be an object or a text"),
+        ("completions", {"prompt": ["a", "b"]}, f"prompt has more than 1 part; {PROMPTS}"),
+        ("completions", {"prompt": []}, f"prompt has fewer than 1 part; {PROMPTS}"),
+        ("responses", {"input": []}, "input has fewer than 1 part"),
+        ("responses", {"input": {}}, "input: should be a text or a list"),
+    ],
+)
+def test_of_a_union_the_member_is_told_that_was_meant(
+    face: str, fields: dict[str, Any], told: str
+) -> None:
+    assert str(refusal(face, **fields)) == told
+
+
+@pytest.mark.parametrize("kind", [*(kind for kind, *_ in FACES.values()), MaskRequest])
+def test_no_union_tries_all_of_its_members(kind: Any) -> None:
+    kinds = {*_kinds(kind.__pydantic_core_schema__)}
+    assert "tagged-union" in kinds
+    assert "union" not in kinds
+
+
+def _kinds(schema: object) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield schema["type"]
+        for inner in schema.values():
+            yield from _kinds(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _kinds(inner)
