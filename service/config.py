@@ -156,8 +156,10 @@ class ServerConfig(BaseSettings):
     """What callers who are turned away are asked to wait; 0.5."""
     stall_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
     """How long the reader of a stream or a batch may take nothing, and the sender of a call may
-    take for its message, before they are cut off, and what the playground may look at a constraint
-    for; 60."""
+    take for its message, before they are cut off; 60."""
+    look_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
+    """How long a look at a constraint from the playground may take, its wait for a place with it,
+    before it is given up; 60."""
     silence_seconds: Annotated[float, _TIMES] = Field(default=15.0, ge=1.5)
     """How long the engine may say nothing before the server is not serving any more; 15."""
     hang_seconds: Annotated[float, _TIMES] = Field(default=60.0, ge=3)

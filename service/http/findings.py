@@ -1,6 +1,7 @@
 """Calls that look at a constraint: the mask behind some tokens, and its automaton.
 
-Somebody in a browser waits for it, so it is given up after ``stall_seconds``.
+Somebody in a browser waits for it, so it is given up after ``look_seconds``; HTTP has
+no deadline that a caller could name.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Findings:
         return self._read(read_json(body, self._face.config.max_message_fields))
 
     async def _done(self, work: Inspect, caller: Caller, response: Response, size: int) -> None:
-        received, seconds = time.monotonic(), self._face.config.stall_seconds
+        received, seconds = time.monotonic(), self._face.config.look_seconds
         work = msgspec.structs.replace(work, deadline=received + seconds)
         async with self._face.door.working(caller, size, received, seconds=seconds):
             finding = await self._face.engine.inspect(work)

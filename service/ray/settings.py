@@ -24,6 +24,7 @@ _OF_RAY: Final = frozenset(
         "idle_seconds",
         "insecure",
         "lame_duck_seconds",
+        "look_seconds",
         "max_connections",
         "max_streams_per_connection",
         "metrics_host",

@@ -66,6 +66,11 @@ def test_replicas_are_a_number_or_a_range(replicas: str) -> None:
             "stands in grpc_options of Ray's config",
         ),
         (
+            {"look_seconds": 5},
+            "args sets 'look_seconds', which is not for this application to say; what there is of "
+            "it stands in grpc_options of Ray's config",
+        ),
+        (
             {"max_batch": 0},
             "args: max_batch: Input should be greater than or equal to 1",
         ),

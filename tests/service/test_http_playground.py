@@ -190,12 +190,9 @@ def test_beyond_this_machine_it_is_there_where_the_settings_say_so(
 
 
 def test_a_look_at_a_constraint_is_given_up_in_time(tmp_path: Path) -> None:
-    settings = {"stall_seconds": "0.05"}
+    settings = {"look_seconds": "0.05"}
     endless = {"guided_regex": r"(\w|\d|\s|\u00e9){1,4000}"}
     with serving_http(ECHO_SERVER, tmp_path / "log", settings, timeout=120) as server:
         answer = server.post("/playground/automaton", {"model": "echo", **endless})
-        # Where the machine is busy the body may be late, too.
-        while answer.status_code == 408:
-            answer = server.post("/playground/automaton", {"model": "echo", **endless})
     assert answer.status_code == 504
     assert answer.json()["error"]["code"] == "deadline_exceeded"
