@@ -1,7 +1,8 @@
 """The folder of an engine's sockets, and those that killed servers have left behind.
 
-A server holds a lock on a file in its folder, which the system releases however the server ends. So
-a folder whose lock can be had is nobody's.
+A server holds a lock on its folder, which the system releases however the server ends. So a folder
+whose lock can be had is nobody's. The lock is on the folder itself: a file in it would not be there
+yet when a server is killed early, and be gone once a tidier of temporary files has been by.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Final
 __all__ = ["SocketFolder", "remove_left_folders"]
 
 _PREFIX: Final = "guided-engine-"
-_LOCK: Final = "lock"
+_FORMER_LOCK: Final = "lock"
+"""A file that former versions hold a lock on, instead of the folder."""
 
 
 class SocketFolder:
@@ -26,14 +28,16 @@ class SocketFolder:
 
     def __init__(self) -> None:
         """Raises OSError where there is no room, or no descriptor, for it."""
-        # To remove it takes a descriptor; where there is none it is left to the next server.
-        self._folder = TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
-        self.path: Final = Path(self._folder.name)
-        try:
-            self._lock: int | None = _locked(self.path)
-        except OSError:
-            self._folder.cleanup()
-            raise
+        self._lock: int | None = None
+        while self._lock is None:
+            # To remove it takes a descriptor; where there is none it is left to the next server.
+            self._folder = TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+            self.path = Path(self._folder.name)
+            try:
+                self._lock = _locked(self.path)
+            finally:
+                if self._lock is None:
+                    self._folder.cleanup()
 
     def close(self) -> None:
         """Remove it, unless that was done."""
@@ -44,23 +48,28 @@ class SocketFolder:
             self._lock = None
 
 
-def _locked(folder: Path) -> int:
-    # It gets its name once it is locked, so nobody finds it before.
-    nameless = folder / f"{_LOCK}.new"
-    lock = os.open(nameless, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _locked(folder: Path) -> int | None:
+    """A descriptor that holds the lock, or ``None`` where another server took the folder, just when
+    it was made, for one that was left.
+    """
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        nameless.rename(folder / _LOCK)
+        lock = _opened(folder)
+    except FileNotFoundError:
+        return None
+    try:
+        is_ours = _takes(lock)
     except OSError:
-        os.close(lock)
-        raise
-    return lock
+        is_ours = True  # no locks on this file system, so nobody can take it for left either
+    if is_ours and _is_at(lock, folder):
+        return lock
+    os.close(lock)
+    return None
 
 
 def remove_left_folders() -> None:
     """Remove the folders of this user's servers that have ended without doing so.
 
-    What cannot be removed is left, as is a folder without a lock: its server may be making it.
+    What cannot be removed is left.
     """
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
@@ -76,14 +85,42 @@ def _is_ours(entry: os.DirEntry[str]) -> bool:
 
 
 def _remove_if_left(folder: Path) -> None:
-    try:
-        lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return
+    with suppress(OSError):
+        lock = _opened(folder)
+        try:
+            if _takes(lock) and _is_at(lock, folder) and not _has_former_lock(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _opened(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _takes(lock: int) -> bool:
+    """Whether the lock can be had; it is held until its descriptor is closed."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except OSError:
-        return  # its server lives
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(lock: int, folder: Path) -> bool:
+    """Whether that is the folder that is there now, and not one that was removed meanwhile."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(lock), folder.lstat())
+    return False
+
+
+def _has_former_lock(folder: Path) -> bool:
+    """Whether a server of a former version is in it; raises OSError for what is no such lock."""
+    try:
+        lock = os.open(folder / _FORMER_LOCK, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _takes(lock)
     finally:
         os.close(lock)

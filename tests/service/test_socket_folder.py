@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -55,13 +56,62 @@ def test_a_folder_in_use_stays(temporary: Path) -> None:
     assert not _folders(temporary)
 
 
+def test_a_folder_in_use_stays_whatever_was_removed_from_it(temporary: Path) -> None:
+    folder = SocketFolder()
+    for inner in folder.path.iterdir():
+        inner.unlink()
+    remove_left_folders()
+    assert _folders(temporary) == {folder.path}
+    folder.close()
+
+
+def test_what_a_server_left_in_any_moment_of_its_life_is_removed(temporary: Path) -> None:
+    """Before it had a lock, while it ran, and while it removed the folder itself."""
+    for name, files in (("new", ()), ("whole", ("lock", "engine")), ("half", ("engine",))):
+        folder = temporary / f"guided-engine-{name}"
+        folder.mkdir()
+        for file in files:
+            (folder / file).touch()
+    remove_left_folders()
+    assert not _folders(temporary)
+
+
+def test_a_folder_that_is_taken_for_left_while_it_is_made_is_made_again(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, found = fcntl.flock, [set[Path]()]
+
+    def late(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        found.append(_folders(temporary))
+        remove_left_folders()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    folder = SocketFolder()
+    assert len(found[-1]) == 1
+    assert _folders(temporary) == {folder.path}
+    assert folder.path not in found[-1]
+    folder.close()
+
+
+def test_a_folder_whose_server_locks_a_file_in_it_stays(temporary: Path) -> None:
+    folder = temporary / "guided-engine-former"
+    folder.mkdir()
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        remove_left_folders()
+        assert folder.exists()
+    remove_left_folders()
+    assert not folder.exists()
+
+
 def test_what_is_not_a_left_folder_stays(temporary: Path) -> None:
-    """One without a lock, one whose lock is a link, a link to a folder, and a file."""
+    """One whose lock is a link, a link to a folder, and a file."""
     elsewhere = temporary / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "lock").touch()
-    for name in ("new", "linked"):
-        (temporary / f"guided-engine-{name}").mkdir()
+    (temporary / "guided-engine-linked").mkdir()
     (temporary / "guided-engine-linked" / "lock").symlink_to(elsewhere / "lock")
     (temporary / "guided-engine-link").symlink_to(elsewhere)
     (temporary / "guided-engine-file").touch()
