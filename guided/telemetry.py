@@ -34,6 +34,9 @@ _CONFIGURES: Final = (
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 )
 
+_LONGEST_NAME: Final = 200
+"""Characters of a name that a caller chose."""
+
 _SAMPLING: Final = {
     "temperature": "gen_ai.request.temperature",
     "top_k": "gen_ai.request.top_k",
@@ -87,6 +90,8 @@ def request_attributes(request: pb.GenerateRequest) -> Attributes:
         "gen_ai.output.type": "json" if kind == "json_schema" else "text",
         "guided.constraint.kind": kind,
     }
+    if request.model:
+        told["gen_ai.request.model"] = request.model[:_LONGEST_NAME]
     if request.HasField("max_tokens"):
         told["gen_ai.request.max_tokens"] = request.max_tokens
     if request.n > 1:

@@ -133,9 +133,10 @@ class EngineSupervisor:
         """All models that there are: this one."""
         return (self.model(),)
 
-    def model_name(self) -> str | None:
-        """The name of the model that was loaded last, if one was."""
-        return None if self._model is None else self._model.name
+    def model_name(self, asked: str | None = None) -> str | None:
+        """The name of the model that was loaded last, if one was and ``asked`` means it."""
+        name = None if self._model is None else self._model.name
+        return None if asked and asked != name else name
 
     @property
     def prompt_bound(self) -> PromptBound | None:

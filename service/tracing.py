@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from typing import TypeAlias
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
@@ -35,16 +36,18 @@ from guided.telemetry import TRACER_NAME, Attributes, answer_attributes, request
 from guided.v1 import generation_pb2 as pb
 from guided_service.request_record import OK, RequestRecord
 
-__all__ = ["RequestTracer"]
+__all__ = ["ModelName", "RequestTracer"]
+
+ModelName: TypeAlias = Callable[[str | None], str | None]
+"""From the name by which a request asks for a model, ``""`` for none, to that of the one that
+answers, where it is known; ``None`` for what is no single request.
+"""
 
 
 class RequestTracer:
     """Makes the spans of requests; where they go is up to the provider."""
 
-    def __init__(
-        self, provider: trace.TracerProvider, model_name: Callable[[], str | None]
-    ) -> None:
-        """``model_name`` tells the model that is loaded, if one is."""
+    def __init__(self, provider: trace.TracerProvider, model_name: ModelName) -> None:
         self._tracer = provider.get_tracer(TRACER_NAME, version(DISTRIBUTION))
         self._model_name = model_name
 
@@ -60,7 +63,7 @@ class RequestTracer:
         ``carrier`` is the metadata of a call, which may name the span of its caller; without it the
         request is part of what is traced already.
         """
-        model = self._model_name()
+        model = self._answering(request)
         span = self._tracer.start_span(
             _name(record, model),
             None if carrier is None else propagate.extract(carrier),
@@ -81,9 +84,12 @@ class RequestTracer:
 
     def note_message(self, record: RequestRecord, request: pb.GenerateRequest | None) -> None:
         """Tell the span of the running task what is asked for."""
-        span, model = trace.get_current_span(), self._model_name()
+        span, model = trace.get_current_span(), self._answering(request)
         span.update_name(_name(record, model))
         span.set_attributes(_begun(record, request, model))
+
+    def _answering(self, request: pb.GenerateRequest | None) -> str | None:
+        return self._model_name(None if request is None else request.model)
 
     def _tell(self, span: trace.Span, record: RequestRecord) -> None:
         """What is known at the end of a request, and the spans of its parts."""
@@ -169,7 +175,7 @@ def _begun(
     if request is not None:
         told |= request_attributes(request)
     if model is not None:
-        told |= {"gen_ai.request.model": model, "gen_ai.response.model": model}
+        told = {"gen_ai.request.model": model, **told, "gen_ai.response.model": model}
     if record.index is not None:
         told["guided.batch.index"] = record.index
     return told

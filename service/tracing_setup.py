@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
-    from guided_service.tracing import RequestTracer
+    from guided_service.tracing import ModelName, RequestTracer
 
 __all__ = ["open_tracer"]
 
@@ -30,7 +30,7 @@ _OTLP: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 _log = structlog.get_logger()
 
 
-def open_tracer(model_name: Callable[[], str | None]) -> RequestTracer | None:
+def open_tracer(model_name: ModelName) -> RequestTracer | None:
     """What traces requests, where the environment asks for traces; else ``None``.
 
     Traces must not keep a server from serving, so it is only logged where what exports them is not

@@ -33,9 +33,11 @@ class CallSpan:
         if told is None:
             return None
         operation, attributes = told
+        model = attributes.get("gen_ai.request.model")
+        name = operation if model is None else f"{operation} {model}"
         attributes |= {"rpc.system.name": "grpc", "rpc.method": method.lstrip("/")}
         tracer = trace.get_tracer(TRACER_NAME)
-        return cls(tracer.start_span(operation, kind=trace.SpanKind.CLIENT, attributes=attributes))
+        return cls(tracer.start_span(name, kind=trace.SpanKind.CLIENT, attributes=attributes))
 
     def carried_by(self, details: Any) -> grpc.ClientCallDetails:
         """The details of the call, with the context of the span in its metadata."""

@@ -75,12 +75,19 @@ class Models:
         ready = [name for name in others if self._engines[name].is_serving]
         return [self.model(name) for name in (first, *ready)]
 
-    def model_name(self) -> str | None:
-        """The name of the model, once it is known; ``None`` where there are several."""
-        if len(self._engines) > 1:
-            return None
-        (name,) = self._engines
-        return name or self._of("").model_name()
+    def model_name(self, asked: str | None = None) -> str | None:
+        """The name of the model that a request asks for by this one, or by none, once it is known.
+
+        ``None`` asks for the only model that there is.
+        """
+        if "" in self._engines:
+            name = self._engines[""].model_name()
+            return None if asked and asked != name else name
+        first = next(iter(self._engines))
+        if asked is None:
+            return first if len(self._engines) == 1 else None
+        name = asked or first
+        return name if name in self._engines else None
 
     def stats(self) -> EngineStats:
         """What all engines of now have done together, a second ago."""

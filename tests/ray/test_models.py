@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ pytest.importorskip("ray", reason="make test-ray runs these")
 
 from guided import Answer, Client, RawPrompt, Request, UnknownModelError
 from guided.client import wait_until_serving
+from guided_service.config import ServerConfig
+from guided_service.ray.models import Models
 from tests.ray.cluster import cluster, config_of
 
 UNKNOWN = "model is 'other', but the server has 'small', 'large'; name one of these"
@@ -40,6 +43,24 @@ def test_they_are_listed_in_the_order_of_the_config(client: Client) -> None:
         ("large", ("sql",)),
     ]
     assert client.model().name == "small"
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "answering"),
+    [
+        (("small", "large"), "", "small"),
+        (("small", "large"), "large", "large"),
+        (("small", "large"), "other", None),
+        (("small", "large"), None, None),
+        (("small",), None, "small"),
+        (("",), "", None),  # its engines have not told it yet
+    ],
+)
+def test_traces_tell_the_model_that_answers(
+    names: tuple[str, ...], asked: str | None, answering: str | None
+) -> None:
+    handles: dict[str, Any] = dict.fromkeys(names)
+    assert Models(handles, ServerConfig()).model_name(asked) == answering
 
 
 def test_requests_go_to_the_engines_of_their_model(client: Client) -> None:

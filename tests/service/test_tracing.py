@@ -76,6 +76,10 @@ def named(name):
 with Client(address) as client:
     with named("generate"):
         client.generate(json.dumps(secret), max_tokens=5, temperature=0.5, schema={"const": secret})
+    with named("by name"):
+        client.generate(secret, max_tokens=1, model="echo")
+    with named("by a strange name"):
+        failing(lambda: client.generate(secret, max_tokens=1, model="other"))
     with named("refused"):
         failing(lambda: client.generate(RawPrompt("refuse")))
     with named("stream"), client.stream(RawPrompt("text"), max_tokens=4) as stream:
@@ -224,6 +228,17 @@ def test_a_span_tells_what_was_asked_for(received: Receiver) -> None:
     assert len(attributes_of(both["server"])["gen_ai.response.id"]) == 32
 
 
+def test_a_model_that_is_asked_for_is_told_on_both_sides(received: Receiver) -> None:
+    for span in kinds(received.trace("by name")).values():
+        assert span.name == "chat echo"
+        assert attributes_of(span)["gen_ai.request.model"] == "echo"
+    both = kinds(received.trace("by a strange name"))
+    # What callers make up is no name of a span, of which there are to be few.
+    assert (both["client"].name, both["server"].name) == ("chat other", "chat")
+    for span in both.values():
+        assert attributes_of(span)["gen_ai.request.model"] == "other"
+
+
 @pytest.mark.parametrize("name", ["refused", "async refused"])
 def test_a_refusal_is_an_error_on_both_sides(received: Receiver, name: str) -> None:
     both = kinds(received.trace(name))
@@ -292,7 +307,7 @@ def traced(result: GenerationResult | None, *, begun: float = 10.0) -> dict[str,
     """The spans of a request that waited a while for its place, and had its answer at once."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    tracer = RequestTracer(provider, lambda: "model")
+    tracer = RequestTracer(provider, lambda _: "model")
     record = RequestRecord("guided.v1.GenerationService", "Generate", "peer", "chat", "regex")
     record.began = type(record.began)(record.began.monotonic - begun, record.began.nanoseconds)
     with tracer.tracing(record, pb.GenerateRequest(), {}), recorded(record):
@@ -361,6 +376,35 @@ def test_a_request_that_failed_has_the_spans_of_what_is_known() -> None:
     assert told["error.type"] == "DEADLINE_EXCEEDED"
 
 
+MODELS = {"": "small", "small": "small", "large": "large"}
+"""By the names that requests may ask by the models that answer, the first where none is named."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "models"),
+    [
+        ("", "chat small", ("small", "small")),
+        ("large", "chat large", ("large", "large")),
+        ("other", "chat", ("other", None)),
+        (None, "chat", (None, None)),
+    ],
+)
+def test_of_several_models_the_one_that_answers_is_told(
+    asked: str | None, name: str, models: tuple[str | None, ...]
+) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = RequestTracer(provider, lambda by: None if by is None else MODELS.get(by))
+    record = RequestRecord("guided.v1.GenerationService", "Generate", "peer", "chat")
+    request = None if asked is None else pb.GenerateRequest(model=asked)
+    with tracer.tracing(record, None, {}), recorded(record):
+        tracer.note_message(record, request)
+    (span,) = exporter.get_finished_spans()
+    told: Mapping[str, Any] = span.attributes or {}
+    assert span.name == name
+    assert (told.get("gen_ai.request.model"), told.get("gen_ai.response.model")) == models
+
+
 # Off
 
 
@@ -395,7 +439,7 @@ def run(code: str, **environment: str) -> str:
 OPEN = """
 import sys
 from guided_service.tracing_setup import open_tracer
-print(open_tracer(lambda: None), "opentelemetry" in sys.modules)
+print(open_tracer(lambda _: None), "opentelemetry" in sys.modules)
 """
 
 
