@@ -128,11 +128,11 @@ class Door:
 
     @asynccontextmanager
     async def working(
-        self, caller: Caller, nbytes: int, received: float, *, seconds: float
+        self, caller: Caller, nbytes: int, received: float, *, seconds: float | None
     ) -> AsyncIterator[None]:
         """Hold a place for work on a constraint, which is charged as a request that compiles it.
 
-        It is waited for so many ``seconds``, behind which DeadlineExceededError is raised.
+        It is waited for so many ``seconds``, if any, behind which DeadlineExceededError is raised.
         """
         charge, account = Charge(asked=0.0), caller.account
         with nullcontext() if account is None else account.charged(charge):

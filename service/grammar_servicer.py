@@ -152,9 +152,8 @@ class GrammarServicer(GrammarServiceServicer):
         if not request.HasField("constraint"):
             raise RequestError("the call names no constraint", field="constraint")
         deadline = None if remaining is None else received + remaining
-        client, admission = self._door.caller(context).client, self._door.admission
-        size = request.ByteSize()
-        async with admission.admitted(received, size, seconds=remaining, client=client):
+        caller, size = self._door.caller(context), request.ByteSize()
+        async with self._door.working(caller, size, received, seconds=remaining):
             # A large message takes a while, in which others are served.
             await asyncio.to_thread(refuse_unknown_fields, request)
             message = self._message(request)

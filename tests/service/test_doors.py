@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from guided.errors import (
     ServiceUnavailableError,
     UnauthenticatedError,
 )
-from guided.spec import GenerationRequest
+from guided.spec import GenerationRequest, Regex
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.admission import Client as QueueClient
@@ -289,6 +290,31 @@ def test_a_quota_that_is_used_up_says_when_to_come_again(guarded: ServerProcess)
         )
         assert dict(failure.trailing_metadata())["grpc-retry-pushback-ms"] == "500"
         assert ask(guarded, "others", token=ANN) == "others"
+
+
+def test_work_on_constraints_counts_for_the_quotas(tmp_path: Path) -> None:
+    limits = {
+        "ann": "requests_per_minute = 3",
+        "bob": "compile_seconds_per_minute = 0.002",
+    }
+    settings = {"tokens": str(tokens_file(tmp_path, **limits))}
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+        with Client(server.address, token=ANN, retries=0) as client:
+            client.grammars.check(grammar=Regex("a+"))
+            client.grammars.compile(grammar=Regex("a+"))
+            client.grammars.validate("aa", grammar=Regex("a+"))
+            for call in (
+                partial(client.grammars.check, grammar=Regex("a+")),
+                partial(client.grammars.compile, grammar=Regex("a+")),
+                partial(client.grammars.validate, "aa", grammar=Regex("a+")),
+                partial(client.generate, RawPrompt("hello"), max_tokens=1),
+            ):
+                with pytest.raises(ServiceUnavailableError, match="its requests_per_minute of 3"):
+                    call()
+        with Client(server.address, token=BOB, retries=0) as client:
+            client.grammars.check(grammar=Regex("(a|b){1,200}c"))
+            with pytest.raises(ServiceUnavailableError, match="compile_seconds_per_minute"):
+                client.grammars.check(grammar=Regex("a+"))
 
 
 def test_tokens_and_quotas_change_without_a_restart(tmp_path: Path) -> None:
