@@ -10,9 +10,9 @@ most. So a salt that stores a lot pushes out its own, and leaves those that stor
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import partial
 
 from guided.errors import LimitExceededError, UnknownConstraintError
 from guided.spec import (
@@ -25,6 +25,7 @@ from guided.spec import (
 )
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_constraint
+from guided_service.intake import Readers
 
 __all__ = ["ConstraintStore"]
 
@@ -91,14 +92,18 @@ class ConstraintStore:
         self._salts[salt].move_to_end(constraint_id)
         return kept.message
 
-    async def resolved(self, request: GenerationRequest) -> GenerationRequest:
-        """The request with the constraint that it names, if it names one."""
+    async def resolved(
+        self, request: GenerationRequest, readers: Readers
+    ) -> tuple[GenerationRequest, int]:
+        """The request with the constraint that it names, if it names one, and the bytes of that.
+
+        They weigh as those of the request's own message: a short one may name what is large.
+        """
         if not isinstance(request.constraint, Stored):
-            return request
+            return request, 0
         message = self.message(request.cache_salt, request.constraint.constraint_id)
-        # A large one takes a while, in which others are served.
-        constraint = await asyncio.to_thread(_read, message)
-        return replace(request, constraint=constraint)
+        constraint = await readers.do(partial(_read, message), len(message))
+        return replace(request, constraint=constraint), len(message)
 
     def listed(self, salt: str) -> list[GrammarInfo]:
         """The constraints of a salt, those that were not used for longest first."""

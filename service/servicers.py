@@ -124,7 +124,7 @@ class GenerationServicer(GenerationServiceServicer):
         self._maker.check_ready()
         size, received = message.ByteSize(), time.monotonic()
         caller = self._caller(context)
-        request = await self._asked(message.request, context, size, within=message)
+        request, size = await self._asked(message.request, context, size, within=message)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request) as report,
@@ -200,7 +200,7 @@ class GenerationServicer(GenerationServiceServicer):
         size: int,
         received: float,
     ) -> pb.GenerateResponse:
-        request = await self._asked(message, context, size)
+        request, size = await self._asked(message, context, size)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request) as report,
@@ -232,10 +232,11 @@ class GenerationServicer(GenerationServiceServicer):
         context: Context,
         size: int,
         within: Message | None = None,
-    ) -> GenerationRequest:
-        """The request that a message says; its deadline is a little before that of the call.
+    ) -> tuple[GenerationRequest, int]:
+        """The request that a message of some size says, and its size with what it names.
 
-        ``within`` is the message that it is a part of, where that is another.
+        Its deadline is a little before that of the call. ``within`` is the message that it is a
+        part of, where that is another.
         """
         check_request_id(message.request_id)
         remaining, seconds = context.time_remaining(), None
@@ -248,14 +249,16 @@ class GenerationServicer(GenerationServiceServicer):
                 refuse_unknown_fields(within)
             return decode_request(message, latest_seconds=seconds)
 
-        request = await self.stored.resolved(await self._readers.do(read, size))
+        asked = await self._readers.do(read, size)
+        request, named = await self.stored.resolved(asked, self._readers)
+        size += named
         if request.tools is not None:
             # The engine does it by the model's own format; what is wrong is told here.
             check = partial(with_calls, request.tools, request.constraint, HERMES)
             await self._readers.do(check, size)
         self._maker.model(request.model)  # there is such a one
         self._maker.check_prompt(request)
-        return request
+        return request, size
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
         return await or_abort(context, work, self._config, "its answer was complete")

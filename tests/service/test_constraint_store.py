@@ -18,7 +18,9 @@ from guided.spec import (
 )
 from guided.wire_request import encode_constraint
 from guided_service.constraint_store import ConstraintStore
+from guided_service.intake import Readers
 
+READERS = Readers(10**6)
 COST = CompileCost(0.5, 7, 700)
 
 
@@ -38,11 +40,13 @@ def test_what_is_kept_is_found_under_its_digest_and_its_salt_alone() -> None:
     name = put(store, "mine", "a+")
     assert name == Regex("a+").digest()
     request = GenerationRequest("x", Stored(name), cache_salt="mine")
-    assert asyncio.run(store.resolved(request)).constraint == Regex("a+")
+    resolved, nbytes = asyncio.run(store.resolved(request, READERS))
+    assert resolved.constraint == Regex("a+")
+    assert nbytes == len(encode_constraint(Regex("a+")).SerializeToString())
     for salt in ("", "yours"):
         other = GenerationRequest("x", Stored(name), cache_salt=salt)
         with pytest.raises(UnknownConstraintError, match="there is no stored constraint 'regex:"):
-            asyncio.run(store.resolved(other))
+            asyncio.run(store.resolved(other, READERS))
         with pytest.raises(UnknownConstraintError):
             store.delete(salt, name)
         assert ids(store, salt) == []
@@ -51,7 +55,7 @@ def test_what_is_kept_is_found_under_its_digest_and_its_salt_alone() -> None:
 
 def test_a_request_that_names_none_is_left_as_it_is() -> None:
     request = GenerationRequest("x", Regex("b"))
-    assert asyncio.run(ConstraintStore(1, 10**6).resolved(request)) is request
+    assert asyncio.run(ConstraintStore(1, 10**6).resolved(request, READERS)) == (request, 0)
 
 
 def test_what_is_deleted_is_gone_and_its_room_free() -> None:

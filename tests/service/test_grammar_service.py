@@ -31,8 +31,10 @@ from guided.errors import (
 from guided.spec import JsonOptions, Lark, Regex, Stored, TextFit
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import grammar_pb2
+from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.v1.grammar_pb2_grpc import GrammarServiceStub
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
+from tests.service.test_supervision import eventually
 from tests.unit.engine.test_workbench import LONG
 
 SCHEMA = {"type": "object", "properties": {"day": {"type": "string", "format": "date"}}}
@@ -309,6 +311,28 @@ def test_what_is_kept_outlives_the_engine(tmp_path: Path) -> None:
         wait_until_serving(server.address, 30)
         answer = client.generate(RawPrompt("constraint"), grammar=kept.constraint, max_tokens=1)
         assert answer.text == kept.constraint_id
+
+
+def test_a_constraint_that_is_named_weighs_in_the_queue(tmp_path: Path) -> None:
+    settings = {
+        "max_requests_in_flight": "1",
+        "max_batch_size": "1",
+        "max_queued_bytes": "70000",
+    }
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server, Client(server.address) as ours:
+        kept = ours.grammars.compile(grammar=guided.Text("x" * 40_000))
+        named = pb.Constraint(constraint_id=kept.constraint_id)
+        request = pb.GenerateRequest(text="x", max_tokens=1, constraint=named)
+        with ours.stream(RawPrompt("wait")) as holding, grpc.insecure_channel(server.address) as to:
+            next(holding)
+            stub = GenerationServiceStub(to)
+            waiting: Any = stub.Generate.future(request)
+            eventually(lambda: ours.stats().queued == 1)
+            with pytest.raises(grpc.RpcError) as caught:
+                stub.Generate(request, timeout=20)
+            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            holding.close()
+            assert waiting.result(timeout=20).text == "x"
 
 
 def test_answers_go_on_while_a_constraint_is_checked(client: Client) -> None:
