@@ -145,6 +145,8 @@ class GenerationServicer(GenerationServiceServicer):
     ) -> None:
         """Send a message, once the caller has read enough of those before it."""
         sending = asyncio.ensure_future(context.write(message))
+        # Where the caller leaves, nobody is left to hear that it could not be sent.
+        sending.add_done_callback(_hear)
         if not (await asyncio.wait({sending}, timeout=self._config.stall_seconds))[0]:
             raise UnreadError(self._config.stall_seconds, sending)
         sending.result()
@@ -275,6 +277,11 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
+
+
+def _hear(sending: asyncio.Future[None]) -> None:
+    if not sending.cancelled():
+        sending.exception()
 
 
 def _unreported(request: GenerationRequest) -> GenerationRequest:

@@ -221,6 +221,25 @@ def test_a_reader_who_stalls_is_cut_off_and_holds_nobody_up(tmp_path: Path, seco
         )
 
 
+def test_who_leaves_while_a_message_is_sent_is_a_line_of_the_log_alone(tmp_path: Path) -> None:
+    """Sixteen megabytes do not fit into the transport's window."""
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"max_message_bytes": str(2**25)}) as server,
+        grpc.insecure_channel(server.address, options=CHANNEL_OPTIONS) as channel,
+        Client(server.address) as other,
+    ):
+        long = pb.GenerateRequest(text="x" * 2**24, max_tokens=1)
+        batch = pb.GenerateBatchRequest(requests=[long])
+        call = GenerationServiceStub(channel).GenerateBatch(batch)
+        eventually(lambda: "index=0" in server.log.read_text())
+        other.stats()  # behind the answer, which is being sent by now
+        call.cancel()
+        eventually(lambda: "status=CANCELLED" in server.log.read_text())
+        server.ask_to_stop()
+        assert server.wait(30) == 0
+    assert "Traceback" not in server.log.read_text()
+
+
 def _is_served(client: Client) -> bool:
     try:
         return client.generate(RawPrompt("hello"), max_tokens=1).text == "hello"
