@@ -205,8 +205,11 @@ def _kind_in(hint: Any) -> type | None:
     return None
 
 
-def refuse_unknown_fields(message: Message) -> None:
-    """Refuse what a newer client asks for; left unread, it would be silently not granted."""
+def refuse_unknown_fields(message: Message, *, inside: bool = True) -> None:
+    """Refuse what a newer client asks for; left unread, it would be silently not granted.
+
+    Messages ``inside`` of it are looked at as well.
+    """
     unknown = UnknownFieldSet(message)
     if len(unknown):
         raise RequestError(
@@ -214,7 +217,7 @@ def refuse_unknown_fields(message: Message) -> None:
             "is unknown to this server",
             hint="use a client of the server's version",
         )
-    for descriptor, value in message.ListFields():
+    for descriptor, value in message.ListFields() if inside else ():
         if descriptor.message_type is not None:
             for part in value if descriptor.is_repeated else (value,):
                 refuse_unknown_fields(part)

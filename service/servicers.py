@@ -153,6 +153,7 @@ class GenerationServicer(GenerationServiceServicer):
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
         self._check_batch(len(batch.requests))
+        refuse_unknown_fields(batch, inside=False)  # each request has its own outcome
         self._maker.check_ready()
         # Whole or not at all. Then each takes a place of its own, until it has its answer.
         client = self._caller(context).client
@@ -316,6 +317,7 @@ class ModelServicer(ModelServiceServicer):
     ) -> model_pb2.GetModelResponse:
         """Name the model."""
         try:
+            refuse_unknown_fields(request)
             return model_pb2.GetModelResponse(model=encode_model(self._source.models()[0]))
         except Exception as error:
             await abort(context, error, self._config.retry_after_seconds)
@@ -326,6 +328,7 @@ class ModelServicer(ModelServiceServicer):
     ) -> model_pb2.ListModelsResponse:
         """Name all models."""
         try:
+            refuse_unknown_fields(request)
             models = map(encode_model, self._source.models())
             return model_pb2.ListModelsResponse(models=models)
         except Exception as error:
@@ -337,6 +340,7 @@ class ModelServicer(ModelServiceServicer):
     ) -> model_pb2.GetStatsResponse:
         """Count what the engine has done."""
         try:
+            refuse_unknown_fields(request)
             stats = replace(
                 self._source.stats(),
                 in_flight=self._admission.in_flight,

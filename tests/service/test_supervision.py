@@ -304,6 +304,33 @@ def test_a_message_that_cannot_be_read_is_the_mistake_of_its_sender(
         assert client.generate(RawPrompt("on"), max_tokens=5).text == "on"
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("GenerationService/Generate", "GenerateRequest"),
+        ("GenerationService/GenerateStream", "GenerateStreamRequest"),
+        ("GenerationService/GenerateBatch", "GenerateBatchRequest"),
+        ("GrammarService/List", "ListRequest"),
+        ("GrammarService/Delete", "DeleteRequest"),
+        ("ModelService/GetModel", "GetModelRequest"),
+        ("ModelService/ListModels", "ListModelsRequest"),
+        ("ModelService/GetStats", "GetStatsRequest"),
+    ],
+)
+def test_what_a_newer_client_asks_for_is_refused_in_every_call(
+    shared_echo_server: ServerProcess, call: str, message: str
+) -> None:
+    """A number, 1, in field 100."""
+    with grpc.insecure_channel(shared_echo_server.address) as channel:
+        is_stream = call.endswith(("Stream", "Batch"))
+        make: Any = channel.unary_stream if is_stream else channel.unary_unary
+        with pytest.raises(grpc.RpcError) as caught:
+            list(make(f"/guided.v1.{call}")(b"\xa0\x06\x01"))
+    failure: Any = caught.value
+    assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert failure.details().startswith(f"field number 100 of guided.v1.{message} is unknown")
+
+
 def test_an_empty_batch_has_no_outcomes(shared_echo: Client) -> None:
     assert shared_echo.batch([]) == []
 
