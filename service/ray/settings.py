@@ -32,6 +32,7 @@ _OF_RAY: Final = frozenset(
         "playground",
         "port",
         "reflection",
+        "stall_seconds",
         "tls_cert",
         "tls_client_ca",
         "tls_key",

@@ -66,8 +66,8 @@ def test_replicas_are_a_number_or_a_range(replicas: str) -> None:
             "stands in grpc_options of Ray's config",
         ),
         (
-            {"look_seconds": 5},
-            "args sets 'look_seconds', which is not for this application to say; what there is of "
+            {"stall_seconds": 5},
+            "args sets 'stall_seconds', which is not for this application to say; what there is of "
             "it stands in grpc_options of Ray's config",
         ),
         (
