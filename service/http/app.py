@@ -66,6 +66,7 @@ class _OneMethod:
             f"{scope['path'][:200]} takes {self._methods[0]}, not {scope['method'][:20]}",
             status=405,
             hint=_PATHS,
+            headers=(("allow", ", ".join(self._methods)),),
         )
         await fail(_unlogged(self._face, scope, send), error, self._face)
 

@@ -44,10 +44,18 @@ class RefusedCallError(RequestError):
     """A call that HTTP has a status of its own for: an unknown path or model, a wrong method."""
 
     def __init__(
-        self, message: str, *, status: int, field: str | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        status: int,
+        field: str | None = None,
+        hint: str | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
+        """``headers`` are those that belong to the status."""
         super().__init__(message, field=field, hint=hint)
         self.status = status
+        self.headers = headers
 
 
 class TooLargeError(LimitExceededError):
@@ -136,6 +144,8 @@ def _field_of(error: GuidedError, came_from: Mapping[str, str | None]) -> str | 
 def _headers(
     error: GuidedError, code: grpc.StatusCode, retry_after_seconds: float
 ) -> list[tuple[str, str]]:
+    if isinstance(error, RefusedCallError):
+        return [*error.headers]
     if code is grpc.StatusCode.UNAUTHENTICATED:
         return [("www-authenticate", "Bearer")]
     if code not in MAY_PASS:

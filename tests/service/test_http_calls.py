@@ -181,6 +181,19 @@ def test_errors_have_the_form_of_openai(
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v1/models", "GET, HEAD"),
+        ("GET", COMPLETIONS, "POST"),
+        ("OPTIONS", COMPLETIONS, "POST"),
+    ],
+)
+def test_a_path_tells_its_methods(echo: HttpServer, method: str, path: str, allowed: str) -> None:
+    response = httpx2.request(method, f"{echo.url}{path}")
+    assert (response.status_code, response.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
     ("headers", "content", "status"),
     [
         ({"content-type": "text/plain"}, b"{}", 415),
