@@ -32,12 +32,25 @@ from guided.spec.result import DrafterUsage, FinishReason, Usage
 
 __all__ = [
     "BY_DRAFTER",
+    "DETAILS_TRAILER",
+    "DOMAIN",
+    "PUSHBACK_TRAILER",
     "ErrorRecord",
     "bare_message",
     "known_codes",
     "rebuild_error",
     "record_error",
 ]
+
+DOMAIN = "guided"
+"""Domain of the ErrorInfo of every error that the server itself raised."""
+
+DETAILS_TRAILER = "grpc-status-details-bin"
+"""Trailing metadata under which a google.rpc.Status travels."""
+
+PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
+"""Trailing metadata in which a server says how long to wait before the call is made again; a
+negative number forbids that (gRPC A6)."""
 
 
 @dataclass(frozen=True, slots=True)

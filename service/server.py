@@ -26,7 +26,6 @@ from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
-from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.first_message import AwaitsMessages
 from guided_service.grammar_servicer import GrammarServicer
 from guided_service.health import HealthServicer
@@ -119,6 +118,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
             from guided_service.http.opening import open_http
         web = open_http(supervisor, servicer.door, readers, watch, book, health, config)
     if config.metrics_port is not None:
+        from guided_service.exposition import EngineCollector, start_exposition
+
         collector = EngineCollector(supervisor, servicer.admission)
         host = config.metrics_host
         metrics = start_exposition(host, config.metrics_port, collector)

@@ -14,8 +14,15 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
-from guided.client.status import DETAILS_TRAILER, DOMAIN, PUSHBACK_TRAILER
-from guided.error_record import BY_DRAFTER, ErrorRecord, rebuild_error, record_error
+from guided.error_record import (
+    BY_DRAFTER,
+    DETAILS_TRAILER,
+    DOMAIN,
+    PUSHBACK_TRAILER,
+    ErrorRecord,
+    rebuild_error,
+    record_error,
+)
 from guided.errors import (
     AnswerValidationError,
     ConstraintError,

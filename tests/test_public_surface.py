@@ -95,3 +95,11 @@ def test_the_public_names_are_these() -> None:
         "wait_until_serving",
     }
     assert len(errors) == 21
+
+
+def test_a_server_loads_neither_the_client_nor_what_its_settings_leave_out() -> None:
+    """Each would take a part of every start."""
+    others = {"guided.client", "opentelemetry", "prometheus_client", "starlette", "torch"}
+    code = f"import sys, guided_service.server; print([m for m in {others} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

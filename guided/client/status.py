@@ -11,7 +11,15 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from guided.error_record import ErrorRecord, bare_message, known_codes, rebuild_error
+from guided.error_record import (
+    DETAILS_TRAILER,
+    DOMAIN,
+    PUSHBACK_TRAILER,
+    ErrorRecord,
+    bare_message,
+    known_codes,
+    rebuild_error,
+)
 from guided.errors import (
     DeadlineExceededError,
     GuidedError,
@@ -24,26 +32,13 @@ from guided.errors import (
 )
 
 __all__ = [
-    "DETAILS_TRAILER",
-    "DOMAIN",
     "ERRORS",
-    "PUSHBACK_TRAILER",
     "Chance",
     "Failure",
     "error_of_status",
     "failure_of",
     "raising_guided_errors",
 ]
-
-DOMAIN = "guided"
-"""Domain of the ErrorInfo of every error that the server itself raised."""
-
-DETAILS_TRAILER = "grpc-status-details-bin"
-"""Trailing metadata under which a google.rpc.Status travels."""
-
-PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
-"""Trailing metadata in which a server says how long to wait before the call is made again; a
-negative number forbids that (gRPC A6)."""
 
 _REFUSED_STREAM = "RST_STREAM with error code 7"
 """REFUSED_STREAM: nothing of the request was processed (RFC 9113, section 8.7)."""

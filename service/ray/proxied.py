@@ -16,7 +16,7 @@ from typing import Any, Final
 import grpc
 from grpc_health.v1 import health_pb2
 
-from guided.client.status import DETAILS_TRAILER
+from guided.error_record import DETAILS_TRAILER
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.v1 import generation_pb2, grammar_pb2, model_pb2
 from guided_service.engine_connection import CutOffError

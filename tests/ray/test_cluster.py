@@ -33,7 +33,8 @@ from guided import (
     ServiceUnavailableError,
     UnknownConstraintError,
 )
-from guided.client.status import DETAILS_TRAILER, raising_guided_errors
+from guided.client.status import raising_guided_errors
+from guided.error_record import DETAILS_TRAILER
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from tests.kit.tiny_model import save_tiny_model

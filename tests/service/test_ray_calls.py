@@ -11,7 +11,7 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 
 from guided.bearer import new_token, token_hash
-from guided.client.status import DETAILS_TRAILER
+from guided.error_record import DETAILS_TRAILER
 from guided.errors import ServiceUnavailableError
 from guided.testing.walking_model import WalkingModel
 from guided.v1 import generation_pb2 as pb
