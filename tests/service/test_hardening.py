@@ -346,6 +346,8 @@ def test_an_engine_is_started_again_where_callers_hold_all_descriptors(tmp_path:
     """Of 300 descriptors connections take at most half, and the restart has some of its own."""
     command = ("prlimit", "--nofile=300:300", *ECHO_SERVER)
     with serving(command, tmp_path / "log", {"restart_backoff_seconds": "0.05"}) as server:
+        descriptors = Path(f"/proc/{server.process.pid}/fd")
+        before = len([*descriptors.iterdir()])
         held = [
             grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)])
             for _ in range(250)
@@ -355,7 +357,7 @@ def test_an_engine_is_started_again_where_callers_hold_all_descriptors(tmp_path:
             health_pb2_grpc.HealthStub(channel).Watch(asked, wait_for_ready=True)  # type: ignore[attr-defined]
             for channel in held
         ]
-        time.sleep(2)
+        eventually(lambda: len([*descriptors.iterdir()]) >= before + 150)
         os.kill(server.engine_process_id(), signal.SIGKILL)
         eventually(lambda: server.log.read_text().count("engine ready") == 2, 20)
         for call, channel in zip(calls, held, strict=True):

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,36 @@ from tests.service.test_supervision import eventually
 SECRET = "the-secret-of-the-prompt"
 
 
-@pytest.fixture
-def logged(tmp_path: Path) -> Iterator[ServerProcess]:
+@dataclass(frozen=True)
+class Logged(ServerProcess):
+    """A server with what it logs from a moment on."""
+
+    begun: int
+    """Characters of its log until then."""
+
+    def text(self) -> str:
+        return self.log.read_text()[self.begun :]
+
+
+@pytest.fixture(scope="module")
+def logging_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server that logs as JSON, as any does whose log goes to a file."""
-    with serving(ECHO_SERVER, tmp_path / "log", {"log_format": "auto"}) as server:
+    log = tmp_path_factory.mktemp("logged") / "log"
+    with serving(ECHO_SERVER, log, {"log_format": "auto"}) as server:
         yield server
+
+
+@pytest.fixture
+def logged(logging_server: ServerProcess) -> Logged:
+    """It, from now on: each test waits for the lines of all of its requests."""
+    begun = len(logging_server.log.read_text())
+    return Logged(logging_server.process, logging_server.address, logging_server.log, begun)
 
 
 def lines(server: ServerProcess) -> list[dict[str, Any]]:
     """Every line of the log; each has to be JSON."""
-    return [json.loads(line) for line in server.log.read_text().splitlines()]
+    text = server.text() if isinstance(server, Logged) else server.log.read_text()
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def requests(server: ServerProcess, count: int, event: str = "request") -> list[dict[str, Any]]:
@@ -68,7 +89,7 @@ def requests(server: ServerProcess, count: int, event: str = "request") -> list[
 
 
 def test_a_request_is_logged_with_what_it_cost_and_without_its_words(
-    logged: ServerProcess,
+    logged: Logged,
 ) -> None:
     with Client(logged.address) as client:
         client.generate(RawPrompt(json.dumps(SECRET)), schema={"const": SECRET}, max_tokens=1)
@@ -86,7 +107,7 @@ def test_a_request_is_logged_with_what_it_cost_and_without_its_words(
     assert (line["compile_seconds"], line["wait_seconds"], line["decode_seconds"]) == (0, 0, 0.25)
     assert len(line["request_id"]) == 32
     assert "error" not in line
-    assert SECRET not in logged.log.read_text()
+    assert SECRET not in logged.text()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +123,7 @@ def test_a_request_is_logged_with_what_it_cost_and_without_its_words(
     ],
 )  # fmt: skip
 def test_an_error_names_the_request_that_the_log_has(
-    logged: ServerProcess,
+    logged: Logged,
     prompt: str,
     options: dict[str, Any],
     kind: type[GuidedError],
@@ -138,7 +159,7 @@ def test_a_call_that_is_left_at_its_deadline_was_ended_by_it(
     assert is_past_deadline(remaining, passed) == is_past
 
 
-def test_a_fault_is_logged_with_the_id_of_its_request(logged: ServerProcess) -> None:
+def test_a_fault_is_logged_with_the_id_of_its_request(logged: Logged) -> None:
     with Client(logged.address) as client, pytest.raises(InternalServiceError) as caught:
         client.generate(RawPrompt("bug in submit"))
     incident = caught.value.message.removeprefix("the service failed; incident ")
@@ -146,9 +167,10 @@ def test_a_fault_is_logged_with_the_id_of_its_request(logged: ServerProcess) -> 
     assert fault["request_id"] == caught.value.request_id
     assert fault["level"] == "error"
     assert "KeyError: 'secret'" in fault["exception"]
+    requests(logged, 1)
 
 
-def test_each_request_of_a_batch_has_a_line_and_an_id_of_its_own(logged: ServerProcess) -> None:
+def test_each_request_of_a_batch_has_a_line_and_an_id_of_its_own(logged: Logged) -> None:
     asked = [pb.GenerateRequest(text=text, max_tokens=1) for text in ("one", "refuse", "three")]
     asked[2].request_id = "mine"
     with grpc.insecure_channel(logged.address) as channel:
@@ -165,7 +187,7 @@ def test_each_request_of_a_batch_has_a_line_and_an_id_of_its_own(logged: ServerP
     assert (whole["status"], whole["method"]) == ("OK", "GenerateBatch")
 
 
-def test_a_stream_that_is_given_up_is_logged_as_cancelled(logged: ServerProcess) -> None:
+def test_a_stream_that_is_given_up_is_logged_as_cancelled(logged: Logged) -> None:
     with Client(logged.address) as client:
         with client.stream(RawPrompt("a text of many pieces"), max_tokens=100_000) as stream:
             next(stream)
@@ -177,7 +199,7 @@ def test_a_stream_that_is_given_up_is_logged_as_cancelled(logged: ServerProcess)
     assert "output_tokens" not in found["CANCELLED"]
 
 
-def test_the_trailing_metadata_of_every_call_has_its_id(logged: ServerProcess) -> None:
+def test_the_trailing_metadata_of_every_call_has_its_id(logged: Logged) -> None:
     def id_of(call: Any) -> str:
         return str(dict(call.trailing_metadata())[REQUEST_ID_TRAILER])
 
@@ -203,7 +225,7 @@ def test_the_trailing_metadata_of_every_call_has_its_id(logged: ServerProcess) -
     assert ids_in(status_pb2.Status.FromString(trailers["grpc-status-details-bin"])) == [ids[2]]
 
 
-def test_a_request_has_the_name_that_its_caller_gave_it(logged: ServerProcess) -> None:
+def test_a_request_has_the_name_that_its_caller_gave_it(logged: Logged) -> None:
     asked = pb.GenerateRequest(text="hi", max_tokens=1, request_id="job-7")
     with grpc.insecure_channel(logged.address) as channel:
         stub = GenerationServiceStub(channel)
@@ -224,10 +246,10 @@ def test_a_request_has_the_name_that_its_caller_gave_it(logged: ServerProcess) -
 
 
 def test_a_request_that_comes_again_has_a_line_without_what_it_cost(
-    logged: ServerProcess,
+    logged: Logged,
 ) -> None:
-    asked = pb.GenerateRequest(text="slow", max_tokens=1500, request_id="job-7")
-    other = pb.GenerateRequest(text="other", max_tokens=1, request_id="job-7")
+    asked = pb.GenerateRequest(text="slow", max_tokens=1500, request_id="job-9")
+    other = pb.GenerateRequest(text="other", max_tokens=1, request_id="job-9")
     with grpc.insecure_channel(logged.address) as channel, Client(logged.address) as client:
         stub = GenerationServiceStub(channel)
         first = stub.Generate.future(asked, timeout=30)
@@ -241,7 +263,7 @@ def test_a_request_that_comes_again_has_a_line_without_what_it_cost(
         with pytest.raises(grpc.RpcError):
             stub.Generate(other, timeout=30)
     found = requests(logged, 5)
-    assert {line["request_id"] for line in found} == {"job-7"}
+    assert {line["request_id"] for line in found} == {"job-9"}
     told = sorted((line["status"], line.get("repeat", False)) for line in found)
     assert told == [
         ("CANCELLED", True),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -209,7 +208,7 @@ def test_a_reader_who_stalls_is_cut_off_and_holds_nobody_up(tmp_path: Path, seco
         stream = GenerationServiceStub(channel).GenerateStream(
             pb.GenerateStreamRequest(request=long)
         )
-        time.sleep(2 * seconds)
+        eventually(lambda: other.stats().in_flight == 1)
         eventually(partial(_is_served, other))
         with pytest.raises(grpc.RpcError) as caught:
             list(stream)

@@ -188,8 +188,8 @@ def test_a_request_that_ends_the_engine_is_sent_once_and_learns_why(
         "the engine process was killed by signal 9 while the request ran; try again"
     )
     wait_until_serving(echo_server.address, 20)
-    # A second engine would have met the request again.
-    time.sleep(1.0)
+    # A second engine would have met the request again, before this one.
+    assert echo.generate("again", max_tokens=1).text == "again"
     assert echo_server.log.read_text().count("engine lost") == 1
 
 
@@ -254,11 +254,11 @@ def test_requests_above_the_bound_are_told_to_come_again(tmp_path: Path) -> None
 
 
 def test_a_call_above_a_limit_is_refused_with_the_limit(
-    echo: Client, echo_server: ServerProcess
+    shared_echo: Client, shared_echo_server: ServerProcess
 ) -> None:
     batch = pb.GenerateBatchRequest(requests=[pb.GenerateRequest(text="x")] * 65)
     with (
-        grpc.insecure_channel(echo_server.address) as channel,
+        grpc.insecure_channel(shared_echo_server.address) as channel,
         pytest.raises(LimitExceededError) as caught,
         raising_guided_errors(),
     ):
@@ -266,7 +266,7 @@ def test_a_call_above_a_limit_is_refused_with_the_limit(
     assert str(caught.value) == "the batch has 65 requests, above the limit of 64; split the batch"
     assert (caught.value.limit, caught.value.field) == (64, "requests")
     with pytest.raises(LimitExceededError, match="above the limit of 4194304; send less") as large:
-        echo.generate(RawPrompt("x" * 5_000_000))
+        shared_echo.generate(RawPrompt("x" * 5_000_000))
     assert large.value.limit == 4194304
 
 
@@ -341,7 +341,8 @@ def test_a_server_told_to_stop_finishes_what_runs(echo: Client, echo_server: Ser
     next(completed)
     eventually(lambda: echo.stats().running == 1)
     echo_server.ask_to_stop()
-    time.sleep(1.0)  # until then, new requests are still taken
+    # Until then, new requests are still taken.
+    eventually(lambda: "draining" in echo_server.log.read_text())
     with Client(echo_server.address, retries=0) as late, pytest.raises(ServiceUnavailableError):
         late.generate("too late")
     slow = next(completed)
@@ -381,7 +382,7 @@ def test_a_call_that_a_drain_cuts_off_learns_why(tmp_path: Path) -> None:
     ):
         waiting = threading.Thread(target=wait_for_ever, args=(client,))
         waiting.start()
-        time.sleep(0.5)
+        eventually(lambda: client.stats().running == 1)
         server.ask_to_stop()
         waiting.join(10)
         assert server.wait(5) == 0
@@ -427,13 +428,13 @@ def test_a_process_knows_when_its_parent_is_another() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_for_the_whole_group_does_not_take_the_engine_away(
-    echo: Client, echo_server: ServerProcess, number: signal.Signals
+    shared_echo: Client, shared_echo_server: ServerProcess, number: signal.Signals
 ) -> None:
-    engine = echo_server.engine_process_id()
+    engine = shared_echo_server.engine_process_id()
     os.kill(engine, number)
     time.sleep(0.3)
-    assert echo.generate("still here", max_tokens=1).text == "still here"
-    assert echo_server.engine_process_id() == engine
+    assert shared_echo.generate("still here", max_tokens=1).text == "still here"
+    assert shared_echo_server.engine_process_id() == engine
 
 
 @pytest.mark.parametrize(
@@ -477,9 +478,9 @@ def test_a_server_that_is_loading_can_be_stopped(tmp_path: Path) -> None:
 # The transport would be content with the free one of the two addresses of ``localhost``.
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_port_that_is_taken_is_refused(
-    tmp_path: Path, echo_server: ServerProcess, host: str
+    tmp_path: Path, shared_echo_server: ServerProcess, host: str
 ) -> None:
-    port = echo_server.address.rpartition(":")[2]
+    port = shared_echo_server.address.rpartition(":")[2]
     log = tmp_path / "second"
     # What it says where it should have said that it listens.
     with (

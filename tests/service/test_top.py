@@ -73,8 +73,9 @@ def read_until(terminal: int, text: bytes, seconds: float = 60.0) -> bytes:
 
 
 @pytest.mark.parametrize("leave", ["q", "ctrl-c"])
-def test_it_is_live_until_it_is_left(echo_server: ServerProcess, leave: str) -> None:
-    with in_terminal("--address", echo_server.address, "--interval", "0.2") as (process, terminal):
+def test_it_is_live_until_it_is_left(shared_echo_server: ServerProcess, leave: str) -> None:
+    address = shared_echo_server.address
+    with in_terminal("--address", address, "--interval", "0.2") as (process, terminal):
         read_until(terminal, b"in flight")
         read_until(terminal, b"in flight")  # another frame
         if leave == "q":
