@@ -9,6 +9,7 @@ import pytest
 
 from guided import testing
 from guided.client import Client
+from tests.service.http_server import HttpServer, serving_http
 from tests.service.server_process import ECHO_SERVER, REAL_SERVER, ServerProcess, serving
 
 LOADING_SECONDS = 300.0
@@ -59,6 +60,19 @@ def shared_echo(shared_echo_server: ServerProcess) -> Iterator[Client]:
     """A client of the server over the echo engine that tests share."""
     with Client(shared_echo_server.address) as connected:
         yield connected
+
+
+@pytest.fixture(scope="session")
+def thinker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    """A server of a tiny model that has tokens around thoughts, for tests that ask for answers."""
+    # Loaded here, as most tests of this folder take no torch.
+    from tests.kit.tiny_model import save_tiny_model
+
+    folder = tmp_path_factory.mktemp("thinker")
+    model = save_tiny_model(folder / "model", thinks=True)
+    settings = {"model": str(model), "dtype": "float32"}
+    with serving_http(REAL_SERVER, folder / "log", settings, timeout=120) as server:
+        yield server
 
 
 @pytest.fixture

@@ -15,9 +15,7 @@ from guided.client import AsyncClient, Client
 from guided.errors import RequestError
 from guided.spec import FinishReason
 from tests.kit.built_tokenizers import built_vocabulary
-from tests.kit.tiny_model import save_tiny_model
-from tests.service.http_server import HttpServer, serving_http
-from tests.service.server_process import REAL_SERVER
+from tests.service.http_server import HttpServer
 
 
 class Who(BaseModel):
@@ -32,16 +30,6 @@ OPTIONS: dict[str, Any] = {
     "seed": 3,
     "logit_bias": {_SIGN: -100.0},
 }
-
-
-@pytest.fixture(scope="module")
-def thinker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
-    """A server of a tiny model that has tokens around thoughts."""
-    folder = tmp_path_factory.mktemp("thinker")
-    model = save_tiny_model(folder / "model", thinks=True)
-    settings = {"model": str(model), "dtype": "float32"}
-    with serving_http(REAL_SERVER, folder / "log", settings, timeout=120) as server:
-        yield server
 
 
 @pytest.fixture

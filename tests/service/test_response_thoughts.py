@@ -18,9 +18,7 @@ from guided.spec.result import Usage
 from guided.spec.tool_format import HERMES
 from guided_service.http.asked import Shown
 from tests.kit.built_tokenizers import built_vocabulary
-from tests.kit.tiny_model import save_tiny_model
-from tests.service.http_server import HttpServer, serving_http
-from tests.service.server_process import REAL_SERVER
+from tests.service.http_server import HttpServer
 from tests.service.test_http_fields import FLAT_TOOL, asked
 
 SHOWN = Shown("id", 0, "m")
@@ -191,16 +189,6 @@ OPTIONS: dict[str, Any] = {
 }
 PARAMETERS = Who.model_json_schema() | {"additionalProperties": False}
 WHO: Any = {"type": "function", "name": "Who", "parameters": PARAMETERS, "strict": True}
-
-
-@pytest.fixture(scope="module")
-def thinker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
-    """A server of a tiny model that has tokens around thoughts."""
-    folder = tmp_path_factory.mktemp("thinker")
-    model = save_tiny_model(folder / "model", thinks=True)
-    settings = {"model": str(model), "dtype": "float32"}
-    with serving_http(REAL_SERVER, folder / "log", settings, timeout=120) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
