@@ -242,12 +242,8 @@ def test_an_item_of_the_way_out_is_no_trap() -> None:
 
 
 def test_a_name_is_found_however_many_shorter_ones_are_taken() -> None:
-    names = [
-        "".join(name) for size in range(1, 8) for name in itertools.product("ab", repeat=size)
-    ]
-    machine = machine_of(
-        _object(patternProperties={"^[ab]{1,8}$": {}}, additionalProperties=False)
-    )
+    names = ["".join(name) for size in range(1, 8) for name in itertools.product("ab", repeat=size)]
+    machine = machine_of(_object(patternProperties={"^[ab]{1,8}$": {}}, additionalProperties=False))
     begun = "{" + "".join(f'"{name}":0,' for name in names) + '"'
     assert machine.shortest_end(reached(machine, begun)) == b'aaaaaaaa":0}'
 
