@@ -53,6 +53,12 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         return [*ranks, candidate_replicas]
 
     @override
+    def update_replicas(self, replicas: list[RunningReplica]) -> None:
+        """Others have begun, or some have ended, of which nothing is kept."""
+        super().update_replicas(replicas)
+        self._routing.keep({each.replica_id for each in replicas})
+
+    @override
     def on_send_request(self, replica_id: ReplicaID) -> None:
         """An engine has one more to do."""
         super().on_send_request(replica_id)
@@ -63,7 +69,8 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         """It has done it, failed, or ended."""
         super().on_request_completed(replica_id, internal_request_id)
         self._running[replica_id] -= 1
-        if not self._running[replica_id]:
+        # Ray tells of the end of some that could not even be sent.
+        if self._running[replica_id] <= 0:
             del self._running[replica_id]
 
     @override
