@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from contextvars import Context
 from typing import Any, Final, Never
 
@@ -37,7 +38,7 @@ from guided_service.messages import (
     write,
 )
 from guided_service.ray.affinity import affinity_of
-from guided_service.ray.messages import Asked, CutOff, Reply, error_of, read_reply
+from guided_service.ray.messages import Absent, Asked, CutOff, Reply, error_of, read_reply
 from guided_service.ray.totals import total_of
 from guided_service.ray.worth import Worth
 from guided_service.stream_events import StreamEvent, Thought
@@ -54,7 +55,8 @@ class Engines:
     """Sends each request to the engine that Ray's router chooses for it.
 
     One whose engine ends while it runs is told so and made by no other: it may be what ended it.
-    While there is no engine for a moment, requests wait for the next one within their deadline.
+    One that comes to a replica whose engine is being made again goes on to another. While there is
+    no replica for a moment, requests wait for the next one within their deadline.
     """
 
     def __init__(self, handle: DeploymentHandle[Any], config: ServerConfig) -> None:
@@ -117,7 +119,7 @@ class Engines:
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in its engine."""
         asked = self._asked(request, received)
-        reply = await self._told(self._handle.generate.remote, asked)
+        reply = await _told(self._handle.generate.remote, asked)
         assert isinstance(reply, Answered), f"an engine answered {reply!r}"
         self._learn(asked, reply.result)
         return reply.result
@@ -128,7 +130,7 @@ class Engines:
         affinity = self._worth.weighed(affinity_of(pb.GenerateRequest(constraint=constraint)))
         seconds = None if asked.deadline is None else asked.deadline - time.monotonic()
         ask = self._handle.inspect.remote
-        reply = await self._told(ask, Asked(affinity, write(asked), seconds))
+        reply = await _told(ask, Asked(affinity, write(asked), seconds))
         assert isinstance(reply, Checked | Drawn | MaskRead | TextRead), f"an engine said {reply!r}"
         return reply.finding
 
@@ -137,17 +139,19 @@ class Engines:
     ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made and handed out as it grows; closing cancels it in its engine."""
         asked = self._asked(request, received)
-        answering = _begun(self._handle.options(stream=True).stream.remote, asked)
-        try:
-            async for reply in answering:
-                event = _event_of(_result(reply))
-                if isinstance(event, GenerationResult):
-                    self._learn(asked, event)
-                yield event
-        except (RayError, RayServeException) as error:
-            raise _shown(error) from error
-        finally:
-            answering.cancel()
+        ask = self._handle.options(stream=True).stream.remote
+        while True:
+            async with aclosing(_streamed(ask, asked)) as replies:
+                async for reply in replies:
+                    if isinstance(reply, Absent):
+                        asked = asked.elsewhere(reply)
+                        break
+                    event = _event_of(reply)
+                    if isinstance(event, GenerationResult):
+                        self._learn(asked, event)
+                    yield event
+                else:
+                    return
 
     def _asked(self, request: GenerationRequest, received: float) -> Asked:
         message = encode_request(request)
@@ -157,21 +161,13 @@ class Engines:
     def _learn(self, asked: Asked, result: GenerationResult) -> None:
         self._worth.learn(asked.affinity, result.usage, result.timing)
 
-    async def _told(self, ask: Callable[..., Any], asked: Asked) -> Reply:
-        answering = _begun(ask, asked)
-        try:
-            return _result(await answering)
-        except (RayError, RayServeException) as error:
-            raise _shown(error) from error
-        finally:
-            answering.cancel()
-
     async def _ask_one(self) -> None:
         """Hear from any engine which model it has."""
-        ready = _result(await self._handle.ready.remote())
-        assert isinstance(ready, Ready), f"an engine said {ready!r} of its model"
-        self._model, self._prompt_bound = ready.model, ready.prompt_bound
-        self._heard = time.monotonic()
+        reply = _result(await self._handle.ready.remote())
+        assert isinstance(reply, Absent | Ready), f"an engine said {reply!r} of its model"
+        if isinstance(reply, Ready):
+            self._model, self._prompt_bound = reply.model, reply.prompt_bound
+            self._heard = time.monotonic()
 
     async def _ask_all(self) -> None:
         """Add up what those engines have done that have something to tell."""
@@ -191,6 +187,33 @@ async def _looked(look: Awaitable[None], seconds: float) -> None:
     except Exception as error:
         # A fault of ours ends neither the next look nor those at other models.
         incident_of(error, "a look at the engines failed")
+
+
+async def _told(ask: Callable[..., Any], asked: Asked) -> Reply:
+    """The reply of an engine that is there."""
+    while True:
+        answering = _begun(ask, asked)
+        try:
+            reply = _result(await answering)
+        except (RayError, RayServeException) as error:
+            raise _shown(error) from error
+        finally:
+            answering.cancel()
+        if not isinstance(reply, Absent):
+            return reply
+        asked = asked.elsewhere(reply)
+
+
+async def _streamed(ask: Callable[..., Any], asked: Asked) -> AsyncGenerator[Reply, None]:
+    """The replies of one engine."""
+    answering = _begun(ask, asked)
+    try:
+        async for reply in answering:
+            yield _result(reply)
+    except (RayError, RayServeException) as error:
+        raise _shown(error) from error
+    finally:
+        answering.cancel()
 
 
 def _begun(ask: Callable[..., Any], asked: Asked) -> Any:

@@ -117,6 +117,22 @@ def test_load_goes_before_what_was_seen() -> None:
     asyncio.run(scenario())
 
 
+def test_those_that_have_no_engine_for_the_moment_are_left_out() -> None:
+    async def asked(*avoided: str) -> list[set[str]]:
+        request = asking(LONG)
+        request.args = (replace(request.args[0], avoided=frozenset(avoided)),)
+        router = routed((asking(LONG), A), (asking(LONG[:600]), B))
+        ranks = await router.choose_replicas([A, B, C], request)
+        return [{each.name for each in rank} for rank in ranks]
+
+    async def scenario() -> None:
+        assert await asked("a") == [{"b"}, {"b", "c"}, {"b", "c"}]
+        assert await asked("a", "b") == [{"c"}, {"c"}, {"c"}]
+        assert await asked("a", "b", "c") == await asked()
+
+    asyncio.run(scenario())
+
+
 def test_of_an_engine_that_has_ended_nothing_is_kept() -> None:
     async def scenario() -> None:
         router = routed((asking(LONG), A), (asking(LONG), B))
