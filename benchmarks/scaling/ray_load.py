@@ -13,7 +13,8 @@ routing  hits in caches and times of four such engines, by prompts and constrain
 caches   the same of the real caches of four engines of a tiny model
 =======  ===========================================================================================
 
-Figures are tables of Markdown on standard output; what is under way is told on standard error.
+Figures are tables of Markdown on standard output. On two quiet cores ``kills`` takes some four
+minutes, the others up to ten.
 """
 
 from __future__ import annotations
