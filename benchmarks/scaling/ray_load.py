@@ -4,13 +4,17 @@
 
 =======  ===========================================================================================
 kills    10,000 requests, 200 at once, to four engines of a tiny model, one of which is killed every
-         20 seconds: how many were answered, told of their engine's end, lost, doubled or wrong
+         20 seconds: how many were answered, told of their engine's end, lost, doubled or wrong;
+         status 1 where any was lost, doubled or wrong, or no engine was killed
 growth   answers a second and times of one, two and four engines that sleep for as long as a step
-         takes, beside what ``simulation`` says of them
-routing  hits in caches and times of four such engines, by prompts and constraints and by Ray's own
-         router, beside what ``simulation`` says
+         takes, beside what ``simulation`` says of them, and by how much four answer more than one
+routing  hits in caches and times of four such engines, by prompts and constraints, by Ray's own
+         router and in turn, beside what ``simulation`` says
 caches   the same of the real caches of four engines of a tiny model
 =======  ===========================================================================================
+
+Figures are tables of Markdown on standard output. On two quiet cores ``kills`` takes some four
+minutes, the others up to ten.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from typing import Any, Final
 import msgspec
 
 from benchmarks.scaling.load import Arrival, Load
+from benchmarks.scaling.options import numbers, parser_of
 from benchmarks.scaling.report import Answered, Hits, Report, heading
 from benchmarks.scaling.simulation import simulate
 from benchmarks.scaling.work import Costs
@@ -42,16 +47,18 @@ from tests.ray.kills import ask_while_engines_are_killed
 
 _SLEEPING: Final = "benchmarks.scaling.app"
 _REAL: Final = "guided_service.ray.app"
+
+
+def _router(path: str) -> dict[str, Any]:
+    return {"request_router_config": {"request_router_class": path}}
+
+
 _ROUTERS: Final[Mapping[str, dict[str, Any]]] = {
     "affinity": {},
-    "two choices": {
-        "request_router_config": {
-            "request_router_class": (
-                "ray.serve._private.request_router:PowerOfTwoChoicesRequestRouter"
-            )
-        }
-    },
+    "two choices": _router("ray.serve._private.request_router:PowerOfTwoChoicesRequestRouter"),
+    "in turn": _router("ray.serve.experimental.round_robin_router:RoundRobinRouter"),
 }
+"""What is said of the engines' deployment, by the names of the simulation."""
 
 ALONE: Final = Costs(call=0.1, batch=8)
 """Of an engine whose calls take the same whatever is in them."""
@@ -68,7 +75,7 @@ STEPS: Final = Costs(
 
 APPLICATIONS: Final = Load(
     rate=14.0,
-    count=840,
+    count=1,
     applications=48,
     shared_bytes=8192,
     own_bytes=256,
@@ -77,26 +84,28 @@ APPLICATIONS: Final = Load(
 )
 
 
-def main() -> None:
-    """Run one of the measurements."""
-    parser = argparse.ArgumentParser(description="A Ray cluster on this machine under load.")
+def main() -> int:
+    """Run one of the measurements; the exit status."""
+    parser = parser_of("A Ray cluster on this machine under load.", engines=(1, 2, 4))
     parser.add_argument("what", choices=sorted(_MEASUREMENTS))
-    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, default=10_000, help="of kills")
     parser.add_argument("--every", type=float, default=20.0, help="seconds between two kills")
-    parser.add_argument("--engines", default="1,2,4", help="of growth")
-    parser.add_argument("--loads", default="0.7,1.5", help="of growth, of what engines can answer")
+    parser.add_argument("--seconds", type=float, default=60.0, help="in which requests come")
+    loads = {"growth": "of what engines can answer", "routing": "a second"}
+    parser.add_argument("--loads", type=numbers, default=(0.7, 1.5), help=loads["growth"])
+    parser.add_argument("--rates", type=numbers, default=(7.0, 14.0), help=loads["routing"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        _MEASUREMENTS[options.what](Path(folder), options)
+        return _MEASUREMENTS[options.what](Path(folder), options)
 
 
-def measure_kills(folder: Path, options: argparse.Namespace) -> None:
+def measure_kills(folder: Path, options: argparse.Namespace) -> int:
     """What becomes of requests whose engines are killed."""
     model = save_tiny_model(folder / "model")
     settings = {"max_requests_in_flight": 256, "max_requests_of_one": 256, "threads": 1}
     with served(folder, _REAL, 4, model=str(model), **settings) as serving:
-        patterns = [f"item {i}: [a-z]{{4}}" for i in range(options.requests)]
-        requests = [Request(RawPrompt(each), Regex(each), max_tokens=40) for each in patterns]
+        patterns = [f"item {i}: [a-z]{{{_LETTERS}}}" for i in range(options.requests)]
+        requests = [Request(RawPrompt(each), Regex(each), max_tokens=100) for each in patterns]
         due = _every(options.every)
         began = time.monotonic()
         came = ask_while_engines_are_killed(
@@ -107,32 +116,52 @@ def measure_kills(folder: Path, options: argparse.Namespace) -> None:
             at_once=200,
         )
         seconds = time.monotonic() - began
-    print(f"{len(requests)} requests in {seconds:.0f} s, {came.kills} engines killed")
-    print(f"answered {came.answered}, told {dict(came.told)}")
-    print(f"lost {len(came.lost)}, twice {len(came.twice)}, wrong {len(came.wrong)}")
-    print(*came.wrong[:5], sep="\n")
+    print("| requests | seconds | engines killed | answered | told | lost | twice | wrong |")
+    print(f"|{'---|' * 8}")
+    bad = (len(came.lost), len(came.twice), len(came.wrong))
+    counts = (len(requests), round(seconds), came.kills, came.answered, came.told.total(), *bad)
+    print(f"| {' | '.join(map(str, counts))} |")
+    for text, count in came.told.items():
+        print(f"\n{count} were told: {text}")
+    print(*came.wrong[:5], sep="\n", file=sys.stderr)
+    if not came.kills:
+        print("no engine was killed: ask for more --requests", file=sys.stderr)
+    return int(any(bad) or not came.kills)
 
 
-def measure_growth(folder: Path, options: argparse.Namespace) -> None:
+def measure_growth(folder: Path, options: argparse.Namespace) -> int:
     """Answers a second by engines, asked for less and more than they can make."""
     print(heading("engines", ""))
-    for engines in map(int, options.engines.split(",")):
+    rates: dict[float, list[float]] = {share: [] for share in options.loads}
+    for engines in options.engines:
         with served(folder, _SLEEPING, engines, model=_written(ALONE), **_ROOM) as serving:
-            for share in map(float, options.loads.split(",")):
+            for share in options.loads:
                 rate = share * engines * ALONE.batch / ALONE.call / _TOKENS
-                load = Load(rate, count=int(24 * rate), tokens=_TOKENS)
+                load = Load(rate, count=round(options.seconds * rate), tokens=_TOKENS)
                 seen = asyncio.run(seen_of(serving.address, list(load.arrivals())))
                 _print(f"{engines}, asked {rate:.1f} a second", seen, load, ALONE, engines)
+                rates[share].append(seen.rate)
+    for share, seen_rates in rates.items():
+        growth = f"{seen_rates[-1] / seen_rates[0]:.2f} times as much as {options.engines[0]}"
+        print(f"\nAsked {share:.0%}, {options.engines[-1]} engines answer {growth}.")
+    return 0
 
 
-def measure_routing(folder: Path, _: argparse.Namespace) -> None:
+def measure_routing(folder: Path, options: argparse.Namespace) -> int:
     """What routing by prompts and constraints saves."""
-    print(heading("engines", ""))
-    for policy in _ROUTERS:
-        with served(folder, _SLEEPING, 4, policy, model=_written(STEPS), **_ROOM) as serving:
-            seen = asyncio.run(seen_of(serving.address, list(APPLICATIONS.arrivals())))
-            _print(f"4, {policy}", seen, APPLICATIONS, STEPS, 4, policy)
+    print(heading("routing", ""))
+    for rate in options.rates:
+        load = replace(APPLICATIONS, rate=rate, count=round(rate * options.seconds))
+        for policy in _ROUTERS:
+            # Each with caches that have nothing yet.
+            with served(folder, _SLEEPING, 4, policy, model=_written(STEPS), **_ROOM) as serving:
+                seen = asyncio.run(seen_of(serving.address, list(load.arrivals())))
+                _print(f"{policy}, asked {rate:g} a second", seen, load, STEPS, 4, policy)
+    return 0
 
+
+_LETTERS: Final = 16
+"""Of each answer, so that an engine has many under way when it is killed."""
 
 _TOKENS: Final = 16
 
@@ -152,11 +181,11 @@ def _print(
     print(f"| | predicted | {predicted.row()} |", flush=True)
 
 
-def measure_caches(folder: Path, _: argparse.Namespace) -> None:
+def measure_caches(folder: Path, options: argparse.Namespace) -> int:
     """How much of prompts real engines computed again, and how long they compiled."""
     model = str(save_tiny_model(folder / "model"))
     print(heading("routing"))
-    load = replace(APPLICATIONS, rate=8.0, count=480, shared_bytes=2048)
+    load = replace(APPLICATIONS, rate=8.0, count=round(8 * options.seconds), shared_bytes=2048)
     room = {**_ROOM, "cache_tokens": 48 * 2048 // 3}
     for policy in _ROUTERS:
         with served(folder, _REAL, 4, policy, model=model, threads=1, **room) as serving:
@@ -165,6 +194,7 @@ def measure_caches(folder: Path, _: argparse.Namespace) -> None:
                 compiling = client.stats().compiling
         print(f"| {policy} | {report.row()} |")
         print(f"compiling, mean: {1000 * compiling.mean:.1f} ms", flush=True)
+    return 0
 
 
 @contextmanager
@@ -189,11 +219,10 @@ async def seen_of(address: str, arrivals: Sequence[Arrival]) -> Report:
 
         async def ask(arrival: Arrival) -> Answered:
             await asyncio.sleep(began + arrival.at - loop.time())
-            schema = {"schema": Regex(arrival.constraint)} if arrival.constraint else {}
+            prompt, tokens = RawPrompt(arrival.prompt), arrival.tokens
+            asked = (Regex(arrival.constraint),) if arrival.constraint else ()
             first = None
-            async with client.stream(
-                RawPrompt(arrival.prompt), max_tokens=arrival.tokens, **schema
-            ) as stream:
+            async with client.stream(prompt, *asked, max_tokens=tokens) as stream:
                 async for _ in stream:
                     first = first or loop.time() - began
             ended = loop.time() - began
@@ -218,7 +247,7 @@ def _every(seconds: float) -> Iterator[bool]:
         yield is_due
 
 
-_MEASUREMENTS: Final[Mapping[str, Callable[[Path, argparse.Namespace], None]]] = {
+_MEASUREMENTS: Final[Mapping[str, Callable[[Path, argparse.Namespace], int]]] = {
     "kills": measure_kills,
     "growth": measure_growth,
     "routing": measure_routing,

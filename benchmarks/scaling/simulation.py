@@ -16,13 +16,15 @@ import simpy
 from benchmarks.scaling.load import Arrival
 from benchmarks.scaling.report import Answered, Hits, Report
 from benchmarks.scaling.work import Costs, Job, Work
+from guided.spec import Timing, Usage
 from guided.v1 import generation_pb2 as pb
-from guided_service.ray.affinity import affinity_of
+from guided_service.ray.affinity import Affinity, affinity_of
 from guided_service.ray.routing import SLACK, Routing
+from guided_service.ray.worth import Worth
 
 __all__ = ["POLICIES", "Choose", "Policy", "simulate"]
 
-Choose = Callable[[Arrival, Mapping[int, float]], int]
+Choose = Callable[[Affinity, Mapping[int, float]], int]
 """Which engine a request goes to, by how many requests each has."""
 
 Policy = str | Callable[[random.Random], Choose]
@@ -36,18 +38,19 @@ def simulate(
     policy: Policy = "affinity",
     ingress: float = 0.0,
     ingresses: int = 1,
+    worth: Callable[[], Worth] = Worth,
     seed: int = 0,
 ) -> Report:
     """Have a load answered.
 
     ``ingress`` is what a request takes of an ingress, in seconds, one at a time; each request comes
     to one of ``ingresses`` at random. ``policy`` makes what each of them chooses by, or names one
-    of ``POLICIES``.
+    of ``POLICIES``; ``worth`` makes what tells each what constraints are worth.
     """
     clock, draw = simpy.Environment(), random.Random(seed)
     made = [Engine(clock, Work(costs)) for _ in range(engines)]
     choice = POLICIES[policy] if isinstance(policy, str) else policy
-    doors = [Ingress(clock, made, choice(draw), ingress) for _ in range(ingresses)]
+    doors = [Ingress(clock, made, choice(draw), worth(), ingress) for _ in range(ingresses)]
     answered: list[Answered] = []
 
     def all_come() -> Generator[simpy.Event, Any, None]:
@@ -73,11 +76,17 @@ class Ingress:
     """Hands requests to engines, one at a time; knows what engines have from here and no more."""
 
     def __init__(
-        self, clock: simpy.Environment, engines: Sequence[Engine], choose: Choose, seconds: float
+        self,
+        clock: simpy.Environment,
+        engines: Sequence[Engine],
+        choose: Choose,
+        worth: Worth,
+        seconds: float,
     ) -> None:
         self._clock = clock
         self._engines = engines
         self._choose = choose
+        self._worth = worth
         self._seconds = seconds
         self._door = simpy.Resource(clock)
         self._loads = dict.fromkeys(range(len(engines)), 0.0)
@@ -89,13 +98,15 @@ class Ingress:
         with self._door.request() as door:
             yield door
             yield self._clock.timeout(self._seconds)
-        chosen = self._choose(arrival, self._loads)
+        affinity = self._worth.weighed(_affinity_of(arrival))
+        chosen = self._choose(affinity, self._loads)
         self._loads[chosen] += 1
         first, ended = self._engines[chosen].ask(name, arrival)
         yield first
         begun = self._clock.now
-        yield ended
+        job: Job = yield ended
         self._loads[chosen] -= 1
+        self._worth.learn(affinity, *_told_of(job))
         answered.append(Answered(arrival.at, begun, self._clock.now))
 
 
@@ -105,13 +116,15 @@ class Engine:
 
     clock: simpy.Environment
     work: Work
-    _awaited: dict[str, tuple[simpy.Event, simpy.Event]] = field(default_factory=dict)
+    _awaited: dict[str, tuple[Job, simpy.Event, simpy.Event]] = field(default_factory=dict)
     _is_running: bool = False
 
     def ask(self, name: str, arrival: Arrival) -> tuple[simpy.Event, simpy.Event]:
-        """Take a request; what happens with its first token, and with its last."""
-        self.work.submit(Job(name, arrival.prompt, arrival.constraint, arrival.tokens))
-        events = self._awaited[name] = (self.clock.event(), self.clock.event())
+        """Take a request; what happens with its first token, and with its last, for the job."""
+        job = Job(name, arrival.prompt, arrival.constraint, arrival.tokens)
+        self.work.submit(job)
+        events = (self.clock.event(), self.clock.event())
+        self._awaited[name] = (job, *events)
         if not self._is_running:
             self._is_running = True
             self.clock.process(self._run())
@@ -122,21 +135,31 @@ class Engine:
             done = self.work.step()
             yield self.clock.timeout(done.seconds)
             for name in done.first:
-                self._awaited[name][0].succeed()
+                self._awaited[name][1].succeed()
             for name in done.finished:
-                self._awaited.pop(name)[1].succeed()
+                job, _, ended = self._awaited.pop(name)
+                ended.succeed(job)
         self._is_running = False
+
+
+def _affinity_of(arrival: Arrival) -> Affinity:
+    message = pb.GenerateRequest(text=arrival.prompt)
+    if arrival.constraint:
+        message.constraint.regex.pattern = arrival.constraint
+    return affinity_of(message)
+
+
+def _told_of(job: Job) -> tuple[Usage, Timing]:
+    """What an engine says of an answer."""
+    usage = Usage(prompt_tokens=job.prompt_tokens, reused_tokens=job.reused_tokens)
+    return usage, Timing(compiling_seconds=job.compiling, first_token_seconds=job.reading)
 
 
 def _by_affinity(draw: random.Random) -> Choose:
     """As the service does: who has seen it, unless that one is too busy."""
     routing: Routing[int] = Routing(SLACK, str)
 
-    def choose(arrival: Arrival, loads: Mapping[int, float]) -> int:
-        message = pb.GenerateRequest(text=arrival.prompt)
-        if arrival.constraint:
-            message.constraint.regex.pattern = arrival.constraint
-        affinity = affinity_of(message)
+    def choose(affinity: Affinity, loads: Mapping[int, float]) -> int:
         best, _ = routing.choices(affinity, loads)
         chosen = _idler_of_two(draw, best, loads)
         routing.sent(affinity, chosen)
@@ -154,7 +177,7 @@ def _in_turn(_: random.Random) -> Choose:
     """One after the other."""
     taken = 0
 
-    def choose(_: Arrival, loads: Mapping[int, float]) -> int:
+    def choose(_: Affinity, loads: Mapping[int, float]) -> int:
         nonlocal taken
         taken += 1
         return list(loads)[taken % len(loads)]

@@ -46,6 +46,13 @@ class Job:
     """Of the answer, one in each call after the prompt's."""
     unread: int = 0
     """Tokens of the prompt that are still to be computed."""
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    """Those of the prompt that were known."""
+    compiling: float = 0.0
+    """Seconds that its constraint took."""
+    reading: float = 0.0
+    """Seconds of the calls that computed its prompt, with what was compiled before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +100,12 @@ class Work:
         seconds = self.costs.call
         while self.waiting and len(self.running) < self.costs.batch:
             seconds += self._begin(self.waiting.popleft())
+        reading = [each for each in self.running if each.unread]
         writing = [each for each in self.running if not each.unread]
         room = max(0, self.costs.step_tokens - len(writing))
         first, computed = [], len(writing)
-        for job in self.running:
-            if job.unread and room:
+        for job in reading:
+            if room:
                 read = min(job.unread, room)
                 job.unread -= read
                 room -= read
@@ -105,11 +113,14 @@ class Work:
                 if not job.unread:
                     first.append(job.name)
                     writing.append(job)
+        seconds += self.costs.token * computed
+        for job in reading:
+            job.reading += seconds
         for job in writing:
             job.tokens -= 1
         finished = tuple(each.name for each in self.running if not each.tokens)
         self.running = [each for each in self.running if each.tokens]
-        return Step(seconds + self.costs.token * computed, tuple(first), finished)
+        return Step(seconds, tuple(first), finished)
 
     def _begin(self, job: Job) -> float:
         """Let a request run; the seconds that its constraint takes."""
@@ -117,7 +128,7 @@ class Work:
         tokens = max(1, len(job.prompt) // _TOKEN_BYTES)
         # The last token of a prompt is computed even where all of it is known.
         known = min(self._known(job.prompt), tokens - 1)
-        job.unread = tokens - known
+        job.prompt_tokens, job.reused_tokens, job.unread = tokens, known, tokens - known
         self.prompt_tokens += tokens
         self.reused_tokens += known
         if not job.constraint:
@@ -125,7 +136,8 @@ class Work:
         self.asked += 1
         is_there = _use(self._constraints, job.constraint, self.costs.kept_constraints)
         self.compiled += not is_there
-        return 0.0 if is_there else self.costs.compiling
+        job.compiling = 0.0 if is_there else self.costs.compiling
+        return job.compiling
 
     def _known(self, prompt: str) -> int:
         """Tokens of the prompt that were computed before; it is kept for the next."""

@@ -33,6 +33,10 @@ class Affinity:
     """Digests of the prompt's beginnings, the shortest first."""
     constraint: bytes | None = None
     """Digest of the constraint; ``None`` where there is none."""
+    prompt_bytes: int = 0
+    """All that the prompt has."""
+    constraint_bytes: int = 0
+    """Of a prompt that take as long to compute as the constraint does to compile (``worth``)."""
 
     @property
     def named(self) -> bytes | None:
@@ -49,15 +53,15 @@ def affinity_of(message: pb.GenerateRequest) -> Affinity:
     constraint = None
     if message.HasField("constraint"):
         constraint = _digest(message.constraint.SerializeToString(deterministic=True)).digest()
-    return Affinity(_beginnings(message), constraint)
-
-
-def _beginnings(message: pb.GenerateRequest) -> tuple[bytes, ...]:
     prompt = (
         message.messages.SerializeToString(deterministic=True)
         if message.WhichOneof("prompt") == "messages"
         else message.text.encode()
     )
+    return Affinity(_beginnings(message, prompt), constraint, len(prompt))
+
+
+def _beginnings(message: pb.GenerateRequest, prompt: bytes) -> tuple[bytes, ...]:
     # What one salt or adapter has computed is of no use to another.
     digest = _digest(repr((message.cache_salt, message.adapter)).encode())
     found: list[bytes] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -28,6 +29,9 @@ _APPLICATIONS: Final = "/api/serve/applications/"
 """Where Ray's REST API for Serve takes a config and tells what became of it."""
 
 _LOOK_SECONDS: Final = 1.0
+
+_ANSWER_SECONDS: Final = 60.0
+"""For the dashboard to answer in."""
 
 
 def _flags() -> Iterator[Parameter]:
@@ -117,15 +121,21 @@ def _call(address: str, config: Mapping[str, Any] | None = None) -> dict[str, An
     headers = {"Content-Type": "application/json"}
     request = Request(url, body, headers, method=method)  # noqa: S310 - it is HTTP
     try:
-        with urlopen(request) as response:  # noqa: S310 - likewise
+        with urlopen(request, timeout=_ANSWER_SECONDS) as response:  # noqa: S310 - likewise
             content = response.read()
+        return {} if not content else dict(json.loads(content))
     except HTTPError as error:
-        raise RequestError(f"Ray takes no such config: {error.read().decode()}") from error
-    except URLError as error:
+        said = error.read().decode(errors="replace")
+        raise RequestError(f"Ray takes no such config: {said}") from error
+    except (OSError, HTTPException) as error:
+        reason = error.reason if isinstance(error, URLError) else error
         raise ServiceUnavailableError(
-            f"no dashboard of Ray at {address}: {error.reason}", hint="start one: ray start --head"
+            f"no dashboard of Ray at {address}: {reason}", hint="start one: ray start --head"
         ) from error
-    return {} if not content else dict(json.loads(content))
+    except ValueError as error:
+        raise RequestError(
+            f"what answers at {address} is no dashboard of Ray", hint="http://head:8265"
+        ) from error
 
 
 def _plain(value: object) -> object:

@@ -7,20 +7,22 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from functools import wraps
-from typing import Any, Final, ParamSpec
+from typing import Any, Concatenate, Final, ParamSpec
 
 import msgspec
+from ray import serve
 
 from guided.errors import ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request
 from guided_service.config import ServerConfig
+from guided_service.engine_connection import CutOffError
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
 from guided_service.inspection import reply_of_finding
 from guided_service.logs import configure_logs
 from guided_service.messages import Answered, Grown, Inspect, Ready, Report
-from guided_service.ray.messages import Asked, Reply, failed, write_reply
+from guided_service.ray.messages import Absent, Asked, Reply, failed, write_reply
 from guided_service.stream_events import StreamEvent, Thought
 
 __all__ = ["KV_USE", "Engine"]
@@ -32,16 +34,16 @@ _Told = ParamSpec("_Told")
 
 
 def _written(
-    method: Callable[_Told, Awaitable[Reply]],
-) -> Callable[_Told, Coroutine[Any, Any, bytes]]:
+    method: Callable[Concatenate[Engine, _Told], Awaitable[Reply]],
+) -> Callable[Concatenate[Engine, _Told], Coroutine[Any, Any, bytes]]:
     """Have the reply of a method written; what it raises is a reply too, and no error of Ray's."""
 
     @wraps(method)
-    async def write(*told: _Told.args, **named: _Told.kwargs) -> bytes:
+    async def write(engine: Engine, /, *told: _Told.args, **named: _Told.kwargs) -> bytes:
         try:
-            return write_reply(await method(*told, **named))
+            return write_reply(await method(engine, *told, **named))
         except Exception as error:
-            return write_reply(failed(error))
+            return write_reply(engine.reply_to(error))
 
     return write
 
@@ -55,12 +57,13 @@ class Engine:
         self._serving = asyncio.Event()
         self._supervisor = EngineSupervisor(command, config, self._set_serving)
         self._life: asyncio.Task[None] | None = None
+        self._replica: str = serve.get_replica_context().replica_id.unique_id
 
     async def check_health(self) -> None:
         """Return once the engine was ready for the first time; raise where it cannot be started.
 
         Ray gives a replica no request before its first return, and ends one that raises. An engine
-        that is lost later is made again by its supervisor, in seconds.
+        that is lost later is made again by its supervisor, in seconds; others are asked meanwhile.
         """
         if self._life is None:
             self._life = asyncio.create_task(self._supervisor.run())
@@ -92,7 +95,7 @@ class Engine:
                 async for event in events:
                     yield write_reply(_reply_of_event(event))
         except Exception as error:
-            yield write_reply(failed(error))
+            yield write_reply(self.reply_to(error))
 
     @_written
     async def inspect(self, asked: Asked) -> Reply:
@@ -109,6 +112,12 @@ class Engine:
     def record_autoscaling_stats(self) -> dict[str, float]:
         """What autoscaling is decided by, besides the requests that Ray counts."""
         return self._stats()
+
+    def reply_to(self, error: Exception) -> Reply:
+        """The reply that stands for an error."""
+        if isinstance(error, ServiceUnavailableError) and not isinstance(error, CutOffError):
+            return Absent(self._replica)  # the engine took nothing
+        return failed(error)
 
     def _stats(self) -> dict[str, float]:
         try:

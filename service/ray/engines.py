@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from contextvars import Context
 from typing import Any, Final, Never
 
@@ -13,7 +15,7 @@ from ray.exceptions import RayError, RayTaskError
 from ray.serve.exceptions import RayServeException
 from ray.serve.handle import DeploymentHandle
 
-from guided.errors import GuidedError, ServiceUnavailableError
+from guided.errors import GuidedError, ServiceUnavailableError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.spec.findings import Finding
 from guided.spec.prompt_bound import PromptBound
@@ -36,8 +38,9 @@ from guided_service.messages import (
     write,
 )
 from guided_service.ray.affinity import affinity_of
-from guided_service.ray.messages import Asked, CutOff, Reply, error_of, read_reply
+from guided_service.ray.messages import Absent, Asked, CutOff, Reply, error_of, read_reply
 from guided_service.ray.totals import total_of
+from guided_service.ray.worth import Worth
 from guided_service.stream_events import StreamEvent, Thought
 
 __all__ = ["Engines"]
@@ -52,7 +55,8 @@ class Engines:
     """Sends each request to the engine that Ray's router chooses for it.
 
     One whose engine ends while it runs is told so and made by no other: it may be what ended it.
-    While there is no engine for a moment, requests wait for the next one within their deadline.
+    One that comes to a replica whose engine is being made again goes on to another. While there is
+    no replica for a moment, requests wait for the next one within their deadline.
     """
 
     def __init__(self, handle: DeploymentHandle[Any], config: ServerConfig) -> None:
@@ -63,24 +67,19 @@ class Engines:
         self._model: ModelInfo | None = None
         self._prompt_bound: PromptBound | None = None
         self._stats: EngineStats | None = None
+        self._worth = Worth()
+        self._heard = -math.inf
+        """When one of them last said that it is ready."""
 
     async def watch(self, set_serving: Callable[[bool], Awaitable[None]]) -> Never:
         """Look at the engines again and again, and say whether there are any."""
-        heard = time.monotonic()
+        patience = self._config.silence_seconds
         while True:
-            try:
-                async with asyncio.timeout(self._config.silence_seconds):
-                    ready = _result(await self._handle.ready.remote())
-                    self._stats = await self._totals() or self._stats
-            except (TimeoutError, GuidedError, RayError, RayServeException) as error:
-                # One that ends while it is asked says nothing of the others.
-                is_there = time.monotonic() - heard < self._config.silence_seconds
-                _log.warning("an engine does not answer", error=type(error).__name__)
-            else:
-                assert isinstance(ready, Ready), f"an engine said {ready!r} of its model"
-                self._model, self._prompt_bound = ready.model, ready.prompt_bound
-                heard, is_there = time.monotonic(), True
-            if is_there != self.is_serving and self._model is not None:
+            await _looked(self._ask_one(), patience)
+            # One that hangs keeps back what all have done, and not that there are others.
+            await _looked(self._ask_all(), patience / 3)
+            is_there = time.monotonic() - self._heard < patience
+            if is_there != self.is_serving:
                 self.is_serving = is_there
                 await set_serving(is_there)
             await asyncio.sleep(_LOOK_SECONDS)
@@ -98,7 +97,12 @@ class Engines:
     def model(self) -> ModelInfo:
         """The model that all engines have loaded."""
         self.check_ready()
-        assert self._model is not None, "engines are ready without a model"
+        return self.known_model()
+
+    def known_model(self) -> ModelInfo:
+        """The same, while there are no engines, too; ``ServiceUnavailableError`` before any was."""
+        if self._model is None:
+            raise ServiceUnavailableError("no engine was ready yet", hint="try again shortly")
         return self._model
 
     def model_name(self) -> str | None:
@@ -114,17 +118,19 @@ class Engines:
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in its engine."""
-        reply = await self._told(self._handle.generate.remote, _asked(request, received))
+        asked = self._asked(request, received)
+        reply = await _told(self._handle.generate.remote, asked)
         assert isinstance(reply, Answered), f"an engine answered {reply!r}"
+        self._learn(asked, reply.result)
         return reply.result
 
     async def inspect(self, asked: Inspect) -> Finding:
         """Have a constraint worked on, by an engine that may have it."""
         constraint = pb.Constraint.FromString(asked.constraint)
-        affinity = affinity_of(pb.GenerateRequest(constraint=constraint))
+        affinity = self._worth.weighed(affinity_of(pb.GenerateRequest(constraint=constraint)))
         seconds = None if asked.deadline is None else asked.deadline - time.monotonic()
         ask = self._handle.inspect.remote
-        reply = await self._told(ask, Asked(affinity, write(asked), seconds))
+        reply = await _told(ask, Asked(affinity, write(asked), seconds))
         assert isinstance(reply, Checked | Drawn | MaskRead | TextRead), f"an engine said {reply!r}"
         return reply.finding
 
@@ -132,36 +138,82 @@ class Engines:
         self, request: GenerationRequest, received: float
     ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made and handed out as it grows; closing cancels it in its engine."""
+        asked = self._asked(request, received)
         ask = self._handle.options(stream=True).stream.remote
-        answering = _begun(ask, _asked(request, received))
-        try:
-            async for reply in answering:
-                yield _event_of(_result(reply))
-        except (RayError, RayServeException) as error:
-            raise _shown(error) from error
-        finally:
-            answering.cancel()
+        while True:
+            async with aclosing(_streamed(ask, asked)) as replies:
+                async for reply in replies:
+                    if isinstance(reply, Absent):
+                        asked = asked.elsewhere(reply)
+                        break
+                    event = _event_of(reply)
+                    if isinstance(event, GenerationResult):
+                        self._learn(asked, event)
+                    yield event
+                else:
+                    return
 
-    async def _told(self, ask: Callable[..., Any], asked: Asked) -> Reply:
-        answering = _begun(ask, asked)
-        try:
-            return _result(await answering)
-        except (RayError, RayServeException) as error:
-            raise _shown(error) from error
-        finally:
-            answering.cancel()
+    def _asked(self, request: GenerationRequest, received: float) -> Asked:
+        message = encode_request(request)
+        affinity = self._worth.weighed(affinity_of(message))
+        return Asked(affinity, message.SerializeToString(), time.monotonic() - received)
 
-    async def _totals(self) -> EngineStats | None:
-        """Of those engines that have something to tell."""
+    def _learn(self, asked: Asked, result: GenerationResult) -> None:
+        self._worth.learn(asked.affinity, result.usage, result.timing)
+
+    async def _ask_one(self) -> None:
+        """Hear from any engine which model it has."""
+        reply = _result(await self._handle.ready.remote())
+        assert isinstance(reply, Absent | Ready), f"an engine said {reply!r} of its model"
+        if isinstance(reply, Ready):
+            self._model, self._prompt_bound = reply.model, reply.prompt_bound
+            self._heard = time.monotonic()
+
+    async def _ask_all(self) -> None:
+        """Add up what those engines have done that have something to tell."""
         told = await self._handle.broadcast("report").results_async(return_exceptions=True)
         replies = [read_reply(each) for each in told if isinstance(each, bytes)]
-        return total_of([each.stats for each in replies if isinstance(each, Report)])
+        reports = [each.stats for each in replies if isinstance(each, Report)]
+        self._stats = total_of(reports) or self._stats
 
 
-def _asked(request: GenerationRequest, received: float) -> Asked:
-    message = encode_request(request)
-    seconds = time.monotonic() - received
-    return Asked(affinity_of(message), message.SerializeToString(), seconds)
+async def _looked(look: Awaitable[None], seconds: float) -> None:
+    """Have a look at engines, which may end or hang meanwhile: the next one may find others."""
+    try:
+        async with asyncio.timeout(seconds):
+            await look
+    except (TimeoutError, GuidedError, RayError, RayServeException) as error:
+        _log.warning("an engine does not answer", error=type(error).__name__)
+    except Exception as error:
+        # A fault of ours ends neither the next look nor those at other models.
+        incident_of(error, "a look at the engines failed")
+
+
+async def _told(ask: Callable[..., Any], asked: Asked) -> Reply:
+    """The reply of an engine that is there."""
+    while True:
+        answering = _begun(ask, asked)
+        try:
+            reply = _result(await answering)
+        except (RayError, RayServeException) as error:
+            raise _shown(error) from error
+        finally:
+            answering.cancel()
+        if not isinstance(reply, Absent):
+            return reply
+        asked = asked.elsewhere(reply)
+
+
+async def _streamed(ask: Callable[..., Any], asked: Asked) -> AsyncGenerator[Reply, None]:
+    """The replies of one engine."""
+    answering = _begun(ask, asked)
+    try:
+        async for reply in answering:
+            yield _result(reply)
+    except (RayError, RayServeException) as error:
+        raise _shown(error) from error
+    finally:
+        answering.cancel()
 
 
 def _begun(ask: Callable[..., Any], asked: Asked) -> Any:

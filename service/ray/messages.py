@@ -5,13 +5,13 @@ Ray carries bytes as they are, so all but what its router reads is written here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import msgspec
 
 from guided.error_record import ErrorRecord, rebuild_error, record_error
-from guided.errors import GuidedError, incident_of
+from guided.errors import GuidedError, ServiceUnavailableError, incident_of
 from guided_service.engine_connection import CutOffError
 from guided_service.messages import (
     Answered,
@@ -26,7 +26,7 @@ from guided_service.messages import (
 )
 from guided_service.ray.affinity import Affinity
 
-__all__ = ["Asked", "CutOff", "Reply", "error_of", "failed", "read_reply", "write_reply"]
+__all__ = ["Absent", "Asked", "CutOff", "Reply", "error_of", "failed", "read_reply", "write_reply"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,20 @@ class Asked:
     """A ``guided.v1.GenerateRequest``, or ``Inspect``."""
     seconds: float | None
     """Since a request came; until nobody waits for an inspection. Clocks of nodes differ."""
+    avoided: frozenset[str] = frozenset()
+    """Replicas that said that they have no engine for the moment; others are asked first."""
+
+    def elsewhere(self, absent: Absent) -> Asked:
+        """The same for another engine; ``ServiceUnavailableError`` where there was no other."""
+        if absent.replica in self.avoided:
+            raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
+        return replace(self, avoided=self.avoided | {absent.replica})
+
+
+class Absent(msgspec.Struct, frozen=True, tag=True):
+    """The engine of this replica is being made again, and took nothing of what was asked."""
+
+    replica: str
 
 
 class CutOff(msgspec.Struct, frozen=True, tag=True):
@@ -48,7 +62,17 @@ class CutOff(msgspec.Struct, frozen=True, tag=True):
 
 
 Reply: TypeAlias = (
-    Answered | Checked | CutOff | Drawn | Failed | Grown | MaskRead | Ready | Report | TextRead
+    Absent
+    | Answered
+    | Checked
+    | CutOff
+    | Drawn
+    | Failed
+    | Grown
+    | MaskRead
+    | Ready
+    | Report
+    | TextRead
 )
 
 _encoder = msgspec.msgpack.Encoder()

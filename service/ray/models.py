@@ -70,10 +70,13 @@ class Models:
         return replace(model, name=name or next(iter(self._engines)))
 
     def models(self) -> list[ModelInfo]:
-        """All that have engines; ``ServiceUnavailableError`` where the first has none."""
-        first, *others = self._engines
-        ready = [name for name in others if self._engines[name].is_serving]
-        return [self.model(name) for name in (first, *ready)]
+        """All that requests may ask for, also those that have no engines for a while.
+
+        ``ServiceUnavailableError`` where none has, or one had none yet.
+        """
+        self.check_ready()
+        known = {name: each.known_model() for name, each in self._engines.items()}
+        return [replace(model, name=name or model.name) for name, model in known.items()]
 
     def model_name(self, asked: str | None = None) -> str | None:
         """The name of the model that a request asks for by this one, or by none, once it is known.

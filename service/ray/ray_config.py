@@ -59,15 +59,21 @@ def read_ray_config(file: Path) -> dict[str, Any]:
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise RequestError(f"{file} cannot be read: {error}") from error
-    if not isinstance(config, dict) or not isinstance(config.get("applications"), list):
+    applications = config.get("applications") if isinstance(config, dict) else None
+    if not isinstance(applications, list) or not all(isinstance(it, dict) for it in applications):
         raise RequestError(
             f"{file} is no config of Ray Serve: it has no applications",
             hint="have one written by: guided deploy ray --write FILE",
         )
-    for each in config["applications"]:
+    for each in applications:
         if each.get("import_path") == _APPLICATION:
-            checked_settings(each.get("args") or {})
-    return config
+            args = each.get("args") or {}
+            if not isinstance(args, dict):
+                raise RequestError(
+                    f"{file}: args is {args!r:.80}, which is no settings", hint="args: { model: M }"
+                )
+            checked_settings(args)
+    return dict(config)
 
 
 def written(config: Mapping[str, Any]) -> str:

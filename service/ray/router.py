@@ -42,15 +42,27 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         candidate_replicas: list[RunningReplica],
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
-        """Those that save most, then those that have room, then all; within each Ray balances."""
+        """Those that save most, then those that have room, then all; within each Ray balances.
+
+        Those that have no engine for the moment are left out, unless none has.
+        """
         if pending_request is not None:
             # What is left after this is to wait for room.
             pending_request.routing_context.should_backoff = True
-        engines = {each.replica_id: each for each in candidate_replicas}
+        asked = _asked_of(pending_request)
+        avoided = frozenset() if asked is None else asked.avoided
+        there = [each for each in candidate_replicas if each.replica_id.unique_id not in avoided]
+        engines = {each.replica_id: each for each in there or candidate_replicas}
         loads = {name: self._load(each) for name, each in engines.items()}
-        best, near = self._routing.choices(_affinity_of(pending_request), loads)
+        best, near = self._routing.choices(_affinity_of(asked), loads)
         ranks = ([engines[name] for name in names] for names in (best, near))
-        return [*ranks, candidate_replicas]
+        return [*ranks, list(engines.values())]
+
+    @override
+    def update_replicas(self, replicas: list[RunningReplica]) -> None:
+        """Others have begun, or some have ended, of which nothing is kept."""
+        super().update_replicas(replicas)
+        self._routing.keep({each.replica_id for each in replicas})
 
     @override
     def on_send_request(self, replica_id: ReplicaID) -> None:
@@ -63,7 +75,8 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         """It has done it, failed, or ended."""
         super().on_request_completed(replica_id, internal_request_id)
         self._running[replica_id] -= 1
-        if not self._running[replica_id]:
+        # Ray tells of the end of some that could not even be sent.
+        if self._running[replica_id] <= 0:
             del self._running[replica_id]
 
     @override
@@ -71,7 +84,7 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         self, pending_request: PendingRequest, replica_id: ReplicaID, result: ReplicaResult
     ) -> None:
         """From now on this engine has what the request brings."""
-        self._routing.sent(_affinity_of(pending_request), replica_id)
+        self._routing.sent(_affinity_of(_asked_of(pending_request)), replica_id)
 
     def _load(self, replica: RunningReplica) -> float:
         """Requests that an engine has, and a full cache as if it were so many more."""
@@ -79,7 +92,12 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         return self._running[replica.replica_id] + self._slack * float(stats.get(KV_USE, 0.0))
 
 
-def _affinity_of(request: PendingRequest | None) -> Affinity:
-    """What the ingress said of a request; nothing of a call that is none."""
+def _asked_of(request: PendingRequest | None) -> Asked | None:
+    """What the ingress asks; nothing where a call is no request."""
     first = request.args[0] if request is not None and request.args else None
-    return first.affinity if isinstance(first, Asked) else Affinity()
+    return first if isinstance(first, Asked) else None
+
+
+def _affinity_of(asked: Asked | None) -> Affinity:
+    """By what it goes one way or another."""
+    return Affinity() if asked is None else asked.affinity

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from heapq import nlargest
 from typing import Final, Generic, TypeVar
 
@@ -15,9 +15,6 @@ SLACK: Final = 16
 """Requests by which an engine may be busier than the idlest one: as many as a call on the CPU
 computes answers for. With 8, engines at 70 % of their load computed so many beginnings that others
 had that they could not keep up (docs/scaling.md)."""
-
-_CONSTRAINT_BYTES: Final = 2048
-"""Of a prompt that cost as much to compute as a constraint does to compile."""
 
 _MOST_DIGESTS: Final = 100_000
 
@@ -33,6 +30,8 @@ class Routing(Generic[E]):
         self._name_of = name_of
         self._seen: OrderedDict[bytes, set[E]] = OrderedDict()
         """Which engines have seen what has this digest, in the order of last use."""
+        self._engines: set[E] = set()
+        """All of these."""
 
     def choices(self, affinity: Affinity, loads: Mapping[E, float]) -> tuple[list[E], list[E]]:
         """Those engines that save most, and those that are not much busier than the idlest.
@@ -52,6 +51,7 @@ class Routing(Generic[E]):
 
     def sent(self, affinity: Affinity, engine: E) -> None:
         """From now on this engine has what the request brings."""
+        self._engines.add(engine)
         for digest in (*affinity.beginnings, affinity.constraint):
             if digest is not None:
                 self._seen.setdefault(digest, set()).add(engine)
@@ -59,13 +59,27 @@ class Routing(Generic[E]):
         while len(self._seen) > _MOST_DIGESTS:
             self._seen.popitem(last=False)
 
+    def keep(self, engines: Set[E]) -> None:
+        """Forget all other engines, which have ended."""
+        if self._engines <= engines:
+            return  # so all digests are looked at only where one has ended
+        self._engines &= engines
+        for digest, seen in list(self._seen.items()):
+            seen &= engines
+            if not seen:
+                del self._seen[digest]
+
+    def __len__(self) -> int:
+        """Digests that are kept."""
+        return len(self._seen)
+
     def _saved(self, affinity: Affinity, engine: E) -> int:
-        """Bytes of the prompt that need not be computed; a constraint counts as some."""
+        """Bytes of the prompt that need not be computed, and what the constraint is worth."""
         found = 0
         for i, digest in enumerate(affinity.beginnings):
             if engine not in self._seen.get(digest, ()):
                 break
             found = FIRST_BYTES << i
         if affinity.constraint is not None and engine in self._seen.get(affinity.constraint, ()):
-            found += _CONSTRAINT_BYTES
+            found += affinity.constraint_bytes
         return found

@@ -49,7 +49,8 @@ def ask_while_engines_are_killed(
         for outcome in client.as_completed(requests):
             came.append(outcome)
             # One at a time, or those that are due would still be killed when nobody asks any more.
-            if is_due(len(came)) and all(each.done() for each in kills):
+            # One that is due meanwhile is killed once the one before it was replaced.
+            if all(each.done() for each in kills) and is_due(len(came)):
                 kills.append(killer.submit(_kill_one, served))
         for each in kills:
             each.result()

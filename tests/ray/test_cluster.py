@@ -24,6 +24,7 @@ from pydantic import BaseModel, Field
 pytest.importorskip("ray", reason="make test-ray runs these")
 
 from guided import (
+    Answer,
     Client,
     DeadlineExceededError,
     InternalServiceError,
@@ -191,6 +192,19 @@ def test_items_of_a_batch_are_told_of_the_engine_that_was_lost(
     assert 0 < len(lost) < 32
     assert {each.error.message for each in lost} == {LOST}
     assert {each.error.code for each in lost} == {grpc.StatusCode.UNAVAILABLE.value[0]}
+
+
+def test_while_an_engine_is_made_again_requests_go_to_the_others(served: Serving) -> None:
+    with Client(served.address, retries=0) as client:
+        process = int(client.generate(RawPrompt("who"), max_tokens=9).text)
+        os.kill(process, signal.SIGKILL)
+        asked = [Request(RawPrompt(f"item {i}"), max_tokens=2) for i in range(100)]
+        came = [each.outcome for each in client.as_completed(asked)]
+        lost = {str(each) for each in came if not isinstance(each, Answer)}
+        assert lost <= {LOST}, "only what had come to it before it was missed"
+        for i in range(20):
+            with client.stream(RawPrompt(f"item {i}"), max_tokens=6) as stream:
+                assert "".join(stream) == f"item {i}"
 
 
 def test_callers_are_told_of_the_ingress_that_was_lost(served: Serving, client: Client) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -54,7 +54,8 @@ A, B, C = map(Replica, "abc")
 
 def asking(prompt: str = "", constraint: pb.Constraint | None = None) -> Pending:
     message = pb.GenerateRequest(text=prompt, constraint=constraint)
-    return Pending((Asked(affinity_of(message), b"", 0.0),))
+    affinity = replace(affinity_of(message), constraint_bytes=2048)
+    return Pending((Asked(affinity, b"", 0.0),))
 
 
 def routed(*sent: tuple[Pending, Replica]) -> AffinityRouter:
@@ -91,7 +92,7 @@ def test_an_engine_that_saw_what_begins_alike_is_asked_first() -> None:
         assert await first_asked(router, asking(LONG + "z"), A, B, C) == {"a"}
         assert await first_asked(router, asking("y" * 600 + "z"), A, B, C) == {"b"}
         assert await first_asked(router, asking("some", SCHEMA), A, B, C) == {"c"}
-        # A constraint is worth 2,048 bytes of a prompt: more than these, less than all of them.
+        # A constraint weighs as much as 2,048 bytes here: more than these, less than all.
         assert await first_asked(router, asking(LONG[:600], SCHEMA), A, B, C) == {"c"}
         assert await first_asked(router, asking(LONG, SCHEMA), A, B, C) == {"a", "c"}
 
@@ -112,6 +113,41 @@ def test_load_goes_before_what_was_seen() -> None:
         assert await first_asked(router, asking(LONG), A, B) == {"b"}, "a is 3 ahead, 2 are allowed"
         end(router, A)
         assert await first_asked(router, asking(LONG), A, B) == {"a"}
+
+    asyncio.run(scenario())
+
+
+def test_those_that_have_no_engine_for_the_moment_are_left_out() -> None:
+    async def asked(*avoided: str) -> list[set[str]]:
+        request = asking(LONG)
+        request.args = (replace(request.args[0], avoided=frozenset(avoided)),)
+        router = routed((asking(LONG), A), (asking(LONG[:600]), B))
+        ranks = await router.choose_replicas([A, B, C], request)
+        return [{each.name for each in rank} for rank in ranks]
+
+    async def scenario() -> None:
+        assert await asked("a") == [{"b"}, {"b", "c"}, {"b", "c"}]
+        assert await asked("a", "b") == [{"c"}, {"c"}, {"c"}]
+        assert await asked("a", "b", "c") == await asked()
+
+    asyncio.run(scenario())
+
+
+def test_of_an_engine_that_has_ended_nothing_is_kept() -> None:
+    async def scenario() -> None:
+        router = routed((asking(LONG), A), (asking(LONG), B))
+        router.update_replicas([B, C])  # as Ray tells of those that there are
+        end(router, A, B)
+        assert await first_asked(router, asking(LONG), A, B, C) == {"b"}
+
+    asyncio.run(scenario())
+
+
+def test_an_end_without_a_beginning_does_not_make_an_engine_idler() -> None:
+    async def scenario() -> None:
+        router = routed((asking(LONG), B))
+        end(router, A, A, A, A)
+        assert await first_asked(router, asking(LONG), A, B) == {"b"}
 
     asyncio.run(scenario())
 

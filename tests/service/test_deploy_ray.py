@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import yaml
 
-from guided.errors import RequestError
+from guided.errors import RequestError, ServiceUnavailableError
+from guided_service.ray.cli import _APPLICATIONS, _call
 from guided_service.ray.ray_config import config_of, read_ray_config, written
 
 WRITTEN = """\
@@ -91,7 +94,9 @@ def test_settings_are_those_of_a_server_that_ray_leaves_it(
     assert str(read.value) == told
 
 
-@pytest.mark.parametrize("text", ["", "applications: guided", "- a list", "{"])
+@pytest.mark.parametrize(
+    "text", ["", "applications: guided", "applications: [guided]", "- a list", "{"]
+)
 def test_a_file_that_is_no_config(text: str, tmp_path: Path) -> None:
     file = tmp_path / "serve.yaml"
     file.write_text(text)
@@ -99,3 +104,44 @@ def test_a_file_that_is_no_config(text: str, tmp_path: Path) -> None:
         RequestError, match=r"serve\.yaml (is no config of Ray Serve|cannot be read)"
     ):
         read_ray_config(file)
+
+
+def test_settings_in_a_file_have_names(tmp_path: Path) -> None:
+    file = tmp_path / "serve.yaml"
+    config = config_of({})
+    config["applications"][0]["args"] = ["model"]
+    file.write_text(yaml.safe_dump(config))
+    with pytest.raises(
+        RequestError, match=r"serve\.yaml: args is \['model'\], which is no settings"
+    ):
+        read_ray_config(file)
+
+
+class Page(BaseHTTPRequestHandler):
+    """Some other server."""
+
+    def do_GET(self) -> None:
+        content = {"/page": b"<p>hello", "/cut": b"{"}[self.path.removesuffix(_APPLICATIONS)]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_what_is_no_dashboard_is_told_so() -> None:
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        try:
+            for path in ("/page", "/cut"):
+                with pytest.raises(RequestError, match="is no dashboard of Ray; http://head:8265"):
+                    _call(address + path)
+        finally:
+            server.shutdown()
+            thread.join()
+    with pytest.raises(ServiceUnavailableError, match=f"no dashboard of Ray at {address}"):
+        _call(address)

@@ -13,6 +13,7 @@ from benchmarks.scaling.load import Arrival, Load
 from benchmarks.scaling.report import Report
 from benchmarks.scaling.simulation import POLICIES, Choose, simulate
 from benchmarks.scaling.work import Costs
+from guided_service.ray.affinity import Affinity
 
 CALL = 0.01
 ONE_BY_ONE = Costs(CALL, batch=1)
@@ -54,9 +55,9 @@ def test_arrivals_find_as_many_as_littles_law_says() -> None:
     def watched(draw: random.Random) -> Choose:
         choose = POLICIES["two choices"](draw)
 
-        def choose_and_count(arrival: Arrival, loads: Mapping[int, float]) -> int:
+        def choose_and_count(affinity: Affinity, loads: Mapping[int, float]) -> int:
             found.append(sum(loads.values()))
-            return choose(arrival, loads)
+            return choose(affinity, loads)
 
         return choose_and_count
 
@@ -101,6 +102,20 @@ def test_what_does_not_fit_is_computed_again() -> None:
     alternating = [Arrival(float(i), f"{i % 2}" * 1024, f"{i % 2}", 1) for i in range(10)]
     hits = simulate(alternating, tight).hits
     assert (hits.reused_tokens, hits.compiled) == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("compiling", "prefix", "constraint"),
+    [(0.002, (0.75, 1.0), (0.0, 0.5)), (0.2, (0.0, 0.7), (0.7, 1.0))],
+)
+def test_a_constraint_counts_for_what_it_takes(
+    compiling: float, prefix: tuple[float, float], constraint: tuple[float, float]
+) -> None:
+    load = Load(25.0, count=1000, applications=48, shared_bytes=1024, own_bytes=256, constraints=48)
+    costs = Costs(0.0145, token=0.00038, compiling=compiling, kept_constraints=16)
+    hits = simulate(load.arrivals(), costs, engines=4).hits
+    assert prefix[0] <= hits.prefix <= prefix[1]
+    assert constraint[0] <= hits.constraint <= constraint[1]
 
 
 def test_a_seed_says_all() -> None:

@@ -59,6 +59,19 @@ def test_all_but_the_last_token_of_a_known_prompt_is_known() -> None:
     assert seconds == [128.0, 1.0]
 
 
+def test_a_job_says_what_it_took() -> None:
+    work = Work(Costs(1.0, token=0.25, compiling=5.0, step_tokens=8))
+    jobs = [Job(name, "x" * 80, "[0-9]", tokens=1) for name in "ab"]  # 20 tokens each
+    for job in jobs:
+        work.submit(job)
+    steps(work)
+    a, b = jobs
+    assert (a.prompt_tokens, a.reused_tokens, a.compiling) == (20, 0, 5.0)
+    assert (b.prompt_tokens, b.reused_tokens, b.compiling) == (20, 0, 0.0)
+    assert a.reading == 5.0 + 3 * 3.0  # with what came before its first call, and b's first tokens
+    assert b.reading == 5.0 + 5 * 3.0
+
+
 @pytest.mark.parametrize("name", ["waits", "runs"])
 def test_what_is_cancelled_is_gone(name: str) -> None:
     work = Work(Costs(1.0, batch=1))
