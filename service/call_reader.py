@@ -262,7 +262,7 @@ def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
     # Where calls are demanded, nothing else may stand there.
     is_beside = request.constraint is not None and request.tools.choice == "auto"
     tools = request.tools.callable if form.members is not None else ()
-    texts = {tool.name: text_members(tool.parameters) for tool in tools}
+    texts = {tool.name: text_members(tool) for tool in tools}
     return partial(CallReader, form, beside_json=is_beside, texts=texts)
 
 

@@ -29,13 +29,18 @@ SCHEMA: dict[str, Any] = {
     "properties": {
         "city": {"type": "string", "description": "Where."},
         "unit": {"type": "string", "enum": ["C", "F", '"quoted"']},
+        "code": {"$ref": "#/$defs/code"},
         "days": {"type": "integer", "minimum": 1, "maximum": 9},
         "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}, "maxItems": 2},
         "note": {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]},
     },
-    "required": ["city", "days"],
-    "$defs": {"tag": {"type": "string", "maxLength": 4}},
+    "required": ["city", "code", "days"],
+    "$defs": {
+        "tag": {"type": "string", "maxLength": 4},
+        "code": {"type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[^\\d]"},
+    },
 }
+TEXTS = ("city", "unit", "code")
 TOOLS = (Tool("forecast", "", SCHEMA), Tool("now"))
 REQUEST = GenerationRequest((Message("user", "x"),), tools=ToolUse(TOOLS, "required"))
 
@@ -92,8 +97,7 @@ def by_pattern(text: str, form: ToolFormat) -> list[tuple[str, dict[str, Any]]]:
         at, arguments = found.end(), {}
         while inner := re.compile(member, re.DOTALL).match(text, at):
             key, value = inner.groups()
-            is_text = SCHEMA["properties"][key].get("type") == "string"
-            arguments[key] = value if is_text else json.loads(value)
+            arguments[key] = value if key in TEXTS else json.loads(value)
             at = inner.end()
         calls.append((found[1], arguments))
         ended = re.compile(end + r"\n?").match(text, at)
@@ -107,7 +111,7 @@ def by_pattern(text: str, form: ToolFormat) -> list[tuple[str, dict[str, Any]]]:
 def test_what_the_grammar_lets_stand_is_read_however_it_is_cut(name: str) -> None:
     form, rng = FORMS[name], random.Random(7)
     is_valid, seen = Draft202012Validator(SCHEMA).is_valid, set[str]()
-    for _ in range(60):
+    for _ in range(200):
         text = walked(form, rng, rng.choice([2, 30, 90]))
         cuts = [rng.randrange(len(text) + 1) for _ in range(6)]
         told = [(called, json.loads(said)) for called, said in read(text, form, cuts)]
@@ -118,7 +122,7 @@ def test_what_the_grammar_lets_stand_is_read_however_it_is_cut(name: str) -> Non
         for called, arguments in told:
             assert is_valid(arguments) if called == "forecast" else arguments == {}
             seen |= {called, *arguments}
-    assert seen >= {"forecast", "now", "city", "days", "unit"}
+    assert seen >= {"forecast", "now", "city", "days", "unit", "code"}
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -145,25 +149,12 @@ def test_of_a_call_that_breaks_off_whole_arguments_are_told(name: str) -> None:
     ("schema", "message"),
     [
         (
-            {"properties": {"a": {"type": "string", "maxLength": 3}}},
-            "in the tool f: at /properties/a/maxLength: the keyword 'maxLength' is not held to "
+            {"properties": {}, "minProperties": 1},
+            "in the tool f: at /minProperties: the keyword 'minProperties' is not held to "
             "where the model writes arguments in tags; leave it out of the parameters",
         ),
-        ({"properties": {}, "minProperties": 1}, "the keyword 'minProperties' is not held to"),
         ({"properties": {}, "required": ["a"]}, "no property says what 'a' is"),
         ({"properties": {"a>": {}}}, "the name 'a>' cannot stand in a tag"),
-        (
-            {"properties": {"a": {"type": "string", "const": "x\n</parameter>\ny"}}},
-            "ends its own tag",
-        ),
-        ({"properties": {"a": {"items": {"$ref": "#"}}}}, "the reference to '#' is not held to"),
-        (
-            {
-                "properties": {"a": {"$ref": "#/$defs/d"}},
-                "$defs": {"d": {"$ref": "#/properties/a"}},
-            },
-            "the reference to '#/properties/a' is not held to",
-        ),
     ],
 )
 def test_what_tags_cannot_be_held_to_is_refused(schema: dict[str, Any], message: str) -> None:

@@ -1,0 +1,186 @@
+"""The recogniser of a schema's strings as they are, between two texts instead of quotes.
+
+::
+
+    begin ──▶ string, code points counted ──▶ end
+              one automaton: both, up to the first end
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import UnsatisfiableError
+from guided.json_schema.formulas.assertions import JsonType, Length
+from guided.json_schema.formulas.formula import SchemaNode
+from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.machine.exit_actions import DONE
+from guided.json_schema.machine.restriction import Restriction
+from guided.json_schema.machine.stacks import ROOT
+from guided.json_schema.machine.string_automata import (
+    StringAutomata,
+    code_points_left,
+    counting_ways,
+    without_length,
+)
+from guided.machine.block import CLOSE_STRING, INSIDE, START, STOP, TICK, Block, block_of
+from guided.machine.facts import NONE
+from guided.machine.parts import MachineParts
+from guided.machine.pushdown import PushdownMachine
+from guided.machine.recognizer import State, StateSharing
+from guided.machine.table import END_ROW, UNCOUNTED, TransitionTable
+from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
+from guided.regular.dfa import DEAD, Dfa
+from guided.regular.first_end import up_to_first
+from guided.regular.utf8 import utf8_sequences
+
+__all__ = ["BareStringMachine"]
+
+_END: Final = State(ROOT, END_ROW)
+
+
+class BareStringMachine(PushdownMachine):
+    """Recognises ``begin``, a string that fits a ``JsonGrammar``, and ``end``, byte by byte.
+
+    The string goes up to the first end. ``missing`` are bytes that the vocabulary cannot spell.
+    Raises UnsatisfiableError where no string is left, and LimitExceededError past the limit of the
+    table.
+    """
+
+    def __init__(
+        self,
+        begin: str,
+        grammar: JsonGrammar,
+        end: str,
+        missing: frozenset[int],
+        table: TransitionTable,
+    ) -> None:
+        parts = MachineParts(table, _OneStack(), [], "lower the bounds on the length")
+        super().__init__(parts, StateSharing())
+        if not table.num_rows:
+            table.add_row({})  # END_ROW
+        row = table.add_block(_block_of(grammar, end, missing), {0: DONE})
+        for byte in reversed(begin.encode()):
+            if byte in missing:
+                raise _empty(grammar)
+            row = table.add_row({byte: row})
+        self.start = State(ROOT, row)
+
+    def is_accepting(self, state: State) -> bool:
+        """Whether the end has been read."""
+        return state.row == END_ROW
+
+    def transition(self, stack: int, action: int) -> tuple[int, int]:
+        """The end: there is one exit action, and nothing follows it; see ``Recognizer``."""
+        assert stack == ROOT and action == DONE, (stack, action)
+        return ROOT, END_ROW
+
+    def after_exit(self, state: State) -> State | None:
+        """``None``, as the row with the exit action is left as soon as it is entered."""
+        assert self.table.label[state.row] == DEAD, state
+        return None
+
+    def _entered(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
+        """The state after a byte that leads to a row, ``None`` where the string gets too long."""
+        table = self.table
+        if table.label[row] != DEAD:
+            return _END
+        high = int(table.high[row])
+        if high == UNCOUNTED:
+            return State(ROOT, row)
+        beat = int(table.beat[row])
+        count = 0 if beat == START else before.count + (beat == TICK)
+        # So many code points must still come (NEED) that the string would get too long.
+        return State(ROOT, row, count) if count + int(table.need[row]) <= high else None
+
+    def bytes_left(self, state: State) -> int:
+        """The length of ``shortest_end``."""
+        return int(self.table.left[state.row])
+
+    def shortest_end(self, state: State) -> bytes:
+        """Bytes that complete the text from here, no more code points than a bound lets through."""
+        text, row = bytearray(), state.row
+        while (way := int(self.table.way[row])) != STOP:
+            text.append(way)
+            row = self.table.step(row, way)
+        return bytes(text)
+
+
+class _OneStack:
+    """The stacks of a machine in which nothing is ever open."""
+
+    def __init__(self) -> None:
+        self.facts: NDArray[np.int32] = np.full((1, 3), NONE, dtype=np.int32)
+        self.with_keys: list[int] = []
+        self.frames: tuple[object, ...] = (None,)
+
+    def __len__(self) -> int:
+        return 1
+
+    def depth(self, number: int) -> int:  # noqa: ARG002 - there is but one
+        """None is remembered."""
+        return 0
+
+    def taken(self, number: int) -> int:  # noqa: ARG002
+        """There are no names."""
+        return 0
+
+    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002
+        """There are no names."""
+        return set()
+
+
+def _block_of(grammar: JsonGrammar, end: str, missing: frozenset[int]) -> Block:
+    """The strings that fit, each up to the first end; a greatest length is counted beside.
+
+    State 0, from which the count begins, is a twin of the first state of the automaton: that may
+    be entered again.
+    """
+    dfa, high = _strings_of(grammar)
+    content = byte_dfa_from_dfa(up_to_first(end, dfa), utf8_sequences, missing)
+    if not len(content):
+        raise _empty(grammar)
+    table = np.vstack([content.next[:1], content.next])
+    table[table != DEAD] += 1
+    label = np.concatenate([content.label[:1], content.label])
+    whole = ByteDfa(content.byte_class, table, label)
+    if high is None:
+        return block_of(whole)
+    # Characters of the end count, too.
+    bounds, need = (0, high + len(end)), code_points_left(content)
+    if need[0] > bounds[1]:
+        raise _empty(grammar)
+    beat = np.full(len(label), INSIDE, dtype=np.int8)
+    beat[1 : 1 + content.between] = TICK
+    beat[0] = START
+    ticks = beat == TICK
+    beat[label != DEAD] = CLOSE_STRING
+    need = np.concatenate([need[:1], need])
+    block = block_of(whole, beat=beat, need=need, bounds=bounds)
+    return counting_ways(block, ticks, need, is_firm=True)
+
+
+def _strings_of(grammar: JsonGrammar) -> tuple[Dfa, int | None]:
+    """The strings that fit but for a greatest length, and that, ``None`` for no bound."""
+    formulas = grammar.formulas
+    ask = Restriction(formulas).to(JsonType.STRING, grammar.root)
+    (rest,), (low, high) = without_length(ask, formulas)
+    if low:
+        # What is still owed of a least length is a matter of the automaton, whatever else is asked.
+        rest = formulas.all_of([rest, formulas.leaf(Length(low, None))])
+    return StringAutomata(formulas).formula_dfa(rest), high
+
+
+def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
+    place = grammar.root
+    # Where the schema is one reference, what it names says more.
+    if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):
+        place = place.formula
+    return UnsatisfiableError(
+        "no string satisfies the schema and can be written without the quotes of JSON",
+        pointer=place.pointer if isinstance(place, SchemaNode) else "",
+        hint="look for bounds that cross, and for listed texts with the end of their own tag",
+    )
