@@ -136,13 +136,54 @@ def test_a_call_is_read_back_as_it_was_written(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_of_a_call_that_breaks_off_whole_arguments_are_told(name: str) -> None:
+def test_arguments_are_told_as_they_grow(name: str) -> None:
+    """All but what may begin the end of the tag is there at once, as JSON that goes on."""
     form = FORMS[name]
+    assert form.members is not None
+    end, one, told = form.members.end, reader(form), ""
+    steps = [
+        (form.header("forecast") + form.members.header("city"), '{"city":"'),
+        ("Os", "Os"),
+        ('"lo', '\\"lo'),
+        (end[:-1], ""),
+        ("é", json.dumps(end[:-1], ensure_ascii=False)[1:-1] + "é"),
+        (end[:2], ""),
+        (end[2:], '"'),
+        (form.members.header("tags"), ',"tags":'),
+        ('["a', '["a'),
+        ('"]', '"]'),
+        (end, ""),
+        (form.end, "}"),
+    ]
+    for text, more in steps:
+        pieces = [piece.text for piece in one.read(text) if isinstance(piece, Argument)]
+        assert "".join(pieces) == more, text
+        assert all(pieces)
+        told += more
+    assert json.loads(told) == {"city": f'Os"lo{end[:-1]}é', "tags": ["a"]}
+    assert not one.is_in_call
+    assert one.num_ended == 1
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_of_a_call_that_breaks_off_what_there_is_is_told(name: str) -> None:
+    form = FORMS[name]
+    assert form.members is not None
     text = form.call("forecast", '{"city": "Oslo", "days": 3}')
-    one = reader(form)
-    told = [*one.read(text[: text.index("3")]), *one.end()]
-    assert told == [CallBegun("forecast"), Argument('{"city":"Oslo"')]
-    assert one.is_in_call
+    cases = [
+        (text[: text.index("days")], '{"city":"Oslo"'),
+        (text[: text.index("3")], '{"city":"Oslo","days":'),
+        (text[: text.index("slo")], '{"city":"O'),
+        (text[: text.index("slo") + 3] + form.members.end[:2], None),
+    ]
+    for broken, told in cases:
+        one = reader(form)
+        pieces = [*one.read(broken), *one.end()]
+        assert pieces[0] == CallBegun("forecast")
+        arguments = "".join(piece.text for piece in pieces if isinstance(piece, Argument))
+        held_back = json.dumps(form.members.end[:2])[1:-1]
+        assert arguments == (told or f'{{"city":"Oslo{held_back}')
+        assert one.is_in_call
 
 
 @pytest.mark.parametrize(
