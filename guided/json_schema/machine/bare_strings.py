@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from guided.errors import UnsatisfiableError
 from guided.json_schema.formulas.assertions import JsonType, Length
-from guided.json_schema.formulas.formula import SchemaNode
+from guided.json_schema.formulas.formula import Formula, Formulas, SchemaNode
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine.exit_actions import DONE
 from guided.json_schema.machine.restriction import Restriction
+from guided.json_schema.machine.scalar_blocks import Signatures, shared_block
 from guided.json_schema.machine.stacks import ROOT
 from guided.json_schema.machine.string_automata import (
     StringAutomata,
@@ -136,42 +138,61 @@ class _OneStack:
 def _block_of(grammar: JsonGrammar, end: str, missing: frozenset[int]) -> Block:
     """The strings that fit, each up to the first end; a greatest length is counted beside.
 
-    State 0, from which the count begins, is a twin of the first state of the automaton: that may
-    be entered again.
+    Kept for the whole process, for all bounds together.
     """
-    dfa, high = _strings_of(grammar)
-    content = byte_dfa_from_dfa(up_to_first(end, dfa), utf8_sequences, missing)
-    if not len(content):
+    ask = Restriction(grammar.formulas).to(JsonType.STRING, grammar.root)
+    rest, high = _without_bound(ask, grammar.formulas)
+    counts = high is not None
+    block = shared_block(
+        ("bare string", end, missing, counts, Signatures().of(rest)),
+        lambda: _new_block(
+            StringAutomata(grammar.formulas).formula_dfa(rest), end, missing, counts
+        ),
+    )
+    if block is None:
         raise _empty(grammar)
+    if high is None or block.need is None:
+        return block
+    # Characters of the end count, too.
+    bound = high + len(end)
+    if int(block.need[0]) > bound:
+        raise _empty(grammar)
+    return replace(block, bounds=(0, bound))
+
+
+def _without_bound(ask: Formula, formulas: Formulas) -> tuple[Formula, int | None]:
+    """What is asked of strings but for a greatest length, and that, ``None`` for no bound."""
+    (rest,), (low, high) = without_length(ask, formulas)
+    if low:
+        # What is still owed of a least length is a matter of the automaton, whatever else is asked.
+        rest = formulas.all_of([rest, formulas.leaf(Length(low, None))])
+    return rest, high
+
+
+def _new_block(strings: Dfa, end: str, missing: frozenset[int], counts: bool) -> Block | None:
+    """The strings, each up to the first end; ``None`` where there is none.
+
+    State 0, from which a count begins, is a twin of the first state of the automaton, which may be
+    entered again.
+    """
+    content = byte_dfa_from_dfa(up_to_first(end, strings), utf8_sequences, missing)
+    if not len(content):
+        return None
     table = np.vstack([content.next[:1], content.next])
     table[table != DEAD] += 1
     label = np.concatenate([content.label[:1], content.label])
     whole = ByteDfa(content.byte_class, table, label)
-    if high is None:
+    if not counts:
         return block_of(whole)
-    # Characters of the end count, too.
-    bounds, need = (0, high + len(end)), code_points_left(content)
-    if need[0] > bounds[1]:
-        raise _empty(grammar)
+    need = code_points_left(content)
+    need = np.concatenate([need[:1], need])
     beat = np.full(len(label), INSIDE, dtype=np.int8)
     beat[1 : 1 + content.between] = TICK
     beat[0] = START
     ticks = beat == TICK
     beat[label != DEAD] = CLOSE_STRING
-    need = np.concatenate([need[:1], need])
-    block = block_of(whole, beat=beat, need=need, bounds=bounds)
+    block = block_of(whole, beat=beat, need=need, bounds=(0, None))
     return counting_ways(block, ticks, need, is_firm=True)
-
-
-def _strings_of(grammar: JsonGrammar) -> tuple[Dfa, int | None]:
-    """The strings that fit but for a greatest length, and that, ``None`` for no bound."""
-    formulas = grammar.formulas
-    ask = Restriction(formulas).to(JsonType.STRING, grammar.root)
-    (rest,), (low, high) = without_length(ask, formulas)
-    if low:
-        # What is still owed of a least length is a matter of the automaton, whatever else is asked.
-        rest = formulas.all_of([rest, formulas.leaf(Length(low, None))])
-    return StringAutomata(formulas).formula_dfa(rest), high
 
 
 def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
