@@ -24,6 +24,7 @@ from uuid import uuid4
 from guided.spec import GenerationRequest, ToolCall
 from guided.spec.tool_format import ToolFormat, unmarked
 from guided.spec.tool_members import text_members
+from guided_service.held_back import overlap
 from guided_service.member_reader import MemberReader
 
 __all__ = [
@@ -139,8 +140,9 @@ class CallReader:
         """What was held back, now that nothing follows; of an unfinished call what there is."""
         rest, self._text = self._text, ""
         if self._members is not None:
-            return  # an argument that breaks off is none
-        if self._within == _ARGUMENTS:
+            if told := self._members.broken_off(rest):
+                yield Argument(told)
+        elif self._within == _ARGUMENTS:
             before_end = rest.removesuffix(self._form.end)
             # A text that breaks off may end like a call, too.
             is_open = self._form.separator is None or not self._form.end
@@ -174,7 +176,7 @@ class CallReader:
             content = self._content(before)
             self._space = ""
             return content
-        certain = len(self._text) - _overlap(self._text, self._form.trigger)
+        certain = len(self._text) - overlap(self._text, self._form.trigger)
         told, self._text = self._text[:certain], self._text[certain:]
         return self._content(told) if told else None
 
@@ -203,7 +205,7 @@ class CallReader:
             self._within, self._text = _CONTENT, after
             self._has_content = False
             return Argument(told) if told else Content("")
-        certain = len(self._text) - _overlap(self._text, self._form.end)
+        certain = len(self._text) - overlap(self._text, self._form.end)
         told, self._text = self._text[:certain], self._text[certain:]
         return Argument(told) if told else None
 
@@ -214,7 +216,7 @@ class CallReader:
         self._text = self._text[members.length :]
         if members.is_over:
             self._within, self._members, self._has_content = _CONTENT, None, False
-        return Argument(told)
+        return Argument(told) if told else Content("")
 
     def _next_but_the_end(self) -> Piece | None:
         """All but as many characters as the end has, which are the end if nothing follows."""
@@ -230,7 +232,7 @@ class CallReader:
             self._within, self._text = _HEADER, found + after
             self._arguments.clear()
             return Argument(told) if told else Content("")
-        certain = len(self._text) - _overlap(self._text, self._form.trigger)
+        certain = len(self._text) - overlap(self._text, self._form.trigger)
         told, self._text = self._text[:certain], self._text[certain:]
         self._arguments.append(told)
         return Argument(told) if told else None
@@ -262,7 +264,7 @@ def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
     # Where calls are demanded, nothing else may stand there.
     is_beside = request.constraint is not None and request.tools.choice == "auto"
     tools = request.tools.callable if form.members is not None else ()
-    texts = {tool.name: text_members(tool.parameters) for tool in tools}
+    texts = {tool.name: text_members(tool) for tool in tools}
     return partial(CallReader, form, beside_json=is_beside, texts=texts)
 
 
@@ -291,11 +293,3 @@ def _is_object(text: str) -> bool:
     """Whether the beginning of a JSON object, which the grammar has made sure of, is all of it."""
     outside = _STRING.sub("", text)
     return 0 < outside.count("{") == outside.count("}")
-
-
-def _overlap(text: str, sign: str) -> int:
-    """How many characters at the end of the text may begin the sign."""
-    for length in range(min(len(text), len(sign) - 1), 0, -1):
-        if sign.startswith(text[-length:]):
-            return length
-    return 0

@@ -2,8 +2,10 @@
 
 ::
 
-    <parameter=city>⏎Oslo⏎</parameter>⏎ | <parameter=days>⏎3⏎</parameter>⏎ | </function>…
-    {"city":"Oslo"                        ,"days":3                          }
+    <parameter=city>⏎ | Osl | o⏎</parameter>⏎ | <parameter=days>⏎ | 3⏎</parameter>⏎ | </function>…
+    {"city":"         | Osl | o"              | ,"days":          | 3               | }
+
+A value grows as it is written, but for what may begin the end of its tag.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import json
 
 from guided.spec.tool_members import MemberFormat
+from guided_service.held_back import overlap
 
 __all__ = ["MemberReader"]
 
@@ -24,33 +27,52 @@ class MemberReader:
         self._end = end
         self._texts = texts
         self._begin = "{"
-        self._searched = 0
-        """Characters of the text in which no value ends."""
+        self._in_value = False
+        self._is_text = False
+        """Whether the last value that has begun is no JSON."""
         self.length = 0
         """Of what was read last, in characters."""
         self.is_over = False
 
     def read(self, text: str) -> str | None:
-        """The JSON of what comes first in a text, once all of it is there, else ``None``.
+        """The JSON of what comes first in a text, ``None`` where more has to come to tell any.
 
-        The text goes on with every call, and begins behind what was read before.
+        The text goes on with every call, and begins behind what was read before. The JSON may be
+        empty: of an end of which all else was told.
         """
+        return self._more_of_value(text) if self._in_value else self._header(text)
+
+    def broken_off(self, text: str) -> str:
+        """The JSON of what was held back, where nothing follows it."""
+        return self._told(text) if self._in_value else ""
+
+    def _header(self, text: str) -> str | None:
         form = self._form
         if text.startswith(self._end):
             self.length, self.is_over = len(self._end), True
             return "}" if self._begin == "," else "{}"
-        begin = len(form.before_name)
-        at = text.find(form.before_value, begin)
+        at = text.find(form.before_value, len(form.before_name))
         if at < 0:
             return None
-        value = at + len(form.before_value)
-        end = text.find(form.end, max(value, self._searched))
-        if end < 0:
-            self._searched = max(value, len(text) - len(form.end) + 1)
-            return None
-        name, written = text[begin:at], text[value:end]
-        if name in self._texts:
-            written = json.dumps(written, ensure_ascii=False)
-        told = f"{self._begin}{json.dumps(name)}:{written}"
-        self.length, self._begin, self._searched = end + len(form.end), ",", 0
+        name = text[len(form.before_name) : at]
+        self.length = at + len(form.before_value)
+        self._in_value, self._is_text = True, name in self._texts
+        told = f"{self._begin}{json.dumps(name)}:{self._quote}"
+        self._begin = ","
         return told
+
+    def _more_of_value(self, text: str) -> str | None:
+        end = self._form.end
+        at = text.find(end)
+        if at >= 0:
+            self.length, self._in_value = at + len(end), False
+            return self._told(text[:at]) + self._quote
+        self.length = len(text) - overlap(text, end)
+        return self._told(text[: self.length]) if self.length else None
+
+    @property
+    def _quote(self) -> str:
+        return '"' if self._is_text else ""
+
+    def _told(self, written: str) -> str:
+        return json.dumps(written, ensure_ascii=False)[1:-1] if self._is_text else written

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guided.errors import UnsatisfiableError, naming
-from guided.grammar.composition import Composition, lower_composition, without_holes
+from guided.grammar.composition import Composition, FilledHole, lower_composition, without_holes
 from guided.grammar.context_free import special_names
 from guided.grammar.machine.composite_machine import CompositeMachine
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import HoleText, network_from_grammar
+from guided.json_schema.machine.bare_strings import BareStringMachine
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.look_ahead import look_ahead
 from guided.json_schema.reader import LoweredSchema, lower_json_schema
 from guided.machine.parts import RecognizerLimits
+from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
 from guided.spec import JsonSchema, Structure
+from guided.spec.bare_string import BareString
 
 __all__ = ["Built", "build", "machine_of"]
 
@@ -86,13 +89,13 @@ class _Builder:
         """
         # Machines and what their texts are like, both by the number of the hole that is left:
         # ``without_holes`` numbers the others anew in the same order.
-        fillings: list[JsonMachine] = []
+        fillings: list[PushdownMachine] = []
         texts: list[HoleText] = []
         empty: dict[int, UnsatisfiableError] = {}
         for number, hole in enumerate(composition.holes):
             try:
                 with naming(hole.path):
-                    fillings.append(self.json_machine(hole.schema, hole.path))
+                    fillings.append(self._filling(hole))
                     texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:
                 # Other parts may do without it, as without a pattern that fits nothing.
@@ -108,6 +111,16 @@ class _Builder:
         if not fillings:
             return GrammarMachine(network, self._limits, self._table)
         return CompositeMachine(network, fillings, self._table, self._limits)
+
+    def _filling(self, hole: FilledHole) -> PushdownMachine:
+        """The recogniser of what fills a hole; raises as ``json_machine`` does."""
+        match hole.filling:
+            case JsonSchema():
+                return self.json_machine(hole.filling, hole.path)
+            case BareString(begin, schema, end):
+                lowered = lower_json_schema(schema)
+                self.schemas.append((hole.path, lowered))
+                return BareStringMachine(begin, lowered.grammar, end, self._missing, self._table)
 
     def json_machine(self, schema: JsonSchema, path: tuple[str, ...] = ()) -> JsonMachine:
         """The recogniser of a schema's documents, on the table that all share.
@@ -131,7 +144,7 @@ class _Builder:
             raise
 
 
-def _hole_text(machine: JsonMachine) -> HoleText:
-    """What the documents of a recogniser are like."""
+def _hole_text(machine: PushdownMachine) -> HoleText:
+    """What the texts of a recogniser are like."""
     first = [byte for byte in range(256) if machine.step(machine.start, byte) is not None]
     return HoleText(frozenset(first), len(machine.shortest_end(machine.start)))

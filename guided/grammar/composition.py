@@ -16,6 +16,7 @@ from guided.regular.codepoints import ANY
 from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.runtime.fuel import spend
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
+from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tagged, Until
@@ -31,9 +32,9 @@ _LETTER_WORK: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class FilledHole:
-    """A schema whose documents fill a hole."""
+    """What fills a hole: the documents of a schema, or its strings as they are."""
 
-    schema: JsonSchema
+    filling: JsonSchema | BareString
     path: tuple[str, ...]
     """Where it first stands: the parts of the constraint around it, from the outside in."""
 
@@ -103,7 +104,7 @@ class _Composer:
         self.holes: list[FilledHole] = []
         """By the number of the hole."""
         self._numbers: dict[str, int] = {}
-        """By the digest of a schema the hole that it fills."""
+        """By the digest of what fills a hole its number."""
         self._starts: dict[str, cf.Body] = {}
         """By the digest of a part that is a grammar the body of its texts."""
 
@@ -133,7 +134,7 @@ class _Composer:
                 return self._tagged(constraint, path)
             case SpecialToken(name):
                 return cf.Special(name)
-            case JsonSchema():
+            case JsonSchema() | BareString():
                 number = self._numbers.setdefault(constraint.digest(), len(self.holes))
                 if number == len(self.holes):
                     spend(_SCHEMA_WORK)

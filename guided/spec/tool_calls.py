@@ -73,7 +73,7 @@ def _written(tool: Tool, form: ToolFormat) -> Structure:
     if form.members is None:
         return schema
     with naming((f"the tool {tool.name}",)):
-        return members_of(schema, form.members)
+        return members_of(tool, schema, form.members)
 
 
 def _calls(call: Structure, separator: str | None) -> Structure:

@@ -4,9 +4,10 @@
 
     {"city": "Oslo", "days": 3}  →  <parameter=city>⏎Oslo⏎</parameter>⏎<parameter=days>⏎3⏎…
 
-What stands in a tag is known by the schema of the tool alone: a member of type ``string`` is text,
-up to the first end of its tag, and any other is JSON. A schema that says more of a text than which
-texts there are, or of the arguments than which members they have, cannot be held to and is refused.
+What stands in a tag is known by the schema of the tool alone (``text_members``): a member that is
+nothing but a string is text, up to the first end of its tag, and any other is JSON. Either fits all
+that the schema says of it. What the schema says of the arguments as a whole, but for which members
+they have, cannot be held to and is refused.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from guided.errors import UnsupportedFeatureError
+from guided.spec.bare_string import BareString
 from guided.spec.composition import Repeat, Sequence
-from guided.spec.constraints import Choice, JsonSchema
+from guided.spec.constraints import JsonSchema
 from guided.spec.structure import Structure
 from guided.spec.tagged import Until
+from guided.spec.text_schemas import text_properties
+from guided.spec.tools import Tool
 
 __all__ = ["MemberFormat", "members_of", "text_members", "written_members"]
 
@@ -33,8 +37,7 @@ _OF_OBJECT: Final = _NOTES | {
     *("$defs", "$schema", "additionalProperties", "definitions"),
     *("properties", "required", "type"),
 }
-_SHARED: Final = ("#/$defs/", "#/definitions/")
-_OF_TEXT: Final = _NOTES | {"const", "enum", "type"}
+_OF_ANY_TEXT: Final = _NOTES | {"type"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +53,41 @@ class MemberFormat:
         return f"{self.before_name}{name}{self.before_value}"
 
 
-def members_of(schema: JsonSchema, form: MemberFormat) -> Structure:
-    """The constraint of arguments that fit a schema, in the order of its properties.
+def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
+    """The constraint of arguments that fit the schema of a tool, in the order of its properties.
 
     Raises UnsupportedFeatureError for what the format cannot be held to.
     """
     read = json.loads(schema.text)
-    _check_keywords(read, _OF_OBJECT, "")
+    _check_keywords(read)
     properties, required = read.get("properties", {}), read.get("required", [])
     if missing := [name for name in required if name not in properties]:
         raise _unsupported(f"no property says what {missing[0]!r} is", "/required")
-    shared = {name: read[name] for name in ("$defs", "definitions") if name in read}
+    texts, uri = text_members(tool), f"tool:{tool.name}"
     parts: list[Structure] = []
     for name, told in properties.items():
         pointer = f"/properties/{name}"
         if not _NAME.fullmatch(name):
             raise _unsupported(f"the name {name[:80]!r} cannot stand in a tag", pointer)
-        member = Sequence([form.header(name), _value(told, shared, form.end, pointer)])
+        header = form.header(name)
+        # By reference: so a member may refer to any part of the whole, and errors say where it is.
+        value = JsonSchema(
+            json.dumps({"$ref": f"{uri}#{pointer}"}), documents=((uri, schema.text),)
+        )
+        if name not in texts:
+            member = Sequence([header, value, form.end])
+        elif told.keys() <= _OF_ANY_TEXT:
+            member = Sequence([header, Until(form.end)])
+        else:
+            # One character of the header, so that nothing else begins where the string does.
+            member = Sequence([header[:-1], BareString(header[-1], value, form.end)])
         parts.append(member if name in required else Repeat(member, 0, 1))
     return Sequence(parts)
 
 
-def text_members(parameters: str) -> frozenset[str]:
-    """The names of arguments that are written as text, by the schema of a tool as text."""
-    properties = json.loads(parameters).get("properties", {}) if parameters else {}
-    return frozenset(name for name, told in properties.items() if _is_text(told))
+def text_members(tool: Tool) -> frozenset[str]:
+    """The names of a tool's arguments that are written as text."""
+    return text_properties(json.loads(tool.parameters)) if tool.parameters else frozenset()
 
 
 def written_members(arguments: str, form: MemberFormat) -> Iterator[str]:
@@ -84,45 +97,10 @@ def written_members(arguments: str, form: MemberFormat) -> Iterator[str]:
         yield f"{form.header(name)}{text}{form.end}"
 
 
-def _is_text(told: object) -> bool:
-    return isinstance(told, dict) and told.get("type") == "string"
-
-
-def _value(told: Any, shared: Mapping[str, Any], end: str, pointer: str) -> Structure:
-    """The constraint of a value with what ends it."""
-    if not _is_text(told):
-        _check_references([told, shared], pointer)
-        whole = told if isinstance(told, bool) else {**shared, **told}
-        schema = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
-        return Sequence([JsonSchema(schema), end])
-    _check_keywords(told, _OF_TEXT, pointer)
-    texts = [told["const"]] if "const" in told else told.get("enum")
-    if texts is None:
-        return Until(end)
-    texts = [text for text in texts if isinstance(text, str)]
-    if odd := [text for text in texts if f"{text}{end}".find(end) < len(text)]:
-        raise _unsupported(f"the text {odd[0][:80]!r} ends its own tag", pointer)
-    return Sequence([Choice(texts), end])
-
-
-def _check_references(schema: Any, pointer: str) -> None:
-    """Refuse references to what a value by itself has not: the arguments as a whole are gone."""
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            to = part.get("$ref")
-            if isinstance(to, str) and to.startswith("#") and not to.startswith(_SHARED):
-                raise _unsupported(f"the reference to {to[:80]!r} is not held to", pointer)
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
-
-
-def _check_keywords(schema: Mapping[str, object], known: frozenset[str], pointer: str) -> None:
+def _check_keywords(schema: Mapping[str, object]) -> None:
     for name in schema:
-        if name not in known:
-            raise _unsupported(f"the keyword {name!r} is not held to", f"{pointer}/{name}")
+        if name not in _OF_OBJECT:
+            raise _unsupported(f"the keyword {name!r} is not held to", f"/{name}")
 
 
 def _unsupported(what: str, pointer: str) -> UnsupportedFeatureError:

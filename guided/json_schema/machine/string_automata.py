@@ -39,6 +39,7 @@ __all__ = [
     "choices_dfa",
     "choices_in",
     "code_points_left",
+    "counting_ways",
     "quoted",
     "start_states",
     "without_length",
@@ -149,7 +150,7 @@ def quoted(
     """Put quotes around; inside, a raw quote never occurs but after a backslash.
 
     State 0 reads the opening quote, content state ``s`` is ``s + 1``, and after these there is a
-    closing state for each label. ``is_firm`` is as for ``_counting_ways``, and the other arguments
+    closing state for each label. ``is_firm`` is as for ``counting_ways``, and the other arguments
     as for ``Block``. Nothing that is given is changed.
     """
     count, width = content.next.shape
@@ -190,12 +191,12 @@ def quoted(
     table[twin], label[twin], beat[twin], needed[twin] = table[1], label[1], START, needed[1]
     dfa = ByteDfa(byte_class, table, label)
     block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=truths)
-    block = _counting_ways(block, beat == TICK, needed, is_firm=is_firm)
+    block = counting_ways(block, beat == TICK, needed, is_firm=is_firm)
     block.left[start_states(block)] += bounds[0]  # the shortest way through is not long enough
     return block
 
 
-def _counting_ways(
+def counting_ways(
     block: Block, ticks: NDArray[np.bool_], need: NDArray[np.int32], *, is_firm: bool
 ) -> Block:
     """The block with ways of as many code points as NEED says, which a bound lets through.

@@ -1,0 +1,207 @@
+"""The recogniser of a schema's strings as they are, between two texts instead of quotes.
+
+::
+
+    begin ──▶ string, code points counted ──▶ end
+              one automaton: both, up to the first end
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import UnsatisfiableError
+from guided.json_schema.formulas.assertions import JsonType, Length
+from guided.json_schema.formulas.formula import Formula, Formulas, SchemaNode
+from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.machine.exit_actions import DONE
+from guided.json_schema.machine.restriction import Restriction
+from guided.json_schema.machine.scalar_blocks import Signatures, shared_block
+from guided.json_schema.machine.stacks import ROOT
+from guided.json_schema.machine.string_automata import (
+    StringAutomata,
+    code_points_left,
+    counting_ways,
+    without_length,
+)
+from guided.machine.block import CLOSE_STRING, INSIDE, START, STOP, TICK, Block, block_of
+from guided.machine.facts import NONE
+from guided.machine.parts import MachineParts
+from guided.machine.pushdown import PushdownMachine
+from guided.machine.recognizer import State, StateSharing
+from guided.machine.table import END_ROW, UNCOUNTED, TransitionTable
+from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
+from guided.regular.dfa import DEAD, Dfa
+from guided.regular.first_end import up_to_first
+from guided.regular.utf8 import utf8_sequences
+
+__all__ = ["BareStringMachine"]
+
+_END: Final = State(ROOT, END_ROW)
+
+
+class BareStringMachine(PushdownMachine):
+    """Recognises ``begin``, a string that fits a ``JsonGrammar``, and ``end``, byte by byte.
+
+    The string goes up to the first end. ``missing`` are bytes that the vocabulary cannot spell.
+    Raises UnsatisfiableError where no string is left, and LimitExceededError past the limit of the
+    table.
+    """
+
+    def __init__(
+        self,
+        begin: str,
+        grammar: JsonGrammar,
+        end: str,
+        missing: frozenset[int],
+        table: TransitionTable,
+    ) -> None:
+        parts = MachineParts(table, _OneStack(), [], "lower the bounds on the length")
+        super().__init__(parts, StateSharing())
+        if not table.num_rows:
+            table.add_row({})  # END_ROW
+        row = table.add_block(_block_of(grammar, end, missing), {0: DONE})
+        for byte in reversed(begin.encode()):
+            if byte in missing:
+                raise _empty(grammar)
+            row = table.add_row({byte: row})
+        self.start = State(ROOT, row)
+
+    def is_accepting(self, state: State) -> bool:
+        """Whether the end has been read."""
+        return state.row == END_ROW
+
+    def transition(self, stack: int, action: int) -> tuple[int, int]:
+        """The end: there is one exit action, and nothing follows it; see ``Recognizer``."""
+        assert stack == ROOT and action == DONE, (stack, action)
+        return ROOT, END_ROW
+
+    def after_exit(self, state: State) -> State | None:
+        """``None``, as the row with the exit action is left as soon as it is entered."""
+        assert self.table.label[state.row] == DEAD, state
+        return None
+
+    def _entered(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
+        """The state after a byte that leads to a row, ``None`` where the string gets too long."""
+        table = self.table
+        if table.label[row] != DEAD:
+            return _END
+        high = int(table.high[row])
+        if high == UNCOUNTED:
+            return State(ROOT, row)
+        beat = int(table.beat[row])
+        count = 0 if beat == START else before.count + (beat == TICK)
+        # So many code points must still come (NEED) that the string would get too long.
+        return State(ROOT, row, count) if count + int(table.need[row]) <= high else None
+
+    def bytes_left(self, state: State) -> int:
+        """The length of ``shortest_end``."""
+        return int(self.table.left[state.row])
+
+    def shortest_end(self, state: State) -> bytes:
+        """Bytes that complete the text from here, no more code points than a bound lets through."""
+        text, row = bytearray(), state.row
+        while (way := int(self.table.way[row])) != STOP:
+            text.append(way)
+            row = self.table.step(row, way)
+        return bytes(text)
+
+
+class _OneStack:
+    """The stacks of a machine in which nothing is ever open."""
+
+    def __init__(self) -> None:
+        self.facts: NDArray[np.int32] = np.full((1, 3), NONE, dtype=np.int32)
+        self.with_keys: list[int] = []
+        self.frames: tuple[object, ...] = (None,)
+
+    def __len__(self) -> int:
+        return 1
+
+    def depth(self, number: int) -> int:  # noqa: ARG002 - there is but one
+        """None is remembered."""
+        return 0
+
+    def taken(self, number: int) -> int:  # noqa: ARG002
+        """There are no names."""
+        return 0
+
+    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002
+        """There are no names."""
+        return set()
+
+
+def _block_of(grammar: JsonGrammar, end: str, missing: frozenset[int]) -> Block:
+    """The strings that fit, each up to the first end; a greatest length is counted beside.
+
+    Kept for the whole process, for all bounds together.
+    """
+    ask = Restriction(grammar.formulas).to(JsonType.STRING, grammar.root)
+    rest, high = _without_bound(ask, grammar.formulas)
+    counts = high is not None
+    block = shared_block(
+        ("bare string", end, missing, counts, Signatures().of(rest)),
+        lambda: _new_block(
+            StringAutomata(grammar.formulas).formula_dfa(rest), end, missing, counts
+        ),
+    )
+    if block is None:
+        raise _empty(grammar)
+    if high is None or block.need is None:
+        return block
+    # Characters of the end count, too.
+    bound = high + len(end)
+    if int(block.need[0]) > bound:
+        raise _empty(grammar)
+    return replace(block, bounds=(0, bound))
+
+
+def _without_bound(ask: Formula, formulas: Formulas) -> tuple[Formula, int | None]:
+    """What is asked of strings but for a greatest length, and that, ``None`` for no bound."""
+    (rest,), (low, high) = without_length(ask, formulas)
+    if low:
+        # What is still owed of a least length is a matter of the automaton, whatever else is asked.
+        rest = formulas.all_of([rest, formulas.leaf(Length(low, None))])
+    return rest, high
+
+
+def _new_block(strings: Dfa, end: str, missing: frozenset[int], counts: bool) -> Block | None:
+    """The strings, each up to the first end; ``None`` where there is none.
+
+    State 0, from which a count begins, is a twin of the first state of the automaton, which may be
+    entered again.
+    """
+    content = byte_dfa_from_dfa(up_to_first(end, strings), utf8_sequences, missing)
+    if not len(content):
+        return None
+    table = np.vstack([content.next[:1], content.next])
+    table[table != DEAD] += 1
+    label = np.concatenate([content.label[:1], content.label])
+    whole = ByteDfa(content.byte_class, table, label)
+    if not counts:
+        return block_of(whole)
+    need = code_points_left(content)
+    need = np.concatenate([need[:1], need])
+    beat = np.full(len(label), INSIDE, dtype=np.int8)
+    beat[1 : 1 + content.between] = TICK
+    beat[0] = START
+    ticks = beat == TICK
+    beat[label != DEAD] = CLOSE_STRING
+    block = block_of(whole, beat=beat, need=need, bounds=(0, None))
+    return counting_ways(block, ticks, need, is_firm=True)
+
+
+def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
+    place = grammar.root
+    # Where the schema is one reference, what it names says more.
+    if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):
+        place = place.formula
+    return UnsatisfiableError(
+        "no string satisfies the schema and can be written without the quotes of JSON",
+        pointer=place.pointer if isinstance(place, SchemaNode) else "",
+        hint="look for bounds that cross, and for listed texts with the end of their own tag",
+    )

@@ -1,0 +1,50 @@
+"""Texts up to the first end: what stands between two signs, the second one included.
+
+::
+
+    texts  a, a</f>b      end  </f>      up to the first end  a</f>
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.regular.codepoints import ANY
+from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
+from guided.regular.expression import (
+    ANYTHING,
+    EMPTY_TEXT,
+    Alternate,
+    Both,
+    Chars,
+    Concat,
+    Graph,
+    Regular,
+    literal,
+)
+
+__all__ = ["up_to_first"]
+
+
+def up_to_first(end: str, texts: Dfa) -> Dfa:
+    """The texts with ``end`` behind them that have no earlier end.
+
+    Raises LimitExceededError where the automaton has too many states: it has one for each state
+    of ``texts`` and each beginning of ``end`` that it may stand behind.
+    """
+    ended = Concat((_expression(texts), literal(end)))
+    earlier = Concat((ANYTHING, literal(end), Chars(ANY), ANYTHING))
+    return dfa_from_regular(Both(ended, earlier, negative=True))
+
+
+def _expression(dfa: Dfa) -> Regular:
+    """The texts of an automaton as a graph with one end that has no moves out of it."""
+    if not len(dfa):
+        return Alternate(())
+    end = len(dfa)
+    # A move to a state that accepts leads to the end as well: a copy of it with another target.
+    ending = dfa.moves[:, dfa.accepting[dfa.moves[1]]]
+    ending[1] = end
+    moves = np.concatenate([dfa.moves, ending], axis=1)
+    graph = Graph(end + 1, dfa.classes, moves, 0, end)
+    return graph if dfa.label[0] == DEAD else Alternate((graph, EMPTY_TEXT))

@@ -1,0 +1,13 @@
+"""What of a text that grows has to wait, as it may begin a sign."""
+
+from __future__ import annotations
+
+__all__ = ["overlap"]
+
+
+def overlap(text: str, sign: str) -> int:
+    """How many characters at the end of the text may begin the sign."""
+    for length in range(min(len(text), len(sign) - 1), 0, -1):
+        if sign.startswith(text[-length:]):
+            return length
+    return 0
