@@ -29,7 +29,7 @@ demo-grammars: $(or $(wildcard $(NATIVE)),$(SERVED))
 test: check $(NATIVE)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-# Many more random schemas and walks, every sampler by itself, training in two processes, and Gemma 3
+# Many more random schemas and walks, all combinations where `make test` tries each value, every sampler by itself, training in two processes, and Gemma 3
 # 270M, whose weights are fetched (240 MB, under the Gemma terms of use); about half an hour. With
 # GUIDED_MASKBENCH naming the file of MaskBench's open part (1.5 MB packed), its 2,000 schemas and their
 # documents too.
@@ -38,7 +38,11 @@ test-long: $(NATIVE)
 		tests/engine/test_sampling_law.py tests/engine/test_drafting_law.py \
 		tests/engine/test_reward_tune.py tests/engine/test_real_gemma3.py \
 		tests/engine/test_real_tensor_parallel.py tests/engine/test_stage_module.py \
-		tests/engine/test_causal_types.py tests/train --timeout 3600
+		tests/engine/test_causal_types.py tests/engine/test_recurrent.py \
+		tests/engine/test_beams.py tests/engine/test_batching.py tests/engine/test_heads.py \
+		tests/engine/test_equals_transformers.py tests/engine/test_faulty_matchers.py \
+		tests/unit/model/cpu/test_stored_matrix.py tests/unit/json_schema/test_formats.py \
+		tests/train --timeout 3600
 
 # Our heads against those of another library, where speculators is installed.
 test-formats: $(NATIVE)

@@ -82,12 +82,12 @@ def device_of(kind: str, rank: int) -> torch.device:
 
 def join_group(rank: int, ranks: int, meeting: str, device: torch.device) -> None:
     """Meet the other ranks in ``torch.distributed``; each calls this once."""
-    _begin_anew()
     # All are on this machine, whatever its name resolves to.
     os.environ.setdefault(_INTERFACE, _LOOPBACK)
     os.environ[_LOCAL_RANK] = str(rank)  # by which transformers chooses the device
     if device.type == "cuda":
         torch.cuda.set_device(device)
+    _begin_anew()
     distributed.init_process_group(
         _BACKENDS[device.type],
         timeout=_PATIENCE,
