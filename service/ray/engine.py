@@ -25,10 +25,13 @@ from guided_service.messages import Answered, Grown, Inspect, Ready, Report
 from guided_service.ray.messages import Absent, Asked, Reply, failed, write_reply
 from guided_service.stream_events import StreamEvent, Thought
 
-__all__ = ["KV_USE", "Engine"]
+__all__ = ["BEGUN", "KV_USE", "Engine"]
 
 KV_USE: Final = "kv_use"
 """The share of the cache's blocks that running requests hold, as router and autoscaling see it."""
+
+BEGUN: Final = "begun"
+"""How many engines the replica has had: each begins with empty caches."""
 
 _Told = ParamSpec("_Told")
 
@@ -55,6 +58,7 @@ class Engine:
         config = ServerConfig.model_validate(settings)
         configure_logs(log_choice_of(config))
         self._serving = asyncio.Event()
+        self._begun = 0
         self._supervisor = EngineSupervisor(command, config, self._set_serving)
         self._life: asyncio.Task[None] | None = None
         self._replica: str = serve.get_replica_context().replica_id.unique_id
@@ -107,11 +111,11 @@ class Engine:
 
     def record_routing_stats(self) -> dict[str, float]:
         """What the router asks for now and then."""
-        return self._stats()
+        return {KV_USE: self._kv_use(), BEGUN: self._begun}
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """What autoscaling is decided by, besides the requests that Ray counts."""
-        return self._stats()
+        return {KV_USE: self._kv_use()}
 
     def reply_to(self, error: Exception) -> Reply:
         """The reply that stands for an error."""
@@ -119,15 +123,16 @@ class Engine:
             return Absent(self._replica)  # the engine took nothing
         return failed(error)
 
-    def _stats(self) -> dict[str, float]:
+    def _kv_use(self) -> float:
         try:
             cache = self._supervisor.stats().cache
         except ServiceUnavailableError:
-            return {KV_USE: 0.0}  # an engine that has just begun holds nothing
-        return {KV_USE: cache.held / max(1, cache.free + cache.held + cache.cached)}
+            return 0.0  # an engine that has just begun holds nothing
+        return cache.held / max(1, cache.free + cache.held + cache.cached)
 
     async def _set_serving(self, is_serving: bool) -> None:
         if is_serving:
+            self._begun += 1
             self._serving.set()
 
 

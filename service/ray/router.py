@@ -17,7 +17,7 @@ from ray.serve.request_router import PendingRequest, RequestRouter, RunningRepli
 from typing_extensions import override
 
 from guided_service.ray.affinity import Affinity
-from guided_service.ray.engine import KV_USE
+from guided_service.ray.engine import BEGUN, KV_USE
 from guided_service.ray.messages import Asked
 from guided_service.ray.routing import SLACK, Routing
 
@@ -32,6 +32,8 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         """``slack`` is by how many requests an engine may be busier than the idlest one."""
         self._slack = slack
         self._routing: Routing[ReplicaID] = Routing(slack, lambda each: str(each.unique_id))
+        self._begun: dict[ReplicaID, float] = {}
+        """How many engines each replica has had, where it told."""
         self._running: Counter[ReplicaID] = Counter()
         """Requests that engines have from here. Ray's own count is corrected with what was so when
         a request was taken, and may say for seconds that an idle engine is busy."""
@@ -60,9 +62,12 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
 
     @override
     def update_replicas(self, replicas: list[RunningReplica]) -> None:
-        """Others have begun, or some have ended, of which nothing is kept."""
+        """Others have begun, or some have ended or made their engine again: theirs is forgotten."""
         super().update_replicas(replicas)
-        self._routing.keep({each.replica_id for each in replicas})
+        before, told = self._begun, {each.replica_id: each.routing_stats for each in replicas}
+        self._begun = {name: stats[BEGUN] for name, stats in told.items() if BEGUN in stats}
+        anew = {name for name, begun in self._begun.items() if begun > before.get(name, begun)}
+        self._routing.keep(told.keys() - anew)
 
     @override
     def on_send_request(self, replica_id: ReplicaID) -> None:

@@ -15,7 +15,7 @@ from ray.serve.config import AutoscalingConfig
 
 from guided.v1 import generation_pb2 as pb
 from guided_service.ray.affinity import affinity_of
-from guided_service.ray.engine import KV_USE
+from guided_service.ray.engine import BEGUN, KV_USE
 from guided_service.ray.messages import Asked
 from guided_service.ray.router import AffinityRouter
 from guided_service.ray.scaling import by_queue_and_cache
@@ -139,6 +139,19 @@ def test_of_an_engine_that_has_ended_nothing_is_kept() -> None:
         router.update_replicas([B, C])  # as Ray tells of those that there are
         end(router, A, B)
         assert await first_asked(router, asking(LONG), A, B, C) == {"b"}
+
+    asyncio.run(scenario())
+
+
+def test_of_an_engine_that_was_made_again_nothing_is_kept() -> None:
+    """Its replica goes on, and has told of its first engine, or of none before it was asked."""
+
+    async def scenario() -> None:
+        router = routed((asking(LONG), A), (asking(LONG[:600]), B))
+        end(router, A, B)
+        for told, best in (({}, "a"), ({BEGUN: 1}, "a"), ({BEGUN: 1}, "a"), ({BEGUN: 2}, "b")):
+            router.update_replicas([Replica("a", told), Replica("b", {BEGUN: 1}), C])
+            assert await first_asked(router, asking(LONG), A, B, C) == {best}
 
     asyncio.run(scenario())
 
