@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,19 +42,21 @@ def ask_while_engines_are_killed(
 ) -> Outcomes:
     """Ask for all; ``is_due``, by how many have ended, says when one more engine is killed.
 
+    It is as soon as there is another one, whether or not those killed before were replaced.
     ``is_right`` says of an answer's text whether it is one to the request of this number.
     """
     came: list[Completed[str]] = []
+    engines, killed = len(served.replicas()), set[str]()
     kills: list[Future[None]] = []
     with Client(served.address, concurrency=at_once) as client, ThreadPoolExecutor(1) as killer:
         for outcome in client.as_completed(requests):
             came.append(outcome)
             # One at a time, or those that are due would still be killed when nobody asks any more.
-            # One that is due meanwhile is killed once the one before it was replaced.
             if all(each.done() for each in kills) and is_due(len(came)):
-                kills.append(killer.submit(_kill_one, served))
+                kills.append(killer.submit(_kill_one, served, killed))
         for each in kills:
             each.result()
+    served.wait_for(engines, *killed)
     times = Counter(each.index for each in came)
     answers = [(each.index, each.outcome) for each in came if isinstance(each.outcome, Answer)]
     return Outcomes(
@@ -66,13 +69,14 @@ def ask_while_engines_are_killed(
         ),
         lost=tuple(i for i in range(len(requests)) if not times[i]),
         twice=tuple(i for i, count in times.items() if count > 1),
-        kills=len(kills),
+        kills=len(killed),
     )
 
 
-def _kill_one(served: Serving) -> None:
-    """Kill an engine, and return once another one has taken its place."""
-    before = served.replicas()
-    name, process = next(iter(before.items()))
+def _kill_one(served: Serving, killed: set[str]) -> None:
+    """Kill an engine, once another one runs; those that were killed are listed for a while."""
+    while len(alive := {k: v for k, v in served.replicas().items() if k not in killed}) < 2:
+        time.sleep(0.1)
+    name, process = next(iter(alive.items()))
     os.kill(process, signal.SIGKILL)
-    served.wait_for(len(before), name)
+    killed.add(name)
