@@ -43,8 +43,7 @@ class CallContext:
         self._metadata = [each for each in metadata if each[0] not in (METHOD, SECONDS_LEFT)]
         left = found.get(SECONDS_LEFT)
         self._deadline = None if left is None else asyncio.get_running_loop().time() + float(left)
-        # One message at a time: a handler goes on once its message was taken.
-        self._written: asyncio.Queue[bytes | None] = asyncio.Queue(1)
+        self._written: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]]:
         """What the caller sent."""
@@ -87,16 +86,18 @@ class CallContext:
         raise grpc.aio.AbortError
 
     async def write(self, message: Any) -> None:
-        """Send one message of a stream, once the one before it was taken."""
-        await self._written.put(message.SerializeToString())
+        """Send one message of a stream, and return once it is taken."""
+        self._written.put_nowait(message.SerializeToString())
+        await self._written.join()
 
-    async def end(self) -> None:
+    def end(self) -> None:
         """Nothing more is written."""
-        await self._written.put(_END)
+        self._written.put_nowait(_END)
 
     async def written(self) -> AsyncIterator[bytes]:
         """What is written, up to its end."""
         while (message := await self._written.get()) is not _END:
+            self._written.task_done()
             yield message
 
 
@@ -132,8 +133,14 @@ class Calls:
         """The messages of a call that streams, and an empty one, which brings its status."""
 
         async def answer() -> None:
-            await self.answer(message, context)
-            await context.end()
+            try:
+                await self.answer(message, context)
+            except asyncio.CancelledError:
+                # By who makes the answer: the caller, who does not wait any more, hears nothing.
+                await _aborted(context, grpc.StatusCode.CANCELLED, "the call was cancelled")
+                raise
+            finally:
+                context.end()
 
         answering = asyncio.create_task(answer())
         try:

@@ -121,6 +121,46 @@ def test_a_stream_ends_with_a_message_that_brings_its_status() -> None:
     asyncio.run(scenario())
 
 
+def test_a_stream_that_is_cancelled_from_within_ends_and_says_so() -> None:
+    async def stream(_: object, call: CallContext) -> None:
+        await call.write(pb.GenerateStreamResponse())
+        raise asyncio.CancelledError
+
+    async def scenario() -> None:
+        found = Calls(())
+        handler = grpc.unary_stream_rpc_method_handler(stream)
+        found.add_registered_method_handlers(PATH.strip("/"), {"GenerateStream": handler})
+        told = context("GenerateStream")
+        async with asyncio.timeout(60):
+            assert [part async for part in found.stream(b"", CallContext(told))][-1] == b""
+        assert told.status is grpc.StatusCode.CANCELLED
+
+    asyncio.run(scenario())
+
+
+def test_a_caller_who_leaves_a_stream_ends_its_handler() -> None:
+    ended: list[str] = []
+
+    async def stream(_: object, call: CallContext) -> None:
+        try:
+            while True:
+                await call.write(pb.GenerateRequest(text="x"))
+        finally:
+            ended.append("handler")
+
+    async def scenario() -> None:
+        found = Calls(())
+        handler = grpc.unary_stream_rpc_method_handler(stream)
+        found.add_registered_method_handlers(PATH.strip("/"), {"GenerateStream": handler})
+        async with asyncio.timeout(60):
+            async for _ in (parts := found.stream(b"", CallContext(context("GenerateStream")))):
+                break
+            await parts.aclose()
+        assert ended == ["handler"]
+
+    asyncio.run(scenario())
+
+
 def test_tokens_are_asked_for(tmp_path: Path) -> None:
     async def scenario() -> None:
         token, file = new_token(), tmp_path / "tokens.toml"
