@@ -16,7 +16,7 @@ from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
-from guided_service.http.fields import Body, Given, given
+from guided_service.http.fields import Body, Given, Listed, given
 from guided_service.http.messages import Turn, conversation
 from guided_service.http.thinking import Effort, Thinking, thinking_of
 from guided_service.http.tools import Tool, ToolChoice, tool_use
@@ -44,16 +44,16 @@ class ChatRequest(ConstraintFields):
         "logprobs": "set it to true or false, and the number as top_logprobs",
     }
 
-    messages: Annotated[list[Turn], Field(min_length=1, max_length=MOST_MESSAGES)]
+    messages: Annotated[Listed[Turn], Field(min_length=1, max_length=MOST_MESSAGES)]
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     stream_options: StreamOptions | None = None
     logprobs: bool = False
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
-    tools: list[Tool] = Field(default_factory=list, max_length=MOST_TOOLS)
+    tools: Listed[Tool] = Field(default_factory=list, max_length=MOST_TOOLS)
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool = True
-    modalities: list[Literal["text"]] | None = None
+    modalities: Listed[Literal["text"]] | None = None
     """Answers are text."""
     reasoning_effort: Effort | None = None
 

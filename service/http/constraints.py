@@ -16,7 +16,7 @@ from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.spec.closed_objects import closed
 from guided.spec.composition import JsonObject
 from guided.spec.structural_tags import read_structural_tag
-from guided_service.http.fields import GenerationFields, Given
+from guided_service.http.fields import GenerationFields, Given, Listed
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["ConstraintFields", "JsonSchemaFormat", "ResponseFormat", "Wanted", "schema_of"]
@@ -64,7 +64,7 @@ class StructuredOutputs(Given):
 
     json_: Annotated[SchemaOrText | None, Field(alias="json")] = None
     regex: str | None = None
-    choice: list[str] | None = None
+    choice: Listed[str] | None = None
     grammar: str | None = None
     json_object: Literal[True] | None = None
     structural_tag: str | None = None
@@ -77,7 +77,7 @@ class ConstraintFields(GenerationFields):
     structured_outputs: StructuredOutputs | None = None
     guided_json: SchemaOrText | None = None
     guided_regex: str | None = None
-    guided_choice: list[str] | None = None
+    guided_choice: Listed[str] | None = None
     guided_grammar: str | None = None
 
     def wanted(self) -> Wanted | None:

@@ -9,18 +9,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticKnownError
 
 from guided.errors import RequestError
 from guided.spec import MOST_STOPS, Sampling, TokenId
 from guided_service.http.faults import refused
 from guided_service.http.unions import OneOfKinds
 
-__all__ = ["Body", "GenerationFields", "Given", "fields_of", "given"]
+__all__ = ["Body", "GenerationFields", "Given", "Listed", "fields_of", "given"]
 
 _MANY_BIASES: Final = 1024
+_Item = TypeVar("_Item")
+
+Listed: TypeAlias = Annotated[list[_Item], Field(fail_fast=True)]
+"""A list of which one faulty item is told: to write down 50,000 would take the time of others."""
 
 Stops: TypeAlias = Annotated[list[str], Field(max_length=MOST_STOPS)]
+
+
+def _not_too_many(biases: object) -> object:
+    """Counted before they are looked at; a bound of pydantic would look at all of them first."""
+    if isinstance(biases, dict) and len(biases) > _MANY_BIASES:
+        told = {
+            "field_type": "Dictionary",
+            "max_length": _MANY_BIASES,
+            "actual_length": len(biases),
+        }
+        raise PydanticKnownError("too_long", told)
+    return biases
 
 
 class Given(BaseModel):
@@ -45,7 +62,7 @@ class GenerationFields(Given):
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
-    logit_bias: Annotated[dict[str, float], Field(max_length=_MANY_BIASES)] = {}
+    logit_bias: Annotated[dict[str, float], BeforeValidator(_not_too_many)] = {}
     stop: Annotated[str | Stops, OneOfKinds()] = []
     n: Annotated[int, Field(ge=1)] = 1
 
@@ -61,7 +78,7 @@ class GenerationFields(Given):
     # What asks for nothing here
     user: str | None = None
     """Who asks is told by the token; this is not looked at."""
-    metadata: dict[str, str] | None = None
+    metadata: dict[str, Any] | None = None
     """Kept nowhere."""
     safety_identifier: str | None = None
     """Not looked at, as ``user``."""

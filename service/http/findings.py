@@ -32,7 +32,7 @@ from guided_service.http.call import (
 )
 from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
-from guided_service.http.fields import Body, given
+from guided_service.http.fields import Body, Listed, given
 from guided_service.messages import Inspect
 
 __all__ = ["Findings", "read_drawing", "read_mask", "told"]
@@ -54,7 +54,7 @@ _Reads: TypeAlias = Callable[[Body], Look]
 class MaskRequest(ConstraintFields):
     """The body of a call for a mask: a constraint as in chat completions, and tokens."""
 
-    tokens: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    tokens: Listed[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
     """Those behind which the mask is asked for, by their numbers."""
 
 

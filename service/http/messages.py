@@ -9,7 +9,7 @@ from pydantic import Field
 
 from guided.errors import RequestError
 from guided.spec import Message, ToolCall
-from guided_service.http.fields import Given
+from guided_service.http.fields import Given, Listed
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = [
@@ -32,7 +32,7 @@ class TextPart(Given):
     text: str
 
 
-Content: TypeAlias = Annotated[str | list[TextPart], OneOfKinds()]
+Content: TypeAlias = Annotated[str | Listed[TextPart], OneOfKinds()]
 
 
 class SystemTurn(Given):
@@ -77,7 +77,7 @@ class AssistantTurn(Given):
     audio: None = None
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     function_call: None = None
-    tool_calls: list[CallMade] | None = None
+    tool_calls: Listed[CallMade] | None = None
     reasoning_content: str | None = None
     """What it thought before, as it was told; templates leave it out, so it is not looked at."""
     name: str | None = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from guided_service.http.fields import Given
+from guided_service.http.fields import Given, Listed
 from guided_service.http.messages import (
     AssistantTurn,
     Called,
@@ -32,7 +32,7 @@ class Text(Given):
     """Not looked at: they are of an answer that was given."""
 
 
-Texts: TypeAlias = Annotated[str | list[Text], OneOfKinds()]
+Texts: TypeAlias = Annotated[str | Listed[Text], OneOfKinds()]
 
 
 class MessageItem(Given):
@@ -80,8 +80,8 @@ class ThoughtItem(Given):
     """
 
     type: Literal["reasoning"]
-    summary: list[ThoughtPart] = Field(default_factory=list)
-    content: list[ThoughtPart] | None = None
+    summary: Listed[ThoughtPart] = Field(default_factory=list)
+    content: Listed[ThoughtPart] | None = None
     encrypted_content: None = None
     id: str | None = None
     status: str | None = None

@@ -18,7 +18,7 @@ from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
 from guided_service.http.constraints import Wanted, schema_of
-from guided_service.http.fields import Body, GenerationFields, Given, given
+from guided_service.http.fields import Body, GenerationFields, Given, Listed, given
 from guided_service.http.messages import conversation
 from guided_service.http.response_answer import ResponseForm
 from guided_service.http.response_input import Item, turns_of
@@ -91,7 +91,7 @@ class ChosenFunction(Given):
     name: str
 
 
-Items: TypeAlias = Annotated[list[Item], Field(min_length=1, max_length=MOST_MESSAGES)]
+Items: TypeAlias = Annotated[Listed[Item], Field(min_length=1, max_length=MOST_MESSAGES)]
 
 
 class ResponseRequest(GenerationFields):
@@ -111,11 +111,11 @@ class ResponseRequest(GenerationFields):
     instructions: str | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     text: TextOptions | None = None
-    tools: list[FunctionTool] = Field(default_factory=list, max_length=MOST_TOOLS)
+    tools: Listed[FunctionTool] = Field(default_factory=list, max_length=MOST_TOOLS)
     tool_choice: Annotated[Choice | ChosenFunction, OneOfKinds()] | None = None
     parallel_tool_calls: bool = True
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
-    include: list[Literal["message.output_text.logprobs"]] | None = None
+    include: Listed[Literal["message.output_text.logprobs"]] | None = None
     truncation: Literal["disabled"] | None = None
     """A prompt that is too long is an error."""
     background: Literal[False] | None = None

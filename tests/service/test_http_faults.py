@@ -153,12 +153,32 @@ def test_no_union_tries_all_of_its_members(kind: Any) -> None:
     assert "union" not in kinds
 
 
+@pytest.mark.parametrize("kind", [*(kind for kind, *_ in FACES.values()), MaskRequest])
+def test_no_list_of_any_length_has_all_of_its_faults_written_down(kind: Any) -> None:
+    """Nobody else is served while pydantic makes objects of 50,000 of them."""
+    lists = [each for each in _schemas(kind.__pydantic_core_schema__) if each["type"] == "list"]
+    assert lists
+    for each in lists:
+        is_any = each.get("items_schema", {}).get("type", "any") == "any"
+        assert each.get("fail_fast") or "max_length" in each or is_any, each
+
+
+def test_many_biases_are_counted_before_they_are_looked_at() -> None:
+    biases = {str(token): "a lot" for token in range(1025)}
+    assert str(refusal("chat", logit_bias=biases)) == "logit_bias has more than 1024 parts"
+
+
 def _kinds(schema: object) -> Iterator[str]:
+    return (each["type"] for each in _schemas(schema))
+
+
+def _schemas(schema: object) -> Iterator[dict[str, Any]]:
+    """All parts of a schema of pydantic's core that have a type."""
     if isinstance(schema, dict):
         if isinstance(schema.get("type"), str):
-            yield schema["type"]
+            yield schema
         for inner in schema.values():
-            yield from _kinds(inner)
+            yield from _schemas(inner)
     elif isinstance(schema, list):
         for inner in schema:
-            yield from _kinds(inner)
+            yield from _schemas(inner)
