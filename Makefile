@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check format proto native interpreted clean
+.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -26,7 +26,9 @@ demo-grammars: $(or $(wildcard $(NATIVE)),$(SERVED))
 	$(BIN)/python -m examples.demo_grammars
 
 # Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (5 GiB each).
-test: check $(NATIVE)
+# What a typing mistake breaks is told at once; what checks and what compiles then run side by side.
+test: lint
+	@$(MAKE) --no-print-directory --jobs 2 types native
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Many more random schemas and walks, all combinations where `make test` tries each value, every sampler by itself, training in two processes, and Gemma 3
@@ -136,9 +138,13 @@ fuzz-service: $(NATIVE)
 lock: $(STAMP)
 	$(BIN)/python .ci/write_lock.py
 
-check: $(STAMP)
+check: lint types
+
+lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy proto/generate.py
 	$(BIN)/mypy .ci/write_lock.py

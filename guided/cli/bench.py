@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +31,7 @@ from guided.cli.bench_reports import (
     measure_machine,
     show_machine,
 )
-from guided.cli.common import DeviceFlag, DtypeFlag, shown_with
+from guided.cli.common import DeviceFlag, DtypeFlag, ModelFlag, ThreadsFlag, shown_with
 from guided.cli.connection_flags import connection_flags, read_connection_flags
 from guided.cli.flags import with_flags
 from guided.errors import RequestError
@@ -77,12 +78,10 @@ def bench(
     address: Annotated[
         str | None, typer.Option(help="Measure the server at this address, not an own engine.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Name or folder of the model; else the default model.")
-    ] = None,
+    model: ModelFlag = None,
     dtype: DtypeFlag = None,
     device: DeviceFlag = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")] = None,
+    threads: ThreadsFlag = None,
     draft_model: Annotated[
         list[str] | None, typer.Option(help="Smaller model that drafts; may be given again.")
     ] = None,
@@ -107,47 +106,24 @@ def bench(
     """
     if plot is not None:
         _check_plot(plot)
-    own = {
-        "model": model,
-        "dtype": dtype,
-        "device": device,
-        "threads": threads,
-        "draft_models": tuple(draft_model or ()),
-        "heads": tuple(heads or ()),
-    }
-    if address is not None and any(value not in (None, (), "auto") for value in own.values()):
-        raise RequestError(
-            "the server at --address has its model, dtype, device, threads and drafters already"
-        )
+    own: dict[str, Any] = {"model": model, "dtype": dtype, "device": device, "threads": threads}
+    own |= {"draft_models": tuple(draft_model or ()), "heads": tuple(heads or ())}
+    _check_own(address, own)
     if temperature and not drafters:
         raise RequestError("--temperature needs --drafters")
     with needing("guided bench", "client,compiler" if address else "server"):
         from guided.bench import read_workload
 
     requests = read_workload(workload)
-    report: WorkloadReport | DrafterReport
-    with (
-        _opened(address, connection, own, concurrency) as target,
-        BenchProgress() as progress,
-    ):
-        if drafters:
-            report = bench_drafters(
-                target,
-                requests,
-                temperature or (0.0,),
-                concurrency=concurrency,
-                rounds=rounds,
-                tell=progress.tell,
-            )
-        else:
-            report = bench_workload(
-                target,
-                requests,
-                concurrency=concurrency,
-                rounds=rounds,
-                with_plain=plain,
-                tell=progress.tell,
-            )
+    measured: Callable[..., WorkloadReport | DrafterReport] = (
+        partial(bench_drafters, temperatures=temperature or (0.0,))
+        if drafters
+        else partial(bench_workload, with_plain=plain)
+    )
+    with _opened(address, connection, own, concurrency) as target, BenchProgress() as progress:
+        report = measured(
+            target, requests, concurrency=concurrency, rounds=rounds, tell=progress.tell
+        )
         machine = measure_machine(target)
     report.show()
     if machine is not None:
@@ -181,6 +157,13 @@ def _opened(
             reuse_prefixes=False,
         )
     )
+
+
+def _check_own(address: str | None, own: Mapping[str, Any]) -> None:
+    if address is not None and any(value not in (None, (), "auto") for value in own.values()):
+        raise RequestError(
+            "the server at --address has its model, dtype, device, threads and drafters already"
+        )
 
 
 def _check_plot(path: Path) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DeviceFlag",
     "DtypeFlag",
+    "ModelFlag",
+    "ThreadsFlag",
     "examples_of",
     "read_text",
     "refused_at",
@@ -31,6 +33,10 @@ DtypeFlag: TypeAlias = Annotated[
 DeviceFlag: TypeAlias = Annotated[
     str, typer.Option(help="Where the model computes: auto, cpu, cuda or cuda:N.")
 ]
+ModelFlag: TypeAlias = Annotated[
+    str | None, typer.Option(help="Name or folder of the model; else the default model.")
+]
+ThreadsFlag: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -9,7 +9,14 @@ import typer
 from rich.console import Console
 
 from guided.cli.asked_flags import asked_flags, read_asked_flags
-from guided.cli.common import DeviceFlag, DtypeFlag, shown_with, telling_of_compilation
+from guided.cli.common import (
+    DeviceFlag,
+    DtypeFlag,
+    ModelFlag,
+    ThreadsFlag,
+    shown_with,
+    telling_of_compilation,
+)
 from guided.cli.flags import with_flags
 from guided.errors import GuidedError, RequestError
 from guided.extras import needing
@@ -42,12 +49,10 @@ def inspect_generate(
         Path | None,
         typer.Option(help="Write all of it to this file, too, to be opened in a browser."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Name or folder of the model; else the default model.")
-    ] = None,
+    model: ModelFlag = None,
     dtype: DtypeFlag = None,
     device: DeviceFlag = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")] = None,
+    threads: ThreadsFlag = None,
     **flags: Any,
 ) -> None:
     """Make an answer, and show where each of its tokens came from.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
 from guided.cli.common import shown_with
+from guided.cli.flags import flag, with_flags
 from guided.errors import RequestError
 from guided.extras import needing
 from guided.runtime.environment import prepare_environment
@@ -25,11 +28,27 @@ _HELD_OUT_SHARE = 5
 """Of a file of tasks one in so many is held out, the last ones."""
 
 
+def _numbers() -> Iterator[Parameter]:
+    """The flags whose names and values are those of ``Settings``, which judges them."""
+    yield flag("sft_steps", int, 200, "Steps of sft.")
+    yield flag("preference_steps", int, 30, "Steps of dpo or grpo.")
+    yield flag("sft_batch", int, 4, "Answers of a step of sft.")
+    yield flag("preference_batch", int, 8, "Answers of a step of grpo, or pairs of one of dpo.")
+    yield flag("group", int, 4, "Answers that are drawn for a task.")
+    yield flag("temperature", float, 1.0, "At which they are drawn.")
+    yield flag("sft_rate", float, 5e-5, "Learning rate of sft.")
+    yield flag("preference_rate", float, 1e-5, "Learning rate of dpo or grpo.")
+    yield flag("bf16", bool, False, "Compute products in bfloat16; weights stay in float32.")
+    yield flag("save_every", int, 50, "Steps between checkpoints.")
+    yield flag("seed", int, 0, "Of tasks, of data order and of draws.")
+
+
 @shown_with(
     "guided train reward-tune --out tuned --evaluate",
     "guided train reward-tune --tasks mine.jsonl --stage sft --sft-answers best --out tuned",
     "accelerate launch --config_file ddp.yaml $(which guided) train reward-tune --out tuned",
 )
+@with_flags(*_numbers())
 def reward_tune(
     out: Annotated[Path, typer.Option(help="Folder of the run; one that was ended goes on.")],
     model: Annotated[str, typer.Option(help="Name or folder of the model.")] = "default",
@@ -63,28 +82,14 @@ def reward_tune(
         Literal["expected", "best"],
         typer.Option(help="Imitate the expected answers, or the model's own best ones."),
     ] = "expected",
-    sft_steps: Annotated[int, typer.Option(min=1, help="Steps of sft.")] = 200,
-    preference_steps: Annotated[int, typer.Option(min=1, help="Steps of dpo or grpo.")] = 30,
-    sft_batch: Annotated[int, typer.Option(min=1, help="Answers of a step of sft.")] = 4,
-    preference_batch: Annotated[
-        int, typer.Option(min=1, help="Answers of a step of grpo, or pairs of one of dpo.")
-    ] = 8,
-    group: Annotated[int, typer.Option(min=2, help="Answers that are drawn for a task.")] = 4,
-    temperature: Annotated[float, typer.Option(help="At which they are drawn.")] = 1.0,
-    sft_rate: Annotated[float, typer.Option(help="Learning rate of sft.")] = 5e-5,
-    preference_rate: Annotated[float, typer.Option(help="Learning rate of dpo or grpo.")] = 1e-5,
     weight: Annotated[
         list[str] | None,
         typer.Option(help="What a term of the reward is worth, e.g. right=2; may be repeated."),
     ] = None,
-    bf16: Annotated[
-        bool, typer.Option(help="Compute products in bfloat16; weights stay in float32.")
-    ] = False,
-    save_every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Of tasks, of data order and of draws.")] = 0,
     evaluate: Annotated[
         bool, typer.Option("--evaluate", help="Measure before and after, on tasks held out.")
     ] = False,
+    **numbers: Any,
 ) -> None:
     """Teach a model to answer in a given structure by itself.
 
@@ -104,20 +109,10 @@ def reward_tune(
         model=model,
         stages=read_stages(stage, preference),
         sft_answers=SftAnswers(sft_answers),
-        sft_steps=sft_steps,
-        preference_steps=preference_steps,
-        sft_batch=sft_batch,
-        preference_batch=preference_batch,
-        group=group,
-        temperature=temperature,
-        sft_rate=sft_rate,
-        preference_rate=preference_rate,
-        bf16=bf16,
-        save_every=save_every,
-        seed=seed,
         weights=read_weights(weight or []),
+        **numbers,
     )
-    training, measuring = read_tasks_flags(tasks, held_out, make, make_held_out, seed)
+    training, measuring = read_tasks_flags(tasks, held_out, make, make_held_out, numbers["seed"])
     last = tune(settings, training, measuring, out)
     console = Console(soft_wrap=True)
     found = measure(settings, measuring, out) if evaluate else {}

@@ -61,6 +61,14 @@ class Engine:
     """Takes requests, and makes their answers step by step; for use from one thread.
 
     ``prepare`` alone is for all.
+
+    ``prompt_bound`` tells without ``render`` which prompts are too long. ``tool_format`` is how the
+    model writes calls of tools, and ``thinking`` makes it think before its answers. ``drafters``
+    propose tokens in their order, for one sequence in one step at most ``widest_draft``; ``costs``
+    says which of them pay, and without it all do. ``judge`` scores answers where a request asks for
+    that. ``machine`` is what the runner computes on, for those who ask. ``adapters`` are the names
+    of those that the runner has, in its order, by which requests ask for them. ``clock`` tells
+    seconds and never goes back.
     """
 
     def __init__(
@@ -88,29 +96,20 @@ class Engine:
         adapters: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``prompt_bound`` tells without ``render`` which prompts are too long. ``tool_format`` is
-        how the model writes calls of tools, and ``thinking`` makes it think before its answers.
-
-        ``drafters`` propose tokens in their order, for one sequence in one step at most
-        ``widest_draft``.
-
-        ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
-        request asks for that. ``machine`` is what the runner computes on, for those who ask.
-        ``adapters`` are the names of those that the runner has, in its order. ``clock`` tells
-        seconds and never goes back.
-        """
         limits = StepLimits(max_batch, step_tokens, block_size, widest_draft)
         self.model_name = model_name
         """The model's name, as a caller would give it."""
         self.machine = machine
-        """What it computes on, where that is known."""
         self.tool_format = tool_format
         self.adapters = tuple(adapters)
-        """LoRA adapters, by the names that requests use."""
         self.context_window = runner.context_window(context_window)
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
+        """The tokens the model knows, as bytes."""
+        self.vocabulary_size = len(vocabulary)
+        self.prompt_bound = prompt_bound
+        """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
         self._prompts = Prompts(render, prompt_bound, tool_format, clock, thinking)
         self._now = clock
         self._model = ModelCall(runner)
@@ -151,21 +150,6 @@ class Engine:
             clock,
         )
         self._drafting = Drafting(union, widest_draft, costs, self._haste)
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The tokens the model knows, as bytes."""
-        return self._vocabulary
-
-    @property
-    def prompt_bound(self) -> PromptBound | None:
-        """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
-        return self._prompts.bound
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Tokens the model knows."""
-        return len(self._vocabulary)
 
     @property
     def instruction_set(self) -> str:

@@ -41,6 +41,7 @@ from guided.model.chat_thoughts import ChatThoughts
 from guided.model.device import AUTO, choose_device, device_text
 from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles
+from guided.model.parallel.split import Split
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt, tool_format
 from guided.model.prompt_bound import prompt_bound
@@ -91,25 +92,20 @@ def load_engine(
     """Load a model (``None``: the default one) and make it ready for requests.
 
     ``dtype`` is that of the weights (``None``: the fastest of bfloat16, float16 and float32 on the
-    device; ``int8``, on the CPU alone, is smaller and faster still, and a little less exact),
-    ``device`` where the model computes and its cache is (see ``choose_device``), ``threads`` those
-    of a model call on the CPU (``None``: one for each physical core), ``max_batch`` the answers
-    that one model call computes for, and ``step_tokens`` the tokens of one, drafts aside, at most
-    (``None``: see ``StepLimits.here``), ``cache_tokens`` the tokens that all running requests may
-    hold, or ``kv_memory`` the bytes for them (neither: see docs/models.md), ``kv_dtype`` how keys
-    and values are kept (``None``: as they are computed; ``int8``).
-    ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
-    lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
-    at the first start and kept in the cache folder; ``drafters`` names what drafts them, in this
-    order (``None``: see ``default_drafters``). ``draft_models`` are smaller models that draft as
-    well, ``draft_widths`` tokens after each, level by level (``None``: a chain; see
-    docs/draft-models.md), and ``heads`` are folders of Medusa and EAGLE-3 heads for this model (see
-    docs/heads.md). ``reward_model`` is the folder of a model that ranks answers
-    (``guided.model.reward``), and ``adapters`` are folders of LoRA adapters, by the names by which
-    requests ask for them (docs/adapters.md). All are on the same device. ``tensor_parallel``
-    processes compute the model, each a share of its matrices, or ``pipeline_parallel`` processes,
-    each some of its layers (docs/parallel.md); ``on_loss`` is told of one
-    that is lost, of which the next step raises ``ModelError`` otherwise.
+    device; others are in docs/models.md), ``device`` where the model and its cache are (see
+    ``choose_device``), ``threads`` those of a call on the CPU (``None``: the physical cores).
+    ``max_batch`` is how many answers one model call computes for, and ``step_tokens`` how many
+    tokens, drafts aside (``None``: see ``StepLimits.here``). ``cache_tokens`` are the tokens that
+    all running requests may hold, or ``kv_memory`` the bytes for them, kept as ``kv_dtype``
+    (``None``: as computed; ``int8``); with ``reuse_prefixes`` those of prompts stay for others.
+    ``drafts`` lets the engine draft tokens, as many as pay by what model calls cost here, by
+    ``drafters`` in order (``None``: see ``default_drafters``), ``draft_models``, ``draft_widths``
+    tokens after each, level by level (docs/draft-models.md), and ``heads``, folders of Medusa and
+    EAGLE-3 heads (docs/heads.md). ``reward_model`` is the folder of a model that ranks answers,
+    ``adapters`` those of LoRA adapters by name (docs/adapters.md). ``tensor_parallel`` processes
+    compute the model, each a share of its matrices, or ``pipeline_parallel`` each some of its
+    layers (docs/parallel.md); ``on_loss`` is told of one that is lost, of which the next step
+    raises ``ModelError`` otherwise.
     ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
     it may fork, and what it returns in goes on to be an engine. On the CPU alone.
     Raises ``ModelError`` before the weights are read where memory would be short.
@@ -120,53 +116,90 @@ def load_engine(
     check_ranks(split, device, where, dtype=dtype, heads=heads, adapters=adapters)
     assert share is None or split.ranks == 1, "ranks cannot be forked"
     # What is wrong with the settings is told before anything is fetched.
-    if threads is not None and threads < 1:
-        raise RequestError(f"threads {threads!r} is below 1", field="threads")
-    if drafters is None:
-        drafters = default_drafters(reuse_prefixes=reuse_prefixes)
-    check_drafters(drafters)
+    threads = _chosen_threads(threads, split)
+    names = _chosen_drafters(drafters, reuse_prefixes=reuse_prefixes)
     progress = progress or RichProgress()
     loras = load_adapters(adapters or {}, model, progress)
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
-    widest = WIDEST_DRAFT if drafts else 0
-    limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=widest)
+    limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=WIDEST_DRAFT * drafts)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
-    threads = threads or max(1, physical_cores() // split.ranks)
     # Threads are not forked, and what has once begun to use several waits for them for ever.
     torch.set_num_threads(1 if share else threads)
-    files = find_files(model, dtype, where, progress, by_transformers=asked.by_transformers)
-    check_model(files, dtype)
+    files = _found(model, dtype, where, asked, progress)
     head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
     plans = plan_drafters(draft_models, dtype, asked, where, progress)
     kept_as = kept_dtype(files, dtype, where, by_transformers=asked.by_transformers)
-    beside = head_set.nbytes(kept_as, where) + sum(plan.nbytes for plan in plans)
-    beside += sum(adapter.nbytes for adapter in loras)
+    others = [*(each.nbytes for each in plans), *(each.nbytes for each in loras)]
+    beside = head_set.nbytes(kept_as, where) + sum(others)
     parts = _load_parts(files, dtype, asked, where, beside, loras, progress, on_loss)
-    drafting: tuple[Drafter, ...] = ()
+    vocabulary, drafting = parts.texts.vocabulary, tuple[Drafter, ...]()
     if drafts:
+        progress.note(f"drafters: {describe_drafters(names)}")
         models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
-        vocabulary = parts.texts.vocabulary
         with_heads = head_set.drafters(parts.runner, len(vocabulary), reuse_prefixes=reuse_prefixes)
-        drafting = (*make_drafters(drafters, vocabulary), *models, *with_heads)
-        progress.note(f"drafters: {describe_drafters(drafters)}")
+        drafting = (*make_drafters(names, vocabulary), *models, *with_heads)
     build = partial(_build_engine, parts, asked, drafting, judge, reuse_prefixes=reuse_prefixes)
     if share is not None:
-        with progress.step("rehearsing"):
-            _warm_up(build(costs=None))
-        _freeze_garbage()
-        share()
-        torch.set_num_threads(threads)
+        _share(build, share, threads, progress)
+    return _started(build, parts, files if drafts else None, progress)
+
+
+def _chosen_drafters(names: Sequence[str] | None, *, reuse_prefixes: bool) -> Sequence[str]:
+    """Names of drafters; raises ``RequestError`` for one that there is not."""
+    if names is None:
+        return default_drafters(reuse_prefixes=reuse_prefixes)
+    check_drafters(names)
+    return names
+
+
+def _found(
+    model: str | None,
+    dtype: str | None,
+    device: torch.device,
+    asked: CacheRequest,
+    progress: Progress,
+) -> ModelFiles:
+    """The files of the model, which can be computed with as is asked."""
+    files = find_files(model, dtype, device, progress, by_transformers=asked.by_transformers)
+    check_model(files, dtype)
+    return files
+
+
+def _chosen_threads(threads: int | None, split: Split) -> int:
+    """Threads of a model call; raises ``RequestError`` for a number that none could be."""
+    if threads is None:
+        return max(1, physical_cores() // split.ranks)
+    if threads < 1:
+        raise RequestError(f"threads {threads!r} is below 1", field="threads")
+    return threads
+
+
+def _started(
+    build: Callable[..., Engine], parts: _Parts, timed: ModelFiles | None, progress: Progress
+) -> Engine:
+    """An engine that is warm; its model calls are timed where the files of the model are given."""
     costs = None
-    if drafts:
+    if timed is not None:
         with progress.step("timing model calls"):
-            costs = costs_here(parts.runner, parts.context_window, files, parts.footprint)
+            costs = costs_here(parts.runner, parts.context_window, timed, parts.footprint)
     engine = build(costs=costs)
     with progress.step("warming up"):
         _warm_up(engine)
     _freeze_garbage()
     return engine
+
+
+def _share(
+    build: Callable[..., Engine], share: Callable[[], None], threads: int, progress: Progress
+) -> None:
+    """Rehearse what all engines do, and let whoever shares that fork."""
+    with progress.step("rehearsing"):
+        _warm_up(build(costs=None))
+    _freeze_garbage()
+    share()
+    torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +395,6 @@ def inspect_memory(
     limits = StepLimits.here(where, widest_draft=WIDEST_DRAFT)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
     progress = RichProgress()
-    files = find_files(model, dtype, where, progress, by_transformers=asked.by_transformers)
-    check_model(files, dtype)
+    files = _found(model, dtype, where, asked, progress)
     _, plan = plan_model(files, dtype, asked, where)
     return files, plan

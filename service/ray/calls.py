@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Never
@@ -129,7 +129,7 @@ class Calls:
             return await _aborted(context, status_code_of(told), str(told))
         return b"" if response is None else bytes(handler.response_serializer(response))
 
-    async def stream(self, message: bytes, context: CallContext) -> AsyncIterator[bytes]:
+    async def stream(self, message: bytes, context: CallContext) -> AsyncGenerator[bytes, None]:
         """The messages of a call that streams, and an empty one, which brings its status."""
 
         async def answer() -> None:

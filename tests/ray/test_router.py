@@ -149,8 +149,9 @@ def test_of_an_engine_that_was_made_again_nothing_is_kept() -> None:
     async def scenario() -> None:
         router = routed((asking(LONG), A), (asking(LONG[:600]), B))
         end(router, A, B)
-        for told, best in (({}, "a"), ({BEGUN: 1}, "a"), ({BEGUN: 1}, "a"), ({BEGUN: 2}, "b")):
-            router.update_replicas([Replica("a", told), Replica("b", {BEGUN: 1}), C])
+        for begun, best in ((None, "a"), (1.0, "a"), (1.0, "a"), (2.0, "b")):
+            a = Replica("a", {} if begun is None else {BEGUN: begun})
+            router.update_replicas([a, Replica("b", {BEGUN: 1.0}), C])
             assert await first_asked(router, asking(LONG), A, B, C) == {best}
 
     asyncio.run(scenario())

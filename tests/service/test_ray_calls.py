@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def test_a_stream_that_is_cancelled_from_within_ends_and_says_so() -> None:
 
     async def scenario() -> None:
         found = Calls(())
-        handler = grpc.unary_stream_rpc_method_handler(stream)
+        handler: Any = grpc.unary_stream_rpc_method_handler(stream)
         found.add_registered_method_handlers(PATH.strip("/"), {"GenerateStream": handler})
         told = context("GenerateStream")
         async with asyncio.timeout(60):
@@ -150,12 +151,11 @@ def test_a_caller_who_leaves_a_stream_ends_its_handler() -> None:
 
     async def scenario() -> None:
         found = Calls(())
-        handler = grpc.unary_stream_rpc_method_handler(stream)
+        handler: Any = grpc.unary_stream_rpc_method_handler(stream)
         found.add_registered_method_handlers(PATH.strip("/"), {"GenerateStream": handler})
         async with asyncio.timeout(60):
-            async for _ in (parts := found.stream(b"", CallContext(context("GenerateStream")))):
-                break
-            await parts.aclose()
+            async with aclosing(found.stream(b"", CallContext(context("GenerateStream")))) as parts:
+                await anext(parts)
         assert ended == ["handler"]
 
     asyncio.run(scenario())

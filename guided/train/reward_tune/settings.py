@@ -75,6 +75,8 @@ class Settings:
         for name in ("temperature", "sft_rate", "preference_rate"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise RequestError(f"{name} {getattr(self, name)!r} is not above 0", field=name)
+        if self.seed < 0:
+            raise RequestError(f"seed {self.seed!r} is below 0", field="seed")
         if self.group < 2:
             raise RequestError(f"group {self.group!r} is below 2", field="group")
         if Stage.GRPO in self.stages and self.preference_batch % self.group:
