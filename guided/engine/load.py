@@ -25,6 +25,7 @@ from guided.drafters.named import (
 from guided.engine.adapters import load_adapters
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
+from guided.engine.cold_kernels import ColdKernels
 from guided.engine.engine import Engine
 from guided.engine.find_files import find_files
 from guided.engine.formats import check_formats, check_model, kept_dtype
@@ -104,8 +105,7 @@ def load_engine(
     EAGLE-3 heads (docs/heads.md). ``reward_model`` is the folder of a model that ranks answers,
     ``adapters`` those of LoRA adapters by name (docs/adapters.md). ``tensor_parallel`` processes
     compute the model, each a share of its matrices, or ``pipeline_parallel`` each some of its
-    layers (docs/parallel.md); ``on_loss`` is told of one that is lost, of which the next step
-    raises ``ModelError`` otherwise.
+    layers (docs/parallel.md); ``on_loss`` is told of a lost one, as is the next step without it.
     ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
     it may fork, and what it returns in goes on to be an engine. On the CPU alone.
     Raises ``ModelError`` before the weights are read where memory would be short.
@@ -119,6 +119,7 @@ def load_engine(
     threads = _chosen_threads(threads, split)
     names = _chosen_drafters(drafters, reuse_prefixes=reuse_prefixes)
     progress = progress or RichProgress()
+    kernels = ColdKernels()
     loras = load_adapters(adapters or {}, model, progress)
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
     limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=WIDEST_DRAFT * drafts)
@@ -133,7 +134,7 @@ def load_engine(
     kept_as = kept_dtype(files, dtype, where, by_transformers=asked.by_transformers)
     others = [*(each.nbytes for each in plans), *(each.nbytes for each in loras)]
     beside = head_set.nbytes(kept_as, where) + sum(others)
-    parts = _load_parts(files, dtype, asked, where, beside, loras, progress, on_loss)
+    parts = _load_parts(files, dtype, asked, where, beside, loras, progress, on_loss, kernels)
     vocabulary, drafting = parts.texts.vocabulary, tuple[Drafter, ...]()
     if drafts:
         progress.note(f"drafters: {describe_drafters(names)}")
@@ -234,6 +235,7 @@ def _load_parts(
     adapters: Sequence[Adapter],
     progress: Progress,
     on_loss: OnLoss | None,
+    kernels: ColdKernels,
 ) -> _Parts:
     """Plan the memory, and load the model.
 
@@ -256,7 +258,7 @@ def _load_parts(
     )
     size = files.checkpoint.nbytes
     with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
-        compiler, runner = _prepared(texts.vocabulary, partial(make_runner, report))
+        compiler, runner = _prepared(texts.vocabulary, kernels, partial(make_runner, report))
     context_window = runner.context_window(texts.context_window)
     if context_window < texts.context_window:
         _log.warning(
@@ -319,11 +321,12 @@ def _freeze_garbage() -> None:
 
 
 def _prepared(
-    vocabulary: Vocabulary, make_runner: Callable[[], ModelRunner]
+    vocabulary: Vocabulary, kernels: ColdKernels, make_runner: Callable[[], ModelRunner]
 ) -> tuple[ConstraintCompiler, ModelRunner]:
     """What compiles and what computes, side by side: one is Python, the other matrices."""
 
     def compiling() -> ConstraintCompiler:
+        kernels.wait()
         compiler = ConstraintCompiler(vocabulary)
         compiler.rehearse()
         return compiler

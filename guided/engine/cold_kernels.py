@@ -1,0 +1,50 @@
+"""Compiling the kernels of constraints in another process while a model is fetched and loaded.
+
+Numba compiles one kernel at a time in a process, which takes a minute for those of constraints and
+half of one for those of models. It happens once: what is compiled lies on the disk from then on.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any, Final
+
+from guided.regular.transitions import paste_moves
+
+__all__ = ["ColdKernels", "is_on_disk"]
+
+_PREPARE: Final = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
+_LATE: Final = paste_moves
+"""One of the kernels that preparing compiles last."""
+
+
+class ColdKernels:
+    """The other process, where there is something to do for it and a core to do it on.
+
+    It is never waited for where loading fails: what it compiles is there for the next start.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        if len(os.sched_getaffinity(0)) > 1 and not is_on_disk(_LATE):
+            command, none = (sys.executable, "-P", "-c", _PREPARE), subprocess.DEVNULL
+            self._process = subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
+
+    def wait(self) -> None:
+        """Return once it has ended; what it did not compile, this process compiles."""
+        if self._process is not None:
+            self._process.wait()
+
+
+def is_on_disk(kernel: Any) -> bool:
+    """Whether some form of a kernel was compiled for this processor from these sources."""
+    caches = (kernel._cache._installed, kernel._cache._cache_file)
+    processor = kernel.targetctx.codegen().magic_tuple()
+    return any(
+        of_processor == processor
+        for cache in caches
+        if cache is not None
+        for _, of_processor, _ in cache._load_index()
+    )

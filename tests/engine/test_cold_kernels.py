@@ -1,0 +1,61 @@
+"""Kernels that nobody has compiled yet are compiled in another process, while a model is loaded."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guided.engine import cold_kernels
+from guided.engine.cold_kernels import ColdKernels, is_on_disk
+
+_KERNEL = """
+from guided.runtime.kernel import kernel
+
+@kernel
+def twice(number):
+    return 2 * number
+"""
+
+
+def test_a_kernel_is_on_the_disk_once_it_was_compiled(tmp_path: Path) -> None:
+    file = tmp_path / "made.py"
+    file.write_text(_KERNEL)
+    spec = spec_from_file_location("made", file)
+    assert spec is not None
+    assert spec.loader is not None
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    assert not is_on_disk(made.twice)
+    assert made.twice(21) == 42
+    assert is_on_disk(made.twice)
+
+
+@pytest.mark.parametrize(
+    ("is_there", "cores", "is_started"),
+    [(False, {0, 1}, True), (True, {0, 1}, False), (False, {0}, False)],
+)
+def test_another_process_compiles_what_is_missing_where_it_has_a_core(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_there: bool,
+    cores: set[int],
+    is_started: bool,
+) -> None:
+    done = tmp_path / "done"
+    code = f"import time, pathlib; time.sleep(0.2); pathlib.Path({str(done)!r}).touch()"
+
+    def looked_for(_: Any) -> bool:
+        return is_there
+
+    def allowed(_: int) -> set[int]:
+        return cores
+
+    monkeypatch.setattr(cold_kernels, "_PREPARE", code)
+    monkeypatch.setattr(cold_kernels, "is_on_disk", looked_for)
+    monkeypatch.setattr(os, "sched_getaffinity", allowed)
+    ColdKernels().wait()
+    assert done.exists() == is_started
