@@ -16,7 +16,7 @@ INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native interpreted clean
+.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native kernels interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -28,7 +28,7 @@ demo-grammars: $(or $(wildcard $(NATIVE)),$(SERVED))
 # Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (5 GiB each).
 # What a typing mistake breaks is told at once; what checks and what compiles then run side by side.
 test: lint
-	@$(MAKE) --no-print-directory --jobs 2 types native
+	@$(MAKE) --no-print-directory --jobs 3 types native kernels
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Many more random schemas and walks, all combinations where `make test` tries each value, every sampler by itself, training in two processes, and Gemma 3
@@ -176,6 +176,11 @@ $(NATIVE): $(STAMP) setup.py $(wildcard guided/*.py guided/*/*.py guided/*/*/*.p
 	rm -f guided/*.so guided/*/*.so guided/*/*/*.so
 	$(BIN)/python setup.py --quiet build_ext --inplace --force
 	touch $(NATIVE)
+
+# What constraints are computed with, once; else each process that runs tests would compile it.
+# Where this fails, they do.
+kernels: $(STAMP)
+	-$(BIN)/guided prepare
 
 # Back to the sources as they are: for a debugger, and to see that both forms do the same.
 interpreted:
