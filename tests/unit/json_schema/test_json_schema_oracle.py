@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -79,6 +81,17 @@ def _keywords(inner: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[Any]
     }
 
 
+def _some(keywords: Mapping[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """Up to four of the keywords, each with a value of its own."""
+    names = st.lists(st.sampled_from(sorted(keywords)), min_size=1, max_size=4, unique=True)
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> dict[str, Any]:
+        return {name: draw(keywords[name]) for name in draw(names)}
+
+    return drawn()
+
+
 def _objects(inner: st.SearchStrategy[Any], draft: Draft) -> st.SearchStrategy[Any]:
     known = {word.name for word in KEYWORDS if word.first <= draft <= word.last}
     keywords = {name: values for name, values in _keywords(inner).items() if name in known}
@@ -95,20 +108,23 @@ def _objects(inner: st.SearchStrategy[Any], draft: Draft) -> st.SearchStrategy[A
     if draft < Draft.DRAFT_2019_09:
         names = st.lists(_NAMES, min_size=1, max_size=2, unique=True)
         keywords["dependencies"] = st.dictionaries(_NAMES, inner | names, max_size=2)
-    chosen = st.lists(st.sampled_from(sorted(keywords)), min_size=1, max_size=4, unique=True)
-    objects = chosen.flatmap(lambda names: st.fixed_dictionaries({n: keywords[n] for n in names}))
     # The validator fails on "additionalItems" beside "items" that are true or false.
-    return objects.filter(
+    return _some(keywords).filter(
         lambda schema: not (isinstance(schema.get("items"), bool) and "additionalItems" in schema)
     )
+
+
+@cache
+def _roots(draft: Draft) -> st.SearchStrategy[Any]:
+    leaves: st.SearchStrategy[Any] = st.booleans() if draft > Draft.DRAFT_4 else st.just({})
+    schemas = st.recursive(leaves, lambda inner: _objects(inner, draft), max_leaves=6)
+    return _objects(schemas, draft)
 
 
 @st.composite
 def _documents(draw: st.DrawFn) -> dict[str, Any]:
     draft = draw(st.sampled_from(Draft))
-    leaves: st.SearchStrategy[Any] = st.booleans() if draft > Draft.DRAFT_4 else st.just({})
-    schemas = st.recursive(leaves, lambda inner: _objects(inner, draft), max_leaves=6)
-    root = draw(_objects(schemas, draft))
+    root = draw(_roots(draft))
     # Definitions refer to nothing, so that nothing applies itself without end.
     definitions = {"p": draw(_VALUES.map(lambda value: {"enum": [value]})), "q": {"minimum": 1}}
     return {"$schema": draft.uri + "#", **root, "$defs": definitions}
@@ -140,14 +156,18 @@ _IN_PLACE = [
 
 
 def _evaluating(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    keywords = {name: _keywords(inner)[name] for name in _IN_PLACE}
-    chosen = st.lists(st.sampled_from(_IN_PLACE), min_size=1, max_size=4, unique=True)
-    return chosen.flatmap(lambda names: st.fixed_dictionaries({n: keywords[n] for n in names}))
+    keywords = _keywords(inner)
+    return _some({name: keywords[name] for name in _IN_PLACE})
+
+
+@cache
+def _evaluating_roots() -> st.SearchStrategy[Any]:
+    return _evaluating(st.recursive(_PLAIN, _evaluating, max_leaves=8))
 
 
 @st.composite
 def _unevaluated(draw: st.DrawFn) -> dict[str, Any]:
-    root = draw(_evaluating(st.recursive(_PLAIN, _evaluating, max_leaves=8)))
+    root = draw(_evaluating_roots())
     keyword = draw(st.sampled_from(["unevaluatedProperties", "unevaluatedItems"]))
     branches = [{"properties": {"b": {"type": "integer"}}, "required": ["b"]}, {"contains": True}]
     definitions = {
