@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -19,6 +19,8 @@ _VOCABULARY = tiny_vocabulary(
     (b"10", b"1,", b'"a', b'":', b'{"', b'{"a":', b'"}', b"]1", b"}1", b"0.5", b'a"', b"ab", b'","')
 )
 _COMPILER = ConstraintCompiler(_VOCABULARY)
+_TOKENS = {text: token for token, text in enumerate(_VOCABULARY.token_bytes) if text is not None}
+_LENGTHS = range(1, max(map(len, _TOKENS)) + 1)
 _COMPOSITIONS = 300
 
 
@@ -30,22 +32,23 @@ def _drawn(seed: int) -> tuple[Structure, frozenset[bytes]]:
 def _beginning(texts: frozenset[bytes], begun: bytes) -> set[int]:
     """The tokens that one of the texts goes on with, or the end."""
     rests = {text[len(begun) :] for text in texts if text.startswith(begun)}
-    tokens = {
-        token
-        for token, spelled in enumerate(_VOCABULARY.token_bytes)
-        if spelled is not None and any(rest.startswith(spelled) for rest in rests)
-    }
+    beginnings = {rest[:length] for rest in rests for length in _LENGTHS}
+    tokens = {_TOKENS[begun] for begun in beginnings & _TOKENS.keys()}
     return tokens | {END} if b"" in rests else tokens
 
 
-def _walks() -> Iterator[tuple[bytes, Matcher, frozenset[bytes]]]:
+@cache
+def _walks() -> list[tuple[bytes, Matcher, frozenset[bytes]]]:
+    """Positions, each behind a text, and all texts of its constraint."""
+    found = []
     for seed in range(_COMPOSITIONS):
         constraint, texts = _drawn(seed)
         rng = random.Random(seed)
         start = _COMPILER.start(constraint)
         walk = random_walk(start, rng, rng.randrange(1, 20))
         for place, matcher in enumerate(walk.matchers):
-            yield _VOCABULARY.decode(walk.tokens[:place]), matcher, texts
+            found.append((_VOCABULARY.decode(walk.tokens[:place]), matcher, texts))
+    return found
 
 
 def test_a_mask_holds_what_begins_a_text() -> None:

@@ -81,7 +81,7 @@ def _in_a_thread(act: Callable[[], JsonMachine]) -> JsonMachine:
 
 @pytest.mark.parametrize("link", [*_CONTAINERS.values(), _OF_ONE_VALUE["if"]])
 def test_a_schema_that_nests_too_deeply_is_refused(link: _Link) -> None:
-    schema = _chain(link, 5 * _LEVELS)
+    schema = _chain(link, 2 * _LEVELS)
     with pytest.raises(LimitExceededError, match="nests too deeply; put fewer"):
         _in_a_thread(lambda: machine_of(schema))
 
@@ -101,7 +101,7 @@ def test_work_on_other_stacks_is_counted_and_its_errors_come_back() -> None:
 
 
 def test_formulas_of_one_value_refer_to_one_another_to_any_depth() -> None:
-    for length in (5 * _LEVELS, 5 * _LEVELS + 1):
+    for length in (2 * _LEVELS, 2 * _LEVELS + 1):
         machine = machine_of(_chain(_OF_ONE_VALUE["not"], length))
         assert (machine.advance(machine.start, b'"a"') is None) == bool(length % 2)
 

@@ -1,8 +1,15 @@
 """Kernels on the disk are those of the sources that are there."""
 
+from __future__ import annotations
+
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Protocol
+
+import pytest
 
 import guided
 from guided.runtime import kernel_cache
@@ -48,59 +55,108 @@ sys.path.insert(0, sys.argv[1] + "/masks")
 from whole import whole
 print(whole(), sum(whole.stats.cache_hits.values()))
 """
+_FORKING = """
+import json
+import os
+import sys
+import numba
+from guided.runtime import kernel_cache, kernel_events
+
+numba.njit(lambda: 1)()  # has numba read what every process would have to read
+for line in sys.stdin:
+    program, folder = json.loads(line)
+    child = os.fork()
+    if not child:
+        sys.argv[1:] = [folder]
+        exec(program, {})
+        sys.exit()
+    _, status = os.waitpid(child, 0)
+    print("ended", status, flush=True)
+"""
 
 
-def _run(root: Path) -> str:
-    command = [sys.executable, "-c", _RUN, str(root)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+class Run(Protocol):
+    """What a program prints in a process of its own, given a folder."""
+
+    def __call__(self, folder: Path, program: str = ...) -> str: ...
 
 
-def test_a_kernel_is_compiled_anew_when_what_it_takes_in_has_changed(tmp_path: Path) -> None:
+def _until_ended(told: IO[str]) -> Iterator[str]:
+    """The lines of one program, and how it ended."""
+    for line in told:
+        yield line.rstrip()
+        if line.startswith("ended "):
+            return
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Forks from a process that has imported numba, which takes longer than all that is tested."""
+    command = [sys.executable, "-c", _FORKING]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        asked, told = process.stdin, process.stdout
+        assert asked is not None
+        assert told is not None
+
+        def run_in_child(folder: Path, program: str = _RUN) -> str:
+            print(json.dumps([program, str(folder)]), file=asked, flush=True)
+            *printed, ended = _until_ended(told)
+            assert ended == "ended 0", printed
+            return "\n".join(printed)
+
+        yield run_in_child
+
+
+def test_a_kernel_is_compiled_anew_when_what_it_takes_in_has_changed(
+    run: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "masks"
     folder.mkdir()
     (folder / "whole.py").write_text(_WHOLE)
     (folder / "part.py").write_text(_PART.format(number=1))
-    assert [_run(tmp_path), _run(tmp_path)] == ["1 0", "1 1"]
+    assert [run(tmp_path), run(tmp_path)] == ["1 0", "1 1"]
     (folder / "part.py").write_text(_PART.format(number=22))
-    assert _run(tmp_path) == "22 0"
+    assert run(tmp_path) == "22 0"
 
 
-def test_a_type_that_is_gone_is_no_fault_of_a_kernel_that_took_it(tmp_path: Path) -> None:
+def test_a_type_that_is_gone_is_no_fault_of_a_kernel_that_took_it(run: Run, tmp_path: Path) -> None:
     """Indexes name the types of arguments: here one that has another name by now."""
     whole = tmp_path / "masks" / "whole.py"
     whole.parent.mkdir()
     whole.write_text(_NAMED.format(name="Before", number=1))
-    assert [_run(tmp_path), _run(tmp_path)] == ["1 0", "1 1"]
+    assert [run(tmp_path), run(tmp_path)] == ["1 0", "1 1"]
     whole.write_text(_NAMED.format(name="After", number=22))
-    assert [_run(tmp_path), _run(tmp_path)] == ["22 0", "22 1"]
+    assert [run(tmp_path), run(tmp_path)] == ["22 0", "22 1"]
 
 
-def test_kernels_of_the_installation_are_read_and_never_written(tmp_path: Path) -> None:
+def test_kernels_of_the_installation_are_read_and_never_written(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "masks"
     folder.mkdir()
     (folder / "whole.py").write_text(_WHOLE)
     (folder / "part.py").write_text(_PART.format(number=1))
-    assert _run(tmp_path) == "1 0"
+    assert run(tmp_path) == "1 0"
     installed = tmp_path / kernel_cache.INSTALLED / "masks"
     installed.mkdir(parents=True)
     for file in (folder / "__pycache__").glob("*.nb[ic]"):
         file.rename(installed / file.name)
     there = {file.name: file.read_bytes() for file in installed.iterdir()}
-    assert _run(tmp_path) == "1 1"
+    assert run(tmp_path) == "1 1"
     # Those of other sources are left alone, and made as if there were none.
     (folder / "part.py").write_text(_PART.format(number=22))
-    assert [_run(tmp_path), _run(tmp_path)] == ["22 0", "22 1"]
+    assert [run(tmp_path), run(tmp_path)] == ["22 0", "22 1"]
     assert {file.name: file.read_bytes() for file in installed.iterdir()} == there
 
 
-def test_where_nothing_may_be_written_kernels_are_of_one_process(tmp_path: Path) -> None:
+def test_where_nothing_may_be_written_kernels_are_of_one_process(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "masks"
     folder.mkdir()
     (folder / "whole.py").write_text(_WHOLE)
     (folder / "part.py").write_text(_PART.format(number=1))
     # As for a user without a home who may not write where guided is installed.
-    code = f"""
+    program = f"""
 from numba.core import caching
+from guided.runtime import kernel_cache
 
 def refuse(self):
     raise OSError
@@ -108,31 +164,22 @@ def refuse(self):
 for name in ("UserProvided", "InTree", "UserWide"):
     locator = getattr(caching, name + "CacheLocator")
     locator.ensure_cache_path = refuse
+kernel_cache._OfThisProcess.ensure_cache_path = caching._CacheLocator.ensure_cache_path
 {_RUN}
-from guided.runtime.kernel_cache import _OfThisProcess
 print(whole._cache.cache_path)
 """
-    code = code.replace(
-        "from guided.runtime import kernel_cache",
-        """
-from guided.runtime import kernel_cache
-kernel_cache._OfThisProcess.ensure_cache_path = caching._CacheLocator.ensure_cache_path
-""",
-    )
-    command = [sys.executable, "-c", code, str(tmp_path)]
     for _ in range(2):
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        result, path = done.stdout.splitlines()
+        result, path = run(tmp_path, program).splitlines()
         assert result == "1 0"
         assert not Path(path).exists()
 
 
-def test_whoever_waits_is_told_of_each_kernel_that_is_compiled(tmp_path: Path) -> None:
+def test_whoever_waits_is_told_of_each_kernel_that_is_compiled(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "masks"
     folder.mkdir()
     (folder / "whole.py").write_text(_WHOLE)
     (folder / "part.py").write_text(_PART.format(number=1))
-    run = _RUN.replace(
+    program = _RUN.replace(
         "print(whole()",
         """
 from guided.runtime.kernel_events import telling_of_kernels
@@ -141,11 +188,7 @@ with telling_of_kernels(told.append):
     whole()
 print(told, whole()""",
     )
-    command = [sys.executable, "-c", run, str(tmp_path)]
-    outputs = [
-        subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-        for _ in range(2)
-    ]
+    outputs = [run(tmp_path, program) for _ in range(2)]
     assert outputs == ["[1, 2] 1 0", "[] 1 1"]
 
 
