@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -90,14 +89,23 @@ def remote_documents() -> tuple[tuple[str, str], ...]:
     return tuple((_REMOTE + path, json.dumps(value)) for path, value in unpacked.items())
 
 
-def groups(part: Part, draft: str) -> Iterator[Group]:
+@cache
+def groups(part: Part, draft: str) -> tuple[Group, ...]:
     """All groups of one part of a draft."""
-    for file, found in _read(draft).get(part, {}).items():
-        for group in found:
-            cases = tuple(
+    return tuple(
+        Group(
+            draft,
+            part,
+            file,
+            group["description"],
+            group["schema"],
+            tuple(
                 Case(test["description"], test["data"], test["valid"]) for test in group["tests"]
-            )
-            yield Group(draft, part, file, group["description"], group["schema"], cases)
+            ),
+        )
+        for file, found in _read(draft).get(part, {}).items()
+        for group in found
+    )
 
 
 @cache

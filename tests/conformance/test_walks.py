@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from functools import cache
+from typing import TypeAlias
 
 import pytest
 
 from guided.constraint.compiler import ConstraintCompiler
 from guided.errors import GuidedError
-from guided.spec import JsonSchema
+from guided.spec import JsonOptions, JsonSchema
 from tests.conformance.suite import DIALECTS, Group, Part, groups
-from tests.kit.effort import times
+from tests.kit.effort import is_long, times
 from tests.kit.oracles import JUDGES, Judge, Validator, may_err
 from tests.kit.walks import BYTES, random_walk
 from tests.kit.writing import ANY_WAY, SCHEMA_ORDER
@@ -18,7 +20,16 @@ from tests.kit.writing import ANY_WAY, SCHEMA_ORDER
 _COMPILER = ConstraintCompiler(BYTES)
 
 
-def _judges(group: Group) -> dict[Validator, Judge]:
+_Judges: TypeAlias = dict[Validator, Judge]
+
+
+@cache
+def _judged(draft: str) -> list[tuple[Group, _Judges]]:
+    """The groups that are required of a draft, each with those who may judge what is written."""
+    return [(group, _judges(group)) for group in groups(Part.REQUIRED, draft)]
+
+
+def _judges(group: Group) -> _Judges:
     """The validators that judge all documents of the group as the suite does."""
     able = {}
     for validator, make in JUDGES.items():
@@ -31,6 +42,13 @@ def _judges(group: Group) -> dict[Validator, Judge]:
     return able
 
 
+def _writings(group: Group) -> tuple[JsonOptions, ...]:
+    """Both ways of writing; of what older drafts have as well, one each in the short form."""
+    both = ANY_WAY, SCHEMA_ORDER
+    place = list(DIALECTS).index(group.draft)
+    return both if is_long() or not place else (both[place % 2],)
+
+
 @pytest.mark.parametrize(
     ("draft", "file"),
     [
@@ -41,13 +59,12 @@ def _judges(group: Group) -> dict[Validator, Judge]:
 )
 def test_every_walk_ends_and_what_it_wrote_is_valid(draft: str, file: str) -> None:
     """By the judgement of the validators that get the cases of the same group right."""
-    for group in groups(Part.REQUIRED, draft):
+    for group, judges in _judged(draft):
         if group.file != file:
             continue
-        judges = _judges(group)
         for seed in range(times(1)):
             rng = random.Random(f"{group.name} {seed}")
-            for writing in (ANY_WAY, SCHEMA_ORDER):
+            for writing in _writings(group):
                 constraint = JsonSchema(group.text, writing, group.documents)
                 try:
                     start = _COMPILER.compile(constraint).start()
@@ -62,5 +79,5 @@ def test_every_walk_ends_and_what_it_wrote_is_valid(draft: str, file: str) -> No
 
 def test_almost_every_group_has_a_judge() -> None:
     """The walks above are judged, but for a few groups that neither validator masters."""
-    found = [_judges(group) for draft in DIALECTS for group in groups(Part.REQUIRED, draft)]
+    found = [judges for draft in DIALECTS for _, judges in _judged(draft)]
     assert sum(map(bool, found)) >= 0.99 * len(found)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import jsonschema
@@ -215,6 +216,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+@cache
 def _exact(validator: Any) -> Any:
     """The validator of ``jsonschema``, where a whole ``Decimal`` is an integer."""
 

@@ -18,6 +18,7 @@ from guided.masks.mask import tokens_of
 from guided.masks.mask_store import MaskStore
 from guided.masks.matcher import Matcher
 from guided.spec import Forcing, TokenId
+from tests.kit.effort import times
 from tests.kit.grammars import language, machine_of, random_grammar
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.kit.walks import END, random_walk, tried
@@ -27,7 +28,7 @@ _VOCABULARY = tiny_vocabulary(
 )
 _BINDING = TokenBinding.of(_VOCABULARY)
 _TOKENS = range(1, len(_VOCABULARY))
-_GRAMMARS = 150
+_GRAMMARS = times(75)
 
 
 def _starts() -> Iterator[tuple[Matcher, random.Random]]:
@@ -103,7 +104,7 @@ def test_masks_of_words_that_many_stacks_share_are_exact(text: str) -> None:
     machine = GrammarMachine(network_from_grammar(lower_lark(text)))
     binding = TokenBinding.of(_WORDS)
     constraint = CompiledConstraint(machine, binding, MaskStore(limits.max_mask_bytes), limits)
-    for seed in range(60):
+    for seed in range(times(20)):
         rng = random.Random(seed)
         for matcher in random_walk(constraint.start(), rng, 12).matchers:
             expected: set[int] = set(tried(matcher, range(1, len(_WORDS))))

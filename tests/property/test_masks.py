@@ -30,7 +30,7 @@ def _allowed(matcher: Matcher) -> set[int]:
 
 def test_a_mask_equals_trying_every_token() -> None:
     """Exact, at every position of a walk."""
-    for schema, rng in cases(60):
+    for schema, rng in cases(30):
         with trying(schema, rng):
             for matcher in random_walk(_start(schema, rng), rng, rng.randrange(15)).matchers:
                 expected: set[int] = set(tried(matcher, _TOKENS))
@@ -84,7 +84,7 @@ def test_the_mask_of_every_reachable_state_equals_trying_every_token() -> None:
 
 def test_a_walk_in_its_budget_ends_inside_it() -> None:
     """From the shortest budget on, and what is written is valid."""
-    for schema, rng in cases(150):
+    for schema, rng in cases(75):
         with trying(schema, rng):
             start = _start(schema, rng)
             budget = len(start.shortest_end()) + rng.randrange(12)
@@ -96,7 +96,7 @@ def test_a_walk_in_its_budget_ends_inside_it() -> None:
 
 def test_the_way_out_stays_open_token_by_token() -> None:
     """Behind each token of the shortest end there is an end that is no longer than its rest."""
-    for schema, rng in cases(150):
+    for schema, rng in cases(75):
         with trying(schema, rng):
             for matcher in random_walk(_start(schema, rng), rng, rng.randrange(15)).matchers:
                 way_out = matcher.shortest_end()
@@ -110,7 +110,7 @@ def test_a_mask_within_a_budget_holds_only_what_fits() -> None:
 
     It always holds a way out, and with some tokens to spare nothing that fits is missing.
     """
-    for schema, rng in cases(60):
+    for schema, rng in cases(30):
         with trying(schema, rng):
             for matcher in random_walk(_start(schema, rng), rng, rng.randrange(15)).matchers:
                 spare = rng.choice([0, 1, 2, _GENEROUS])
@@ -127,7 +127,7 @@ def test_a_mask_within_a_budget_holds_only_what_fits() -> None:
 
 def test_a_forced_run_is_the_only_way_to_go_on() -> None:
     """Strict: each mask on the way holds one token. Canonical: the bytes have no alternative."""
-    for schema, rng in cases(60):
+    for schema, rng in cases(30):
         with trying(schema, rng):
             for matcher in random_walk(_start(schema, rng), rng, rng.randrange(15)).matchers:
                 position = matcher

@@ -13,6 +13,7 @@ from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.masks.mask import tokens_of
 from guided.masks.matcher import Matcher
 from tests.kit.cases import compiled
+from tests.kit.effort import times
 from tests.kit.oracles import Oracle
 from tests.kit.walks import BYTES
 from tests.kit.writing import ANY_WAY
@@ -21,7 +22,7 @@ _NUMBERS = (0, 1, 2, 8)
 _BYTES = b"[]," + b"".join(b"%d" % number for number in _NUMBERS)
 _ARRAYS = [d for count in range(4) for d in itertools.product(_NUMBERS, repeat=count)]
 _TEXTS = [json.dumps(numbers, separators=(",", ":")) for numbers in _ARRAYS]
-_CASES = 60
+_CASES = times(30)
 
 
 def _item(rng: random.Random) -> Any:

@@ -171,7 +171,7 @@ def _assert_walk(start: Matcher, documents: set[bytes], rng: random.Random) -> N
 def test_masks_and_ends_are_those_of_the_strings_that_fit(place: _Place) -> None:
     satisfiable = 0
     first = first_seed()
-    for seed in range(first, first + times(100)):
+    for seed in range(first, first + times(50)):
         rng = random.Random(seed)
         schema, written = place(rng, _Case(rng, 1, _LONGEST))
         documents = {text.encode() for text in written}
@@ -184,13 +184,13 @@ def test_masks_and_ends_are_those_of_the_strings_that_fit(place: _Place) -> None
         satisfiable += 1
         for _ in range(3):
             _assert_walk(start, documents, rng)
-    assert satisfiable > 10
+    assert satisfiable > times(50) / 10
 
 
 def test_a_bound_of_the_options_leaves_no_dead_end() -> None:
     """Such a bound may forbid more than what is too long, and gives way to what is needed."""
     first = first_seed()
-    for seed in range(first, first + times(80)):
+    for seed in range(first, first + times(40)):
         rng = random.Random(seed)
         case = _Case(rng, _LONGEST, _LONGEST)
         banned = case.banned(rng) if rng.random() < 0.5 else []
