@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import pytest
 
@@ -14,7 +15,11 @@ from tests.engine.tiny_models import answers, drain, make_engine, make_model, wo
 
 MODEL = make_model()
 REQUEST = GenerationRequest("hello name", max_tokens=6)
-PLAIN = answers(make_engine(MODEL), {"r": REQUEST})["r"]
+
+
+@cache
+def plain() -> GenerationResult:
+    return answers(make_engine(MODEL), {"r": REQUEST})["r"]
 
 
 class Counts(OneByOne):
@@ -69,7 +74,7 @@ def test_a_finished_answer_is_given_though_a_drafter_fails_to_end(
         ended += engine.step()
     (finished,) = ended
     assert isinstance(finished.outcome, GenerationResult)
-    assert finished.outcome.tokens == PLAIN.tokens
+    assert finished.outcome.tokens == plain().tokens
     assert (faulty.num_open, sound.num_open) == (0, 0)
     assert engine.stats().failed == 0
     (record,) = caplog.records
@@ -89,7 +94,7 @@ def test_a_request_that_fails_hears_of_its_own_fault_alone() -> None:
     assert isinstance(fault.__cause__, IndexError)
     good = ended["good"].outcome
     assert isinstance(good, GenerationResult)
-    assert good.tokens == PLAIN.tokens
+    assert good.tokens == plain().tokens
     assert (faulty.num_open, sound.num_open) == (0, 0)
 
 

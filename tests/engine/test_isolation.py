@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -43,9 +44,10 @@ def run_beside(error: Exception) -> tuple[Any, Any]:
     return ended["bad"].outcome, ended["good"].outcome
 
 
-ALONE = answers(make_engine(MODEL), {"good": GenerationRequest(prompt="hello name", max_tokens=9)})[
-    "good"
-]
+@cache
+def alone() -> GenerationResult:
+    request = GenerationRequest(prompt="hello name", max_tokens=9)
+    return answers(make_engine(MODEL), {"good": request})["good"]
 
 
 def test_an_error_of_one_request_is_its_outcome_and_the_others_go_on() -> None:
@@ -53,7 +55,7 @@ def test_an_error_of_one_request_is_its_outcome_and_the_others_go_on() -> None:
     bad, good = run_beside(error)
     assert bad is error
     assert isinstance(good, GenerationResult)
-    assert good.tokens == ALONE.tokens
+    assert good.tokens == alone().tokens
 
 
 def test_a_fault_of_our_own_is_named_logged_and_kept_from_the_others(
@@ -69,7 +71,7 @@ def test_a_fault_of_our_own_is_named_logged_and_kept_from_the_others(
     assert isinstance(bad.__cause__, IndexError)
     assert record.exc_info is not None
     assert record.exc_info[1] is bad.__cause__
-    assert good.tokens == ALONE.tokens
+    assert good.tokens == alone().tokens
 
 
 def test_the_room_of_a_failed_request_is_free_again() -> None:

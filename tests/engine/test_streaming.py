@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -69,7 +70,9 @@ def run(engine: Engine) -> tuple[dict[str, list[str]], dict[str, GenerationResul
     return deltas, results
 
 
-PLAIN = answers(make_engine(MODEL), REQUESTS)
+@cache
+def plain() -> dict[str, GenerationResult]:
+    return answers(make_engine(MODEL), REQUESTS)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ def test_all_deltas_together_are_the_text_of_the_answer(options: dict[str, Any])
     engine = make_engine(MODEL, **options)
     deltas, results = run(engine)
     for key, result in results.items():
-        assert "".join(deltas[key]) == result.text == PLAIN[key].text, key
+        assert "".join(deltas[key]) == result.text == plain()[key].text, key
     assert len(deltas["greedy"]) > 3
     assert deltas["decided"] == ["語"]
     if "cache_tokens" in options:
