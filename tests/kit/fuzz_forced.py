@@ -18,7 +18,7 @@ from tests.kit.campaign import FAULT_TEST, Fault, Subject, smaller_texts
 from tests.kit.schemas import compact
 from tests.kit.tokenizers import TOKENIZERS, real_vocabulary
 
-__all__ = ["FORCED", "Answer", "ForcedSubject"]
+__all__ = ["FORCED", "FORCED_OF_REAL", "Answer", "ForcedSubject"]
 
 _CHARACTERS = (
     "abemstTéßſİ名前안مไा\u0301    \n\r\t\xa0\u3000\u2028\x85\x1f\u200b017٣²½Ⅷ一"
@@ -51,9 +51,12 @@ _SETS: tuple[tuple[str, str], ...] = (
 """Classes, and characters of each."""
 
 
+FORCED_OF_REAL: Mapping[str, str] = {f"forced_{name}": name for name in TOKENIZERS}
+"""By the name of a subject its one real tokenizer."""
+
 FORCED: Mapping[str, tuple[str, ...]] = {
     "forced": tuple(BUILT),
-    **{f"forced_{name}": (name,) for name in TOKENIZERS},
+    **{subject: (name,) for subject, name in FORCED_OF_REAL.items()},
 }
 """By the name of a subject its tokenizers."""
 

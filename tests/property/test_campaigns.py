@@ -1,31 +1,14 @@
-"""Half a minute of all fuzzers together, with a seed of the day; three times that in the long form.
-
-For longer, see ``make fuzz``.
-"""
+"""A short campaign of each fuzzer; of those of real tokenizers see tests/unit/masks."""
 
 from __future__ import annotations
 
-import datetime
-
 import pytest
 
-from tests.kit.campaign import run_campaign
-from tests.kit.effort import is_long
+from tests.kit.campaign_of_the_day import assert_nothing_is_found
+from tests.kit.fuzz_forced import FORCED_OF_REAL
 from tests.kit.fuzzers import SUBJECTS
 
-_SECONDS = 90.0 if is_long() else 30.0
 
-
-@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.parametrize("name", [name for name in SUBJECTS if name not in FORCED_OF_REAL])
 def test_a_campaign_finds_nothing(name: str) -> None:
-    """Findings are told with seeds: ``python -m tests.kit.fuzzers NAME --case SEED:INDEX``."""
-    seed = datetime.datetime.now(datetime.UTC).date().toordinal()
-    subject = SUBJECTS[name]()
-    if lacking := subject.lacks():
-        pytest.skip(lacking)
-    report = run_campaign(subject, seed, _SECONDS / len(SUBJECTS))
-    told = "\n\n".join(
-        f"{name} {finding.seed}: {finding.fault}\n{finding.case}" for finding in report.findings
-    )
-    assert not report.findings, told
-    assert report.tries
+    assert_nothing_is_found(name)

@@ -33,11 +33,12 @@ from guided.masks.compiled import CompiledConstraint
 from guided.masks.limits import ConstraintLimits
 from guided.masks.mask_store import MaskStore
 from guided.spec.library import LibraryGrammar, grammar_names, read_grammar
+from tests.kit.effort import is_long
 from tests.kit.grammars import accepted_by, mutated, random_text
 from tests.kit.walks import PIECES, random_walk
 
 _MUTANTS = 2
-_LONGEST = 100
+_LONGEST = 100 if is_long() else 60
 """Characters of a text that Lark, which may take a millisecond for each, is asked about."""
 _WALKS = 40
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ from guided.errors import ModelError
 from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
-from tests.kit.built_tokenizers import BUILT, built_vocabulary
+from tests.kit.built_tokenizers import BUILT, built_vocabulary, loaded
 from tests.kit.tokenizers import TOKENIZERS, real_tokenizer, real_vocabulary
 
 HARD_TEXTS = (
@@ -31,6 +31,14 @@ HARD_TEXTS = (
 )
 
 
+BYTE_LEVEL = "built like GPT-2"
+
+
+def built_tokenizer() -> PreTrainedTokenizerBase:
+    """A small byte-level one, of its own for each test, with the added token <tool_call>."""
+    return loaded(BUILT[BYTE_LEVEL]())
+
+
 @pytest.fixture(params=TOKENIZERS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -42,15 +50,21 @@ def test_a_hard_text_survives_spelling(name: str, text: str) -> None:
     assert decode(vocabulary, vocabulary.spell(text)) == text
 
 
+@cache
+def texts_of_known_bytes(name: str) -> st.SearchStrategy[str]:
+    missing = real_vocabulary(name).missing_bytes
+    characters = st.characters(exclude_categories=["Cs"]).filter(
+        lambda character: missing.isdisjoint(character.encode())
+    )
+    return st.text(characters, max_size=40)
+
+
 @pytest.mark.parametrize("name", TOKENIZERS)
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_any_text_of_known_bytes_survives_spelling(name: str, data: st.DataObject) -> None:
     vocabulary = real_vocabulary(name)
-    characters = st.characters(exclude_categories=["Cs"]).filter(
-        lambda character: not vocabulary.missing_bytes.intersection(character.encode())
-    )
-    text = data.draw(st.text(characters, max_size=40))
+    text = data.draw(texts_of_known_bytes(name))
     assert decode(vocabulary, vocabulary.spell(text)) == text
 
 
@@ -153,10 +167,12 @@ def test_no_text_is_a_special_token_or_that_of_a_byte(name: str, text: str) -> N
     assert decode(vocabulary, vocabulary.spell(text)) == text
 
 
-def test_a_text_that_is_an_end_token_is_spelled_by_others() -> None:
+def test_an_end_token_is_never_text() -> None:
+    """What is spelled as others are where it stands in a text."""
     tokenizer = real_tokenizer("smollm2")
     token = id_of(tokenizer, "hello")
     vocabulary = vocabulary_from_tokenizer(tokenizer, end_ids=[token])
+    assert vocabulary.token_bytes[token] is None
     tokens = vocabulary.spell("hello, hellos")
     assert token not in tokens
     assert decode(vocabulary, tokens) == "hello, hellos"
@@ -164,7 +180,7 @@ def test_a_text_that_is_an_end_token_is_spelled_by_others() -> None:
 
 def test_an_added_token_that_the_tokenizer_calls_special_is_text() -> None:
     """Its own entry may not say so."""
-    tokenizer = copy.deepcopy(real_tokenizer("smollm2"))
+    tokenizer = built_tokenizer()
     tokenizer.add_tokens(["[end]"])
     tokenizer.eos_token = "[end]"
     vocabulary = vocabulary_from_tokenizer(tokenizer)
@@ -180,7 +196,7 @@ def test_added_tokens_that_are_not_special_are_text() -> None:
 
 def test_an_added_token_is_not_written_in_byte_letters() -> None:
     """``é`` in it is that character, not the letter for byte 0xE9."""
-    tokenizer = copy.deepcopy(real_tokenizer("smollm2"))
+    tokenizer = built_tokenizer()
     tokenizer.add_tokens(["éé"])
     vocabulary = vocabulary_from_tokenizer(tokenizer)
     assert vocabulary.token_bytes[id_of(tokenizer, "éé")] == "éé".encode()
@@ -193,32 +209,26 @@ def test_further_end_tokens_join_the_tokenizers_own() -> None:
     assert vocabulary.digest != real_vocabulary("smollm2").digest
 
 
-def test_an_end_token_is_never_text() -> None:
-    tokenizer = real_tokenizer("smollm2")
-    token = id_of(tokenizer, "hello")
-    vocabulary = vocabulary_from_tokenizer(tokenizer, end_ids=[token])
-    assert vocabulary.token_bytes[token] is None
-
-
 def test_tokens_without_a_logit_are_left_out() -> None:
-    tokenizer = real_tokenizer("qwen3")
-    narrow = vocabulary_from_tokenizer(tokenizer, logits_width=151_660)
-    assert len(narrow) == 151_660
-    assert narrow.token_bytes == real_vocabulary("qwen3").token_bytes[:151_660]
+    width = len(built_vocabulary(BYTE_LEVEL)) - 50
+    narrow = vocabulary_from_tokenizer(built_tokenizer(), logits_width=width)
+    assert len(narrow) == width
+    assert narrow.token_bytes == built_vocabulary(BYTE_LEVEL).token_bytes[:width]
 
 
 def test_logits_beyond_the_tokenizer_are_no_tokens() -> None:
-    wide = vocabulary_from_tokenizer(real_tokenizer("smollm2"), logits_width=60_000)
-    assert wide.digest == real_vocabulary("smollm2").digest
+    wide = vocabulary_from_tokenizer(built_tokenizer(), logits_width=60_000)
+    assert wide.digest == built_vocabulary(BYTE_LEVEL).digest
 
 
 def test_an_added_token_without_a_logit_is_spelled_by_others() -> None:
-    tokenizer = real_tokenizer("qwen3")
-    token = id_of(tokenizer, "</think>")
+    tokenizer = built_tokenizer()
+    token = id_of(tokenizer, "<tool_call>")
+    assert [*built_vocabulary(BYTE_LEVEL).spell("<tool_call>")] == [token]
     narrow = vocabulary_from_tokenizer(tokenizer, logits_width=token)
-    tokens = narrow.spell("</think>")
+    tokens = narrow.spell("<tool_call>")
     assert token not in tokens
-    assert decode(narrow, tokens) == "</think>"
+    assert decode(narrow, tokens) == "<tool_call>"
 
 
 def test_an_end_token_without_a_logit_is_refused() -> None:

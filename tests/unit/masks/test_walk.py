@@ -23,6 +23,7 @@ from guided.masks.mask_keys import row_traits
 from guided.masks.walk import KeptWalk, Walker
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from tests.kit.cases import compiled
+from tests.kit.effort import times
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 from tests.kit.walks import tried
 
@@ -141,7 +142,7 @@ def _tried(compiled: CompiledConstraint, state: State) -> dict[int, State]:
 def test_masks_and_moves_equal_trying_every_token(schema: Any, options: JsonOptions) -> None:
     compiled = _compiled(schema, options)
     rng = random.Random(1)
-    for _ in range(6):
+    for _ in range(times(3)):
         matcher = compiled.start()
         for _ in range(12):
             tried = _tried(compiled, matcher.state)
@@ -174,7 +175,7 @@ def test_the_only_way_is_that_of_one_step_after_the_other(
     """All of it where no text has to be remembered, a beginning where one has."""
     rng = random.Random(1)
     compiled = _fresh(schema, options)
-    for _ in range(6):
+    for _ in range(times(3)):
         state = compiled.machine.start
         for _ in range(20):
             text, behind = compiled.steps.only_way(state, 7)

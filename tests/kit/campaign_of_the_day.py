@@ -1,0 +1,33 @@
+"""A short campaign of a subject, with a seed of the day; three times as long in the long form.
+
+All of them together take half a minute. For longer, see ``make fuzz``.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Final
+
+import pytest
+
+from tests.kit.campaign import run_campaign
+from tests.kit.effort import is_long
+from tests.kit.fuzzers import SUBJECTS
+
+__all__ = ["assert_nothing_is_found"]
+
+_SECONDS: Final = 90.0 if is_long() else 30.0
+
+
+def assert_nothing_is_found(name: str) -> None:
+    """Findings are told with seeds: ``python -m tests.kit.fuzzers NAME --case SEED:INDEX``."""
+    seed = datetime.datetime.now(datetime.UTC).date().toordinal()
+    subject = SUBJECTS[name]()
+    if lacking := subject.lacks():
+        pytest.skip(lacking)
+    report = run_campaign(subject, seed, _SECONDS / len(SUBJECTS))
+    told = "\n\n".join(
+        f"{name} {finding.seed}: {finding.fault}\n{finding.case}" for finding in report.findings
+    )
+    assert not report.findings, told
+    assert report.tries
