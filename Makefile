@@ -43,6 +43,7 @@ test-long: $(NATIVE)
 		tests/engine/test_causal_types.py tests/engine/test_recurrent.py \
 		tests/engine/test_beams.py tests/engine/test_batching.py tests/engine/test_heads.py \
 		tests/engine/test_equals_transformers.py tests/engine/test_faulty_matchers.py \
+		tests/engine/test_pipeline_parallel.py \
 		tests/unit/model/cpu/test_stored_matrix.py tests/unit/json_schema/test_formats.py \
 		tests/unit/masks/test_forced_campaigns.py tests/unit/masks/test_walk.py tests/unit/test_grammars.py \
 		tests/train --timeout 3600

@@ -19,13 +19,14 @@ from guided.model.parallel.split import Split, Way
 from guided.spec import Forcing, GenerationRequest
 from tests.engine.architectures import CONFIGS, OTHER_CONFIGS
 from tests.engine.drafters import Prophet
+from tests.engine.forked_ranks import forked
 from tests.engine.ranks import saved, sharded
 from tests.engine.test_equals_transformers import CITIES, PROMPTS
 from tests.engine.test_load_drafters import REQUEST, Notes, save
 from tests.engine.test_trees import full_texts
 from tests.engine.tiny_models import answers, from_config, make_engine, make_model, results
 from tests.kit.causal_types import tiny_config
-from tests.service.server_process import children_of
+from tests.kit.effort import crossed
 
 
 def four_layers(architecture: str) -> PreTrainedModel:
@@ -41,8 +42,9 @@ def four_layers(architecture: str) -> PreTrainedModel:
     return model
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("architecture", ["llama", "gemma3_sliding", "mixtral"])
+@pytest.mark.parametrize(
+    ("architecture", "ranks"), crossed(["llama", "gemma3_sliding", "mixtral"], [2, 4])
+)
 def test_batches_chunks_copies_and_trees_give_the_tokens_of_one_process(
     tmp_path: Path, architecture: str, ranks: int
 ) -> None:
@@ -64,7 +66,7 @@ def test_batches_chunks_copies_and_trees_give_the_tokens_of_one_process(
     expected = {name: answer.tokens for name, answer in answers(one, free).items()}
     certain = answers(make_engine(four_layers(architecture)), held_to)
     prophet = Prophet(full_texts(held_to, certain), errors=0.3)
-    with sharded(tmp_path, Split(Way.PIPELINE, ranks)) as (runner, held):
+    with forked(), sharded(tmp_path, Split(Way.PIPELINE, ranks)) as (runner, held):
         kept = [sum(layer != NO_KEYS for layer in layers) for layers in runner.layers_by_rank]
         assert kept == [4 // ranks] * ranks
         assert all(nbytes < 0.75 * whole for nbytes in held)
@@ -84,12 +86,11 @@ def test_batches_chunks_copies_and_trees_give_the_tokens_of_one_process(
 def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) -> None:
     """The first of the line, which rank 0 does not hear from."""
     saved(tmp_path, four_layers("llama"))
-    before = set(children_of(os.getpid()))
-    with sharded(tmp_path, Split(Way.PIPELINE, 3)) as (runner, _):
+    with forked() as processes, sharded(tmp_path, Split(Way.PIPELINE, 3)) as (runner, _):
         engine = make_engine(runner=runner)
         engine.submit("r", GenerationRequest(prompt="x", max_tokens=24))
         engine.step()
-        first, second = sorted(set(children_of(os.getpid())) - before)
+        first, second = processes
         os.kill(first, signal.SIGKILL)
         with pytest.raises(ModelError) as caught:
             results(engine)
@@ -105,9 +106,10 @@ def test_an_engine_over_a_line_tells_the_memory_of_each_rank(tmp_path: Path) -> 
     target, draft = save(tmp_path / "target"), save(tmp_path / "draft")
     options: dict[str, Any] = {"dtype": "float32", "device": "cpu", "cache_tokens": 256}
     notes = Notes()
-    engine = load_engine(
-        target, **options, draft_models=[draft], pipeline_parallel=2, progress=notes
-    )
+    with forked():
+        engine = load_engine(
+            target, **options, draft_models=[draft], pipeline_parallel=2, progress=notes
+        )
     found = answers(engine, {"r": REQUEST})["r"].tokens
     engine.close()
     plain = answers(load_engine(target, **options, drafts=False), {"r": REQUEST})["r"].tokens

@@ -19,6 +19,7 @@ from guided.model.parallel.ranks import Ranks
 from guided.model.parallel.split import Split, Way
 from guided.spec import Forcing, GenerationRequest
 from tests.engine.drafters import Prophet
+from tests.engine.forked_ranks import forked
 from tests.engine.ranks import saved, sharded
 from tests.engine.test_equals_transformers import CITIES, PROMPTS, generated, masked
 from tests.engine.test_load_drafters import REQUEST, Notes, save
@@ -57,7 +58,7 @@ def test_batches_chunks_and_trees_give_the_tokens_of_one_process(
     prophet = Prophet(
         full_texts(held_to, answers(make_engine(make_model(architecture)), held_to)), errors=0.3
     )
-    with sharded(tmp_path, Split(Way.TENSOR, ranks)) as (runner, held):
+    with forked(), sharded(tmp_path, Split(Way.TENSOR, ranks)) as (runner, held):
         assert {layer.heads for layer in runner.shape.layers} == {heads}
         assert all(nbytes < 0.75 * whole for nbytes in held)
         assert len(held) == ranks
@@ -74,6 +75,7 @@ def test_batches_chunks_and_trees_give_the_tokens_of_one_process(
 
 
 def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) -> None:
+    """Here alone ranks are started as for users; elsewhere they are forked."""
     saved_as(tmp_path, "llama")
     before = set(children_of(os.getpid()))
     with sharded(tmp_path, Split(Way.TENSOR, 3)) as (runner, _):
@@ -95,7 +97,8 @@ def test_a_lost_rank_ends_the_call_and_the_others_with_its_name(tmp_path: Path) 
 
 def test_a_rank_that_cannot_load_tells_why(tmp_path: Path) -> None:
     """Here alone of all: the folder is gone when it looks."""
-    ranks = Ranks.start(tmp_path / "gone", torch.float32, CPU, Split(Way.TENSOR, 2), threads=1)
+    with forked():
+        ranks = Ranks.start(tmp_path / "gone", torch.float32, CPU, Split(Way.TENSOR, 2), threads=1)
     with pytest.raises(ModelError) as caught:
         ranks.loaded()
     said = str(caught.value)
@@ -108,7 +111,10 @@ def test_an_engine_over_ranks_tells_the_memory_of_each(tmp_path: Path) -> None:
     target, draft = save(tmp_path / "target"), save(tmp_path / "draft")
     options: dict[str, Any] = {"dtype": "float32", "device": "cpu", "cache_tokens": 256}
     notes = Notes()
-    engine = load_engine(target, **options, draft_models=[draft], tensor_parallel=2, progress=notes)
+    with forked():
+        engine = load_engine(
+            target, **options, draft_models=[draft], tensor_parallel=2, progress=notes
+        )
     found = answers(engine, {"r": REQUEST})["r"].tokens
     engine.close()
     plain = answers(load_engine(target, **options, drafts=False), {"r": REQUEST})["r"].tokens

@@ -203,18 +203,23 @@ class Ranks:
         return error
 
 
+def _started(settings: RankSettings, control: Connection[bytes, bytes]) -> subprocess.Popen[bytes]:
+    """The process of a rank, which has an end of a connection as well."""
+    told = msgspec.structs.replace(settings, control=control.fileno())
+    return subprocess.Popen(
+        [sys.executable, "-m", _PROGRAM, msgspec.json.encode(told).decode()],
+        stdin=subprocess.DEVNULL,
+        pass_fds=(control.fileno(),),
+    )
+
+
 class _Rank:
     """One other rank: its process, and the thread that listens to it."""
 
     def __init__(self, settings: RankSettings, note: Callable[[_Loss], None]) -> None:
         ours, theirs = Pipe()
         with theirs:
-            told = msgspec.structs.replace(settings, control=theirs.fileno())
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", _PROGRAM, msgspec.json.encode(told).decode()],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-            )
+            self._process = _started(settings, theirs)
         self._rank = settings.rank
         self._control: Connection[bytes, bytes] = ours
         self._said: SimpleQueue[FromRank | ModelError] = SimpleQueue()
