@@ -7,11 +7,17 @@ forked from has one thread and has computed nothing, so that its forks are as ne
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
 from functools import cache
-from multiprocessing.context import ForkServerContext
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
 from typing import Final
 
-__all__ = ["forking"]
+from guided.cli import main
+
+__all__ = ["forking", "start_guided"]
 
 _IMPORTED: Final = [
     "guided.cli.app",
@@ -31,3 +37,18 @@ def forking() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     return context
+
+
+def start_guided(arguments: Sequence[str], log: Path) -> ForkServerProcess:
+    """The command ``guided`` in a fork; what it says goes into a file."""
+    process = forking().Process(target=_be_guided, args=(arguments, log), daemon=True)
+    process.start()
+    return process
+
+
+def _be_guided(arguments: Sequence[str], log: Path) -> None:
+    file = os.open(log, os.O_CREAT | os.O_WRONLY)
+    os.dup2(file, sys.stdout.fileno())
+    os.dup2(file, sys.stderr.fileno())
+    sys.argv = ["guided", *arguments]
+    main()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -32,6 +31,7 @@ from guided.train.prompts import read_prompts
 from guided.train.run import AnswerSettings, Place, run_training
 from guided.train.target import FrozenTarget
 from tests.kit.effort import is_long
+from tests.kit.forks import start_guided
 from tests.train.tiny_target import PROMPTS, write_prompts, write_target
 
 _STEPS = 40
@@ -234,22 +234,23 @@ def _start(command: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def test_a_training_that_was_killed_goes_on(place: Path, tmp_path: Path) -> None:
+    """What is killed is forked, and what goes on is started as users do."""
     _answer(place)
-    steps = 120
-    command = [sys.executable, "-m", "guided.cli", *_command(place, tmp_path, "medusa", steps)]
-    killed = _start(command)
+    steps, log = 120, tmp_path / "log"
+    command = _command(place, tmp_path, "medusa", steps)
+    killed = start_guided(command, log)
     deadline = time.monotonic() + 200
     while last_checkpoint(tmp_path / "checkpoints") is None:
-        assert killed.poll() is None, killed.communicate()[0]
+        assert killed.is_alive(), log.read_text()
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate()
+    killed.kill()
+    killed.join()
     last = last_checkpoint(tmp_path / "checkpoints")
     assert last is not None
     assert not (tmp_path / "config.json").exists()
     assert 0 < int(last.name.partition("-")[2]) < steps
-    done = _start(command)
+    done = _start([sys.executable, "-m", "guided.cli", *command])
     said = done.communicate(timeout=250)[0]
     assert done.returncode == 0, said
     assert f"going on from {last}" in said.replace("\n", "")
