@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from guided.engine.cold_kernels import ColdKernels
 from guided.engine.engine import Engine
 from guided.engine.find_files import find_files
 from guided.engine.formats import check_formats, check_model, kept_dtype
+from guided.engine.garbage import freeze
 from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import OnLoss, load_runner
 from guided.engine.machine import Machine, instruction_set_of
@@ -143,7 +143,7 @@ def load_engine(
         drafting = (*make_drafters(names, vocabulary), *models, *with_heads)
     build = partial(_build_engine, parts, asked, drafting, judge, reuse_prefixes=reuse_prefixes)
     if share is not None:
-        _share(build, share, threads, progress)
+        _share(build, parts, share, threads, progress)
     return _started(build, parts, files if drafts else None, progress)
 
 
@@ -188,17 +188,21 @@ def _started(
     engine = build(costs=costs)
     with progress.step("warming up"):
         _warm_up(engine)
-    _freeze_garbage()
+    freeze(parts.runner)
     return engine
 
 
 def _share(
-    build: Callable[..., Engine], share: Callable[[], None], threads: int, progress: Progress
+    build: Callable[..., Engine],
+    parts: _Parts,
+    share: Callable[[], None],
+    threads: int,
+    progress: Progress,
 ) -> None:
     """Rehearse what all engines do, and let whoever shares that fork."""
     with progress.step("rehearsing"):
         _warm_up(build(costs=None))
-    _freeze_garbage()
+    freeze(parts.runner)
     share()
     torch.set_num_threads(threads)
 
@@ -306,18 +310,6 @@ def _build_engine(
         judge=judge,
         machine=Machine.here(parts.footprint, costs),
     )
-
-
-def _freeze_garbage() -> None:
-    """Exempt all objects that exist now from garbage collection.
-
-    To look through all of them would delay a step by some tenths of a second. What an earlier
-    engine left behind is collected first; where the collector is off there was none.
-    """
-    if gc.isenabled():
-        gc.unfreeze()
-        gc.collect()
-    gc.freeze()
 
 
 def _prepared(

@@ -5,7 +5,6 @@ They are written to a file as they come, so that a run that was ended in the mid
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from guided.engine.engine import Engine
+from guided.engine.garbage import free
 from guided.engine.load import load_engine
 from guided.spec import GenerationRequest, GenerationResult, Sampling
 from guided.train.reward_tune.tasks import Task
@@ -70,9 +70,7 @@ def opened_engine(model: Path | str) -> Iterator[Callable[[], Engine]]:
     finally:
         if opened:
             opened.clear()
-            # What loading it exempted from garbage collection is free to go.
-            gc.unfreeze()
-            gc.collect()
+            free()
 
 
 def answers(
