@@ -41,7 +41,7 @@ from tests.engine.speculation import Guesser, Speculation, choice_of
 from tests.engine.test_sampling_law import ALONE, EDGE, TOGETHER
 from tests.kit.effort import is_long
 
-DRAWS = 20_000 if is_long() else 3_000
+DRAWS = 20_000 if is_long() else 1_500
 FIRST_SEED = 40_000_000
 VOCABULARY = make_vocabulary()
 STEEP = CostCurve(((1, 0.010), (2, 0.012), (4, 0.018), (64, 0.300)))
