@@ -52,15 +52,14 @@ def reference_model(architecture: str) -> PreTrainedModel:
 
 @torch.inference_mode()
 def told(architecture: str, texts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """Logits after each of some texts, and the states of their tokens, from a whole pass each."""
-    outputs = [
-        reference_model(architecture)(
-            input_ids=torch.tensor([list(text)]), use_cache=False, output_hidden_states=True
-        )
-        for text in texts
-    ]
-    logits = [output.logits[0, -1, : len(TOKEN_BYTES)].numpy() for output in outputs]
-    return logits, [output.hidden_states[-1][0].numpy() for output in outputs]
+    """Logits after each of some texts of one length, and the states of their tokens."""
+    output = reference_model(architecture)(
+        input_ids=torch.tensor([list(text) for text in texts]),
+        use_cache=False,
+        output_hidden_states=True,
+    )
+    logits = output.logits[:, -1, : len(TOKEN_BYTES)].numpy()
+    return logits, output.hidden_states[-1].numpy()
 
 
 @cache
@@ -92,10 +91,9 @@ def reference(architecture: str, request: GenerationRequest) -> tuple[tuple[int,
         weights = np.exp(scores - scores.max())
         weights /= weights.sum()
         order = np.argsort(-weights, kind="stable")[: sampling.top_k]
+        _, states = told(architecture, [[*text, int(tokens[index])] for index in order])
         best, taken = -np.inf, None
-        for index in order:
-            _, (states,) = told(architecture, [[*text, int(tokens[index])]])
-            own = states[-1]
+        for index, own in zip(order, states[:, -1], strict=True):
             cosines = seen @ own / np.linalg.norm(seen, axis=1) / np.linalg.norm(own)
             score = (1 - sampling.penalty_alpha) * weights[index]
             score -= sampling.penalty_alpha * cosines.max()

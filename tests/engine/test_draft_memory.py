@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from tests.engine.test_paged_cache import tokens as all_tokens
 from tests.engine.tiny_models import make_engine, make_model
 
 
-@cache
 def crowd_alone(architecture: str) -> dict[str, tuple[int, ...]]:
     """What each of the crowd says by itself."""
     return alone(architecture, CROWD)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from guided.engine.engine import Engine
 from guided.spec import Beams, Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.drafters import OneByOne
 from tests.engine.tiny_models import answers, make_engine, make_model, words
+from tests.kit.effort import crossed
 
 PREAMBLE = "the quick brown fox jumps over the lazy dog "
 REQUESTS = {
@@ -41,14 +43,17 @@ def tokens(results: dict[str, GenerationResult]) -> dict[str, tuple[int, ...]]:
     return {key: result.tokens for key, result in results.items()}
 
 
-def alone(
-    architecture: str, requests: Mapping[str, GenerationRequest] = REQUESTS
-) -> dict[str, tuple[int, ...]]:
+def alone(architecture: str, requests: Iterable[str] = REQUESTS) -> dict[str, tuple[int, ...]]:
     """Each request in an engine of its own that remembers nothing."""
+    return {key: _alone(architecture)[key] for key in requests}
+
+
+@cache
+def _alone(architecture: str) -> dict[str, tuple[int, ...]]:
     model = make_model(architecture)
     return {
         key: answers(make_engine(model, reuse_prefixes=False), {key: request})[key].tokens
-        for key, request in requests.items()
+        for key, request in CROWD.items()
     }
 
 
@@ -57,8 +62,7 @@ def run(architecture: str, **options: Any) -> tuple[Engine, dict[str, Generation
     return engine, answers(engine, REQUESTS)
 
 
-@pytest.mark.parametrize("block_size", [1, 4, 16])
-@pytest.mark.parametrize("architecture", SHORT_CACHES)
+@pytest.mark.parametrize(("architecture", "block_size"), crossed(SHORT_CACHES, [1, 4, 16]))
 def test_a_cache_too_small_for_all_makes_some_start_over(
     architecture: str, block_size: int
 ) -> None:
