@@ -43,7 +43,11 @@ test-long: $(NATIVE)
 		tests/engine/test_causal_types.py tests/engine/test_recurrent.py \
 		tests/engine/test_beams.py tests/engine/test_batching.py tests/engine/test_heads.py \
 		tests/engine/test_equals_transformers.py tests/engine/test_faulty_matchers.py \
-		tests/engine/test_pipeline_parallel.py \
+		tests/engine/test_pipeline_parallel.py tests/engine/test_trees.py \
+		tests/engine/test_draft_models.py tests/engine/test_paged_cache.py \
+		tests/engine/test_quantised_cache.py tests/engine/test_reasoning.py \
+		tests/engine/test_shared_answers.py tests/engine/test_aside.py \
+		tests/engine/test_budget.py tests/engine/test_real_generate.py \
 		tests/unit/model/cpu/test_stored_matrix.py tests/unit/json_schema/test_formats.py \
 		tests/unit/masks/test_forced_campaigns.py tests/unit/masks/test_walk.py tests/unit/test_grammars.py \
 		tests/train --timeout 3600

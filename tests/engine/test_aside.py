@@ -22,6 +22,7 @@ from guided.spec import (
 )
 from tests.engine.finite_language import WordMatcher, make_vocabulary
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
+from tests.kit.effort import crossed
 
 MODEL = make_model()
 SLOW = words("name abcdna 12", "name abcd 12 12", "na", "abc name 12 ab 12")
@@ -96,8 +97,7 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-@pytest.mark.parametrize("drafts", [False, True])
+@pytest.mark.parametrize(("name", "drafts"), crossed(REQUESTS, [False, True]))
 def test_an_answer_that_pauses_is_the_same_and_the_others_go_on(name: str, drafts: bool) -> None:
     options: dict[str, Any] = {}
     if drafts:

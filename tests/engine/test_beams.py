@@ -392,8 +392,7 @@ def test_what_beams_share_is_counted() -> None:
 # --- ends, budgets and failures
 
 
-@pytest.mark.parametrize("forcing", Forcing)
-@pytest.mark.parametrize("max_tokens", range(3, 16))
+@pytest.mark.parametrize(("max_tokens", "forcing"), crossed(range(3, 16), Forcing))
 def test_every_answer_is_whole_inside_its_budget(max_tokens: int, forcing: Forcing) -> None:
     choices = ["abcabcabcabcabc", "nananananananana", "zebra zebra", "ab12"]
     for is_careless in (False, True):

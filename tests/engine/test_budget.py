@@ -23,6 +23,7 @@ from guided.spec import (
 from tests.engine.drafters import OneByOne
 from tests.engine.finite_language import TOKEN_BYTES, WordMatcher
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
+from tests.kit.effort import crossed
 
 ENGINE = make_engine(make_model())
 
@@ -33,11 +34,11 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("forcing", Forcing)
-@pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize(("name", "forcing"), crossed(TEXTS, Forcing))
 def test_every_budget_from_the_shortest_answer_up_gives_a_whole_answer(
-    texts: tuple[str, ...], forcing: Forcing
+    name: str, forcing: Forcing
 ) -> None:
+    texts = TEXTS[name]
     constraint = words(*texts)
     shortest = len(start(constraint).shortest_end())
     for max_tokens in range(shortest, shortest + 16):
@@ -189,8 +190,7 @@ class DraftWhatMayCome(OneByOne):
             node = next((tip for tip in drafts if tip is not None), None)
 
 
-@pytest.mark.parametrize("widest_draft", [0, 6])
-@pytest.mark.parametrize("forcing", Forcing)
+@pytest.mark.parametrize(("forcing", "widest_draft"), crossed(Forcing, [0, 6]))
 def test_a_limit_met_at_any_call_refuses_the_request_or_closes_its_answer(
     forcing: Forcing, widest_draft: int
 ) -> None:

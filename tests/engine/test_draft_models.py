@@ -22,6 +22,7 @@ from tests.engine.drafters import OneByOne
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary, spell_bytes
 from tests.engine.test_trees import calls, repeating_requests, tokens
 from tests.engine.tiny_models import answers, make_engine, make_model, render
+from tests.kit.effort import crossed
 
 TREE = (3, 2, 1, 1)
 NARROW: dict[str, Any] = {"step_tokens": 16, "max_batch": 4}
@@ -34,22 +35,22 @@ def drafting(model: Any, *drafts: Drafter, staged: bool = False, **options: Any)
     return make_engine(model, drafters=(*lookup, *drafts), **settings)
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize(
-    ("target", "draft", "widths"),
-    [
-        ("llama", "llama", TREE),
-        ("llama", "mistral_sliding", TREE),
-        ("mistral_sliding", "llama", (1, 1, 1)),
-        ("gemma3_sliding", "gemma2_soft_capped", (2, 2)),
-        ("qwen3", "gpt2", TREE),
-        ("gpt2", "gemma3_sliding", (1, 1, 1, 1)),
-    ],
+PAIRS: Sequence[tuple[str, str, Sequence[int]]] = (
+    ("llama", "llama", TREE),
+    ("llama", "mistral_sliding", TREE),
+    ("mistral_sliding", "llama", (1, 1, 1)),
+    ("gemma3_sliding", "gemma2_soft_capped", (2, 2)),
+    ("qwen3", "gpt2", TREE),
+    ("gpt2", "gemma3_sliding", (1, 1, 1, 1)),
 )
+
+
+@pytest.mark.parametrize(("pair", "temperature"), crossed(PAIRS, [0.0, 1.0]))
 def test_answers_with_a_draft_model_are_those_without(
-    target: str, draft: str, widths: Sequence[int], temperature: float
+    pair: tuple[str, str, Sequence[int]], temperature: float
 ) -> None:
     """A mixed batch over windows shorter than the texts; two requests are cancelled on the way."""
+    target, draft, widths = pair
     model = make_model(target)
     asked = repeating_requests(Forcing.CANONICAL, temperature)
     plain = answers(make_engine(model, **NARROW), asked)

@@ -91,26 +91,26 @@ def check(drafters: tuple[Drafter, ...]) -> None:
             assert drafter.num_open == 0
 
 
-@pytest.mark.parametrize("heads", HEADS)
-@pytest.mark.parametrize(
-    ("architecture", "weights", "temperature"),
-    [
-        ("llama", None, 0.0),
-        ("llama", None, 1.0),
-        ("gemma3_sliding", None, 1.0),
-        ("llama", "own", 0.0),
-    ],
+MODELS: Sequence[tuple[str, WeightFormat | None, float]] = (
+    ("llama", None, 0.0),
+    ("llama", None, 1.0),
+    ("gemma3_sliding", None, 1.0),
+    ("llama", WeightFormat.FP32, 0.0),
 )
+
+
+@pytest.mark.parametrize(("heads", "target"), crossed(HEADS, MODELS))
 def test_answers_with_heads_equal_those_without(
-    architecture: str, weights: str | None, heads: str, temperature: float
+    heads: str, target: tuple[str, WeightFormat | None, float]
 ) -> None:
     """Random heads, mostly wrong, in batches that begin and end at different steps."""
+    architecture, weights, temperature = target
 
     def model() -> Any:
         # Our own forward pass takes the weights of a model away.
         return make_model(architecture, dtype=torch.float32)
 
-    own = {"weights": WeightFormat.FP32} if weights else {}
+    own = {} if weights is None else {"weights": weights}
     narrow = {"step_tokens": 16, "max_batch": 3, **own}
     asked = requests(Forcing.CANONICAL, temperature)
     plain = answers(make_engine(model(), **narrow), asked)

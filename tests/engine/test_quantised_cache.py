@@ -15,6 +15,7 @@ from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, Sampling
 from tests.engine.finite_language import make_vocabulary, spell_bytes
 from tests.engine.tiny_models import answers, make_engine, make_model, words
+from tests.kit.effort import crossed
 
 BLOCK_SIZE = 4
 """That of the tests' engine."""
@@ -40,20 +41,19 @@ def usual(architecture: str) -> dict[str, str]:
     return texts(architecture)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_batch": 1},
-        {"step_tokens": 16},
-        {"cache_tokens": 64, "reuse_prefixes": False},
-        {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 8},
-    ],
-    ids=lambda options: next(iter(options)),
-)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_how_it_is_computed_changes_nothing(architecture: str, options: dict[str, Any]) -> None:
+DRAFTING: dict[str, Any] = {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 8}
+WAYS: dict[str, dict[str, Any]] = {
+    "max_batch": {"max_batch": 1},
+    "step_tokens": {"step_tokens": 16},
+    "cache_tokens": {"cache_tokens": 64, "reuse_prefixes": False},
+    "drafters": DRAFTING,
+}
+
+
+@pytest.mark.parametrize(("architecture", "way"), crossed(ARCHITECTURES, WAYS))
+def test_how_it_is_computed_changes_nothing(architecture: str, way: str) -> None:
     """A token sees what was kept, also of tokens of the same call."""
-    assert texts(architecture, **options) == usual(architecture)
+    assert texts(architecture, **WAYS[way]) == usual(architecture)
 
 
 BEGINNING = "the quick brown fox jumps over the lazy dog, abcabc "
@@ -69,23 +69,21 @@ LATER = {
 }
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"step_tokens": 7, "max_batch": 3},
-        {"cache_tokens": 128},
-        {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 8},
-    ],
-    ids=lambda options: next(iter(options), "plain"),
-)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+LATER_WAYS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "step_tokens": {"step_tokens": 7, "max_batch": 3},
+    "cache_tokens": {"cache_tokens": 128},
+    "drafters": DRAFTING,
+}
+
+
+@pytest.mark.parametrize(("architecture", "way"), crossed(ARCHITECTURES, LATER_WAYS))
 def test_a_beginning_that_another_request_has_kept_changes_nothing(
-    architecture: str, options: dict[str, Any]
+    architecture: str, way: str
 ) -> None:
     """Rows of int8 are read with the scales that the first request gave them."""
     model = make_model(architecture)
-    engine = make_engine(model, quantise_cache=True, **options)
+    engine = make_engine(model, quantise_cache=True, **LATER_WAYS[way])
     first = GenerationRequest(prompt=BEGINNING + "abc", max_tokens=6)
     assert answers(engine, {"first": first})["first"].usage.reused_tokens == 0
     found = answers(engine, LATER)

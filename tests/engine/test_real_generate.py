@@ -20,6 +20,7 @@ from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest, GenerationResult, TokenId
 from tests.engine.drafters import Watch
 from tests.engine.tiny_models import answers, results
+from tests.kit.effort import crossed
 from tests.kit.tokenizers import real_tokenizer
 
 TOKENS = 16
@@ -37,8 +38,6 @@ CASES: dict[str, dict[str, Any]] = {
     "chunks of 5": {"step_tokens": 5, "max_batch": 5},
     "short cache": {"step_tokens": 16, "cache_tokens": 56, "reuse_prefixes": False},
 }
-PLAIN = ("together", "chunks of 5")
-"""The cases that are tried without drafts, too."""
 Answers = dict[str, tuple[TokenId, ...]]
 Open = Callable[..., tuple[Engine, Watch]]
 
@@ -131,9 +130,7 @@ def test_alone(open_engine: Open, expected: Answers, drafts: bool) -> None:
         assert _said(answers(engine, _asked([name]))) == _those(expected, [name])
 
 
-@pytest.mark.parametrize(
-    ("case", "drafts"), [*((case, True) for case in CASES), *((case, False) for case in PLAIN)]
-)
+@pytest.mark.parametrize(("case", "drafts"), crossed(CASES, [False, True]))
 def test_in_a_batch(open_engine: Open, expected: Answers, case: str, drafts: bool) -> None:
     engine, _ = open_engine(drafts=drafts, **CASES[case])
     found = answers(engine, _asked(PROMPTS))

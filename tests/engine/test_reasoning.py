@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ from guided.spec import (
 from guided.spec.composition import Text
 from guided.spec.thoughts import AfterThoughts, pieces_of
 from tests.kit.built_tokenizers import BUILT, loaded
+from tests.kit.effort import crossed
 
 SCHEMA = JsonSchema(
     '{"type": "object", "properties": {"name": {"type": "string", "maxLength": 6}},'
@@ -160,12 +162,14 @@ def split(result: GenerationResult, *, is_marked: bool = True) -> tuple[Sequence
     return of_thoughts[:at], len(of_thoughts) - at
 
 
-@pytest.mark.parametrize("is_marked", [True, False])
-@pytest.mark.parametrize("forcing", [Forcing.OFF, Forcing.CANONICAL])
-@pytest.mark.parametrize("budget", [0, 1, 7, 17, 40])
+@pytest.mark.parametrize(
+    ("budget", "forcing_and_marks"),
+    crossed([0, 1, 7, 17, 40], product([Forcing.OFF, Forcing.CANONICAL], [True, False])),
+)
 def test_thoughts_that_do_not_end_have_exactly_their_budget(
-    budget: int, forcing: Forcing, is_marked: bool
+    budget: int, forcing_and_marks: tuple[Forcing, bool]
 ) -> None:
+    forcing, is_marked = forcing_and_marks
     never = Sampling(logit_bias=biased("</think>", -100.0, is_marked=is_marked))
     request = thinking(budget, forcing=forcing, sampling=never)
     (result,) = answered(make_engine(is_marked=is_marked), request, stream=True)
@@ -210,19 +214,17 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"step_tokens": 12, "max_batch": 2},
-        {"drafters": (LookupDrafter,), "widest_draft": 12},
-        {"cache_tokens": 160, "reuse_prefixes": False},
-    ],
-    ids=["small steps", "drafts", "small cache"],
-)
-def test_answers_are_the_same_however_they_are_made(name: str, options: dict[str, Any]) -> None:
+WAYS: dict[str, dict[str, Any]] = {
+    "small steps": {"step_tokens": 12, "max_batch": 2},
+    "drafts": {"drafters": (LookupDrafter,), "widest_draft": 12},
+    "small cache": {"cache_tokens": 160, "reuse_prefixes": False},
+}
+
+
+@pytest.mark.parametrize(("name", "way"), crossed(VARIANTS, WAYS))
+def test_answers_are_the_same_however_they_are_made(name: str, way: str) -> None:
     """Against one at a time, each token by a model call of its own."""
-    request = thinking(15, **VARIANTS[name])
+    request, options = thinking(15, **VARIANTS[name]), WAYS[way]
     (plain,) = answered(make_engine(), replace(request, forcing=Forcing.STRICT))
     made = dict(options)
     if "drafters" in made:
@@ -316,12 +318,14 @@ def test_signs_may_be_given_and_may_be_text() -> None:
     assert json.loads(result.text)
 
 
-@pytest.mark.parametrize("is_marked", [True, False])
-@pytest.mark.parametrize("end", ["\n</think>\n\n", " so </think>"])
-@pytest.mark.parametrize("budget", [0, 3, 25])
+@pytest.mark.parametrize(
+    ("budget", "end_and_marks"),
+    crossed([0, 3, 25], product(["\n</think>\n\n", " so </think>"], [True, False])),
+)
 def test_text_before_the_token_that_ends_thoughts_may_stand_in_them(
-    budget: int, end: str, is_marked: bool
+    budget: int, end_and_marks: tuple[str, bool]
 ) -> None:
+    end, is_marked = end_and_marks
     vocabulary = vocabulary_of(is_marked=is_marked)
     before, sign, _ = end.partition("</think>")
     closing = vocabulary.spell(before)

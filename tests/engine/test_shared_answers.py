@@ -22,6 +22,7 @@ from tests.engine.finite_language import make_vocabulary
 from tests.engine.test_trees import calls, repeating_requests, tokens
 from tests.engine.tiny_models import answers, make_engine, make_model, render, results
 from tests.kit.counted import counted
+from tests.kit.effort import crossed
 
 NAMES = ("lookup", "suffix", "lookahead")
 ARCHITECTURES = ("llama", "mistral_sliding", "gemma2_soft_capped", "gpt2")
@@ -33,9 +34,10 @@ def engine_with(names: Sequence[str], **options: Any) -> Engine:
     return make_engine(**settings | options)
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("names", [("suffix",), ("lookahead",), NAMES[::-1]], ids="+".join)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("architecture", "names", "temperature"),
+    crossed(ARCHITECTURES, [("suffix",), ("lookahead",), NAMES[::-1]], [0.0, 1.0]),
+)
 def test_answers_are_the_same_with_them_and_without(
     architecture: str, names: tuple[str, ...], temperature: float
 ) -> None:

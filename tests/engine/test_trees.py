@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.engine.architectures import CONFIGS
 from tests.engine.drafters import OneByOne, Prophet
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
 from tests.engine.tiny_models import answers, make_engine, make_model, render, words
+from tests.kit.effort import crossed
 
 CONSTRAINT = words(
     '{"name":"abcd","me":12}',
@@ -61,9 +63,9 @@ def full_texts(
     return [(*render(asked[k].prompt, None), *results[k].tokens) for k in results]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("forcing", Forcing)
-@pytest.mark.parametrize("architecture", CONFIGS)
+@pytest.mark.parametrize(
+    ("architecture", "forcing", "temperature"), crossed(CONFIGS, Forcing, [0.0, 1.0])
+)
 def test_answers_with_drafts_equal_those_without(
     architecture: str, forcing: Forcing, temperature: float
 ) -> None:
@@ -133,15 +135,18 @@ def repeating_requests(forcing: Forcing, temperature: float) -> dict[str, Genera
     return asked
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("forcing", [Forcing.STRICT, Forcing.CANONICAL])
 @pytest.mark.parametrize(
-    ("architecture", "costs"), [*((name, None) for name in CONFIGS), ("llama", RISING)]
+    ("model_and_costs", "forcing_and_temperature"),
+    crossed(
+        [*((name, None) for name in CONFIGS), ("llama", RISING)],
+        product([Forcing.STRICT, Forcing.CANONICAL], [0.0, 1.0]),
+    ),
 )
 def test_looking_up_drafts_changes_no_answer(
-    architecture: str, forcing: Forcing, temperature: float, costs: CostCurve | None
+    model_and_costs: tuple[str, CostCurve | None], forcing_and_temperature: tuple[Forcing, float]
 ) -> None:
     """In batches of mixed requests that begin and end at different steps."""
+    (architecture, costs), (forcing, temperature) = model_and_costs, forcing_and_temperature
     model = make_model(architecture)
     asked = repeating_requests(forcing, temperature)
     narrow = {"step_tokens": 16, "max_batch": 4}
