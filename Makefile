@@ -48,6 +48,7 @@ test-long: $(NATIVE)
 		tests/engine/test_quantised_cache.py tests/engine/test_reasoning.py \
 		tests/engine/test_shared_answers.py tests/engine/test_aside.py \
 		tests/engine/test_budget.py tests/engine/test_real_generate.py \
+		tests/engine/test_real_model.py \
 		tests/unit/model/cpu/test_stored_matrix.py tests/unit/json_schema/test_formats.py \
 		tests/unit/masks/test_forced_campaigns.py tests/unit/masks/test_walk.py tests/unit/test_grammars.py \
 		tests/train --timeout 3600
