@@ -47,13 +47,18 @@ def _load() -> LoadedModel:
 
 
 @pytest.fixture(scope="module")
-def expected() -> Answers:
+def whole() -> LoadedModel:
+    """The model as transformers has it."""
+    return _load()
+
+
+@pytest.fixture(scope="module")
+def expected(whole: LoadedModel) -> Answers:
     """What ``generate()`` says of each prompt alone, up to an end.
 
     The likeliest token has to be clearly so, or another order of additions could tip the choice.
     """
-    loaded = _load()
-    module: Any = loaded.module
+    module: Any = whole.module
     said = {}
     for name, prompt in (PROMPTS | SAME_BEGINNING).items():
         ids = torch.tensor([_spell(prompt)])
@@ -68,13 +73,12 @@ def expected() -> Answers:
         best = torch.cat(output.logits).topk(2).values
         assert float((best[:, 0] - best[:, 1]).min()) > 1e-3, f"{name} hangs in the balance"
         answer = output.sequences[0, ids.shape[1] :].tolist()
-        said[name] = tuple(token for token in answer if token not in loaded.vocabulary.end_ids)
+        said[name] = tuple(token for token in answer if token not in whole.vocabulary.end_ids)
     return said
 
 
-def _open(weights: WeightFormat | None) -> Open:
+def _open(loaded: LoadedModel, weights: WeightFormat | None) -> Open:
     """Engines around one model, one at a time; without drafts unless they are asked for."""
-    loaded = _load()
     runner = ModelRunner(loaded.module, vocabulary_size=len(loaded.vocabulary), weights=weights)
     start = ConstraintCompiler(loaded.vocabulary).start
 
@@ -99,7 +103,7 @@ def _open(weights: WeightFormat | None) -> Open:
 @pytest.fixture(scope="module")
 def open_engine() -> Open:
     """With our own forward pass, as it is served on a CPU."""
-    return _open(WeightFormat.FP32)
+    return _open(_load(), WeightFormat.FP32)
 
 
 def _spell(prompt: str) -> tuple[TokenId, ...]:
@@ -139,8 +143,10 @@ def test_in_a_batch(open_engine: Open, expected: Answers, case: str, drafts: boo
     assert (_accepted(found) > 0) is drafts
 
 
-def test_in_a_batch_with_the_forward_pass_of_transformers(expected: Answers) -> None:
-    engine, _ = _open(None)(drafts=True, **CASES["short cache"])
+def test_in_a_batch_with_the_forward_pass_of_transformers(
+    whole: LoadedModel, expected: Answers
+) -> None:
+    engine, _ = _open(whole, None)(drafts=True, **CASES["short cache"])
     found = answers(engine, _asked(PROMPTS))
     assert _said(found) == _those(expected, PROMPTS)
     assert engine.stats().preempted > 0
