@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from guided.client import Tls, wait_until_serving
+from tests.service.forked_process import ForkedProcess
 
 REAL_SERVER = (sys.executable, "-m", "guided_service")
 ECHO_SERVER = (sys.executable, str(Path(__file__).with_name("echo_server.py")))
@@ -21,7 +23,7 @@ ECHO_SERVER = (sys.executable, str(Path(__file__).with_name("echo_server.py")))
 class ServerProcess:
     """A server that listens."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | ForkedProcess
     address: str
     log: Path
     """Its standard error."""
@@ -58,16 +60,17 @@ def children_of(process: int) -> list[int]:
 def listening(
     command: Sequence[str], log: Path, settings: dict[str, str] | None = None
 ) -> Iterator[ServerProcess]:
-    """A server on a free port, killed at the end unless it has ended by itself."""
+    """A server on a free port, killed at the end unless it has ended by itself.
+
+    Where the command is just ``ECHO_SERVER``, it is forked from a process that has loaded it.
+    """
     variables = {f"GUIDED_{name.upper()}": value for name, value in (settings or {}).items()}
     # One thread: another test runs on the other core.
     usual = {"GUIDED_PORT": "0", "GUIDED_LOG_FORMAT": "console", "GUIDED_THREADS": "1"}
     environment = os.environ | usual | variables
     with (
         log.open("w") as errors,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-        ) as process,
+        _start(command, errors, environment) as process,
     ):
         try:
             assert process.stdout is not None
@@ -77,6 +80,16 @@ def listening(
             yield ServerProcess(process, address, log)
         finally:
             process.kill()
+
+
+def _start(
+    command: Sequence[str], errors: IO[str], environment: dict[str, str]
+) -> subprocess.Popen[str] | ForkedProcess:
+    if command == ECHO_SERVER:
+        return ForkedProcess(environment, errors)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+    )
 
 
 @contextmanager

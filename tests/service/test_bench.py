@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.guided_command import guided_command
 from tests.service.server_process import ServerProcess
 
 
@@ -78,7 +79,7 @@ def test_the_drafters_of_a_server_are_compared_without_starting_it_again(
 
 
 def test_a_server_without_drafters_is_refused(shared_echo_server: ServerProcess) -> None:
-    done = guided_bench("--address", shared_echo_server.address, "--drafters")
+    done = guided_command("bench", "--address", shared_echo_server.address, "--drafters")
     assert done.returncode != 0
     assert "there is no drafter to measure" in " ".join(done.stderr.split())
 
@@ -96,6 +97,6 @@ def test_a_server_without_drafters_is_refused(shared_echo_server: ServerProcess)
     ],
 )
 def test_what_cannot_be_measured_is_said_at_once(arguments: list[str], complaint: str) -> None:
-    done = guided_bench(*arguments)
+    done = guided_command("bench", *arguments)
     assert done.returncode != 0
     assert complaint in " ".join(done.stderr.split())

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from guided.bearer import new_token, token_hash
+from tests.service.guided_command import guided_command
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 
 
 def _generate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from guided.cli import main; main()", "generate", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return guided_command("generate", *arguments)
 
 
 def test_the_answer_goes_to_standard_output_and_its_cost_to_standard_error(
@@ -67,7 +67,14 @@ def test_options_and_documents_reach_the_compiler(server: ServerProcess, tmp_pat
 
 
 def test_a_server_that_is_not_there_is_named_with_the_way_out() -> None:
-    done = _generate("--prompt", "Hi", "--address", "127.0.0.1:1")
+    # As a user runs it: an error ends the process.
+    command = (sys.executable, "-c", "from guided.cli import main; main()", "generate")
+    done = subprocess.run(
+        (*command, "--prompt", "Hi", "--address", "127.0.0.1:1"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
     assert "error:" in done.stderr
     assert "127.0.0.1:1" in done.stderr

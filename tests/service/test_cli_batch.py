@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.service.guided_command import guided_command
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_client_retries import free_port
 from tests.service.test_doors import ANN, tokens_file
@@ -20,8 +21,7 @@ _GUIDED = (sys.executable, "-c", "from guided.cli import main; main()", "batch")
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [*_GUIDED, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return guided_command("batch", *map(str, arguments))
 
 
 def written(file: Path, *lines: dict[str, Any]) -> Path:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -33,6 +31,7 @@ from guided.v1 import generation_pb2 as pb
 from guided.v1 import grammar_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.v1.grammar_pb2_grpc import GrammarServiceStub
+from tests.service.guided_command import guided_command
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import eventually
 from tests.unit.engine.test_workbench import LONG
@@ -343,21 +342,17 @@ def test_answers_go_on_while_a_constraint_is_checked(client: Client) -> None:
 
 
 def test_the_command_checks_at_a_server(shared_server: ServerProcess, tmp_path: Path) -> None:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from guided.cli import main; main()", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
     schema, grammar = tmp_path / "schema.json", tmp_path / "grammar.lark"
     schema.write_text(json.dumps(SCHEMA))
     grammar.write_text('start: "x" missing')
     there = ("--address", shared_server.address)
-    here, asked = (run("check", str(schema), "--json", *at) for at in ((), there))
+    here, asked = (guided_command("check", str(schema), "--json", *at) for at in ((), there))
     assert (here.returncode, asked.returncode) == (0, 0), asked.stderr
     assert here.stdout == asked.stdout
-    refused = run("check", str(grammar), *there)
+    refused = guided_command("check", str(grammar), *there)
     assert refused.returncode == 1
     assert "error: " in refused.stderr
     assert "missing" in refused.stderr
-    told = run("generate", *there, "--schema", str(schema), "--report", "--prompt", "{}")
+    told = guided_command("generate", *there, "--schema", str(schema), "--report", "--prompt", "{}")
     assert told.stdout == "{}\n", told.stderr
     assert "/properties/day/format" in told.stderr
