@@ -43,7 +43,8 @@ test-long: $(NATIVE)
 		tests/engine/test_causal_types.py tests/engine/test_recurrent.py \
 		tests/engine/test_beams.py tests/engine/test_batching.py tests/engine/test_heads.py \
 		tests/engine/test_equals_transformers.py tests/engine/test_faulty_matchers.py \
-		tests/unit/model/cpu/test_stored_matrix.py tests/unit/json_schema/test_formats.py \
+		tests/unit/model/cpu/test_stored_matrix.py tests/unit/model/cpu/test_processors.py \
+		tests/unit/kv/test_block_cache.py tests/unit/json_schema/test_formats.py \
 		tests/train --timeout 3600
 
 # Our heads against those of another library, where speculators is installed.
