@@ -36,22 +36,9 @@ test: lint
 # GUIDED_MASKBENCH naming the file of MaskBench's open part (1.5 MB packed), its 2,000 schemas and their
 # documents too.
 test-long: $(NATIVE)
-	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
-		tests/engine/test_sampling_law.py tests/engine/test_drafting_law.py \
-		tests/engine/test_reward_tune.py tests/engine/test_real_gemma3.py \
-		tests/engine/test_real_tensor_parallel.py tests/engine/test_stage_module.py \
-		tests/engine/test_causal_types.py tests/engine/test_recurrent.py \
-		tests/engine/test_beams.py tests/engine/test_batching.py tests/engine/test_heads.py \
-		tests/engine/test_equals_transformers.py tests/engine/test_faulty_matchers.py \
-		tests/engine/test_pipeline_parallel.py tests/engine/test_trees.py \
-		tests/engine/test_draft_models.py tests/engine/test_paged_cache.py \
-		tests/engine/test_quantised_cache.py tests/engine/test_reasoning.py \
-		tests/engine/test_shared_answers.py tests/engine/test_aside.py \
-		tests/engine/test_budget.py tests/engine/test_real_generate.py \
-		tests/engine/test_real_model.py \
-		tests/unit/model/cpu/test_stored_matrix.py tests/unit/json_schema/test_formats.py \
-		tests/unit/masks/test_forced_campaigns.py tests/unit/masks/test_walk.py tests/unit/test_grammars.py \
-		tests/train --timeout 3600
+	GUIDED_TESTS=long $(BIN)/python -m pytest --timeout 3600 tests/engine/test_real_gemma3.py \
+		tests/unit/masks/test_forced_campaigns.py \
+		$(shell grep -rl --include='test_*.py' tests.kit.effort tests)
 
 # Our heads against those of another library, where speculators is installed.
 test-formats: $(NATIVE)

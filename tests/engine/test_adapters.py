@@ -90,8 +90,11 @@ def test_an_answer_does_not_depend_on_what_is_computed_beside_it(
         for number, request in enumerate((REQUEST, drawn))
     }
     together = answers(engine, asked)
+    lone = adapted(folders, dtype, drafts=False)
     for name, request in asked.items():
-        alone = answers(adapted(folders, dtype, drafts=False), {name: request})[name]
+        # A salt of its own keeps from it what those before left in the cache.
+        alone = answers(lone, {name: replace(request, cache_salt=name)})[name]
+        assert alone.usage.reused_tokens == 0
         assert alone.text == together[name].text
         assert [one.text for one in alone.candidates] == [
             one.text for one in together[name].candidates

@@ -16,6 +16,7 @@ import pytest
 from guided import check
 from guided.cli.check import print_report
 from guided.runtime.native import is_native
+from tests.unit.cli.in_process import call_guided
 
 
 def _guided(
@@ -57,7 +58,7 @@ def test_a_schema_that_cannot_be_enforced_ends_with_its_pointer(tmp_path: Path) 
 def test_brackets_in_a_schema_are_not_markup(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_text(r'{"properties": {"[red]x": {"pattern": "(a)\\1[/x]"}}}')
-    done = _guided("check", str(file))
+    done = call_guided("check", str(file))
     assert done.returncode == 1
     assert "error: at /properties/[red]x/pattern: " in done.stderr
 
@@ -65,7 +66,7 @@ def test_brackets_in_a_schema_are_not_markup(tmp_path: Path) -> None:
 def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_bytes(b'{"title": "\xff"}')
-    done = _guided("check", str(file))
+    done = call_guided("check", str(file))
     assert done.returncode == 1
     assert f"error: {file} is not UTF-8: byte 11 is wrong" in done.stderr
 
@@ -83,7 +84,7 @@ def _deep_schema() -> dict[str, object]:
 def test_pointers_are_whole_however_narrow_the_output_is(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_text(json.dumps(_deep_schema()))
-    done = _guided("check", str(file), columns=80)
+    done = call_guided("check", str(file), columns=80)
     assert done.returncode == 0, done.stderr
     assert f" {_DEEP}/type " in done.stdout
 
@@ -102,7 +103,7 @@ def test_pointers_are_folded_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_report_is_printed_as_json(tmp_path: Path) -> None:
     (tmp_path / "people.py").write_text(MODULE)
-    done = _guided("check", "people:Outer.Person", "--json", folder=tmp_path)
+    done = call_guided("check", "people:Outer.Person", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["enforceable"] is True
@@ -117,7 +118,7 @@ def test_a_report_is_printed_as_json(tmp_path: Path) -> None:
 
 def test_what_is_refused_is_printed_as_json_as_well(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text('{"items": {"type": "strin"}}')
-    done = _guided("check", "schema.json", "--json", folder=tmp_path)
+    done = call_guided("check", "schema.json", "--json", folder=tmp_path)
     assert done.returncode == 1
     report = json.loads(done.stdout)
     assert report["enforceable"] is False
@@ -148,7 +149,7 @@ class Plain:
 
 def test_a_type_is_checked_and_its_own_code_is_told(tmp_path: Path) -> None:
     (tmp_path / "people.py").write_text(MODULE)
-    done = _guided("check", "people:Outer.Person", folder=tmp_path)
+    done = call_guided("check", "people:Outer.Person", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "/properties/name/type" in done.stdout
     told = done.stdout[done.stdout.index("code that may still refuse an answer") :]
@@ -173,7 +174,7 @@ def test_a_subject_that_is_none_is_named(
     tmp_path: Path, subject: str, status: int, complaint: str
 ) -> None:
     (tmp_path / "people.py").write_text(MODULE)
-    done = _guided("check", subject, folder=tmp_path)
+    done = call_guided("check", subject, folder=tmp_path)
     assert done.returncode == status
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
@@ -182,7 +183,7 @@ def test_a_subject_that_is_none_is_named(
 def test_options_change_the_verdicts(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_text('{"type": "string", "format": "date"}')
-    done = _guided("check", str(file), "--format", "annotate", "--whitespace", "free")
+    done = call_guided("check", str(file), "--format", "annotate", "--whitespace", "free")
     assert done.returncode == 0, done.stderr
     row = next(line for line in done.stdout.splitlines() if "/format" in line)
     assert "annotation" in row
@@ -192,10 +193,10 @@ def test_documents_are_referred_to_by_their_uri(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text('{"$ref": "urn:example:a=b"}')
     (tmp_path / "a.json").write_text('{"const": 7}')
     document = ("--document", "urn:example:a=b=a.json")
-    done = _guided("check", "schema.json", *document, folder=tmp_path)
+    done = call_guided("check", "schema.json", *document, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "shortest answer: 7" in done.stdout
-    done = _guided("check", "schema.json", folder=tmp_path)
+    done = call_guided("check", "schema.json", folder=tmp_path)
     assert done.returncode == 1
     assert "urn:example:a=b" in done.stderr
 
@@ -214,7 +215,7 @@ def test_a_wrong_flag_is_named(
     tmp_path: Path, flags: list[str], status: int, complaint: str
 ) -> None:
     (tmp_path / "schema.json").write_text("{}")
-    done = _guided("check", "schema.json", *flags, folder=tmp_path)
+    done = call_guided("check", "schema.json", *flags, folder=tmp_path)
     assert done.returncode == status
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
@@ -226,13 +227,13 @@ def test_the_version_is_told() -> None:
 
 
 def test_help_names_all_commands() -> None:
-    done = _guided("--help")
+    done = call_guided("--help")
     assert done.returncode == 0
     for command in ("check", "generate", "serve"):
         assert command in done.stdout
 
 
 def test_what_is_neither_a_type_nor_a_schema_is_told_by_its_name() -> None:
-    done = _guided("check", "json:loads")
+    done = call_guided("check", "json:loads")
     assert done.returncode == 2
     assert "'json:loads' is neither a type nor a JSON Schema: <function loads" in done.stderr

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
-_GUIDED = "import sys; sys.argv[0] = 'guided'; from guided.cli import main; main()"
+from tests.unit.cli.in_process import call_guided
 
 
 def _run(*arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", _GUIDED, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "120", **environment},
-    )
+    done = call_guided(*arguments, columns=120, environment=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -18,6 +18,7 @@ from guided.errors import OutOfMemoryError
 from guided.kv import BlockCache, LayerGroup, SequenceBlocks, SlotCopies
 from guided.kv.reservation import Reservation
 from guided.spec import TokenId
+from tests.kit.effort import times
 
 Text: TypeAlias = tuple[TokenId, ...]
 
@@ -227,7 +228,9 @@ class CacheMachine(RuleBasedStateMachine):
         return 0
 
 
-CacheMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+CacheMachine.TestCase.settings = settings(
+    max_examples=times(80), stateful_step_count=40, deadline=None
+)
 TestBlockCache = CacheMachine.TestCase
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tokenizers import pre_tokenizers
 
 from guided.constraint import ConstraintCompiler, Matcher
 from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, JsonSchema, Regex, TokenId
 from tests.kit.built_tokenizers import BUILT, built_vocabulary, loaded
 from tests.kit.schemas import compact
@@ -27,6 +29,15 @@ _TEXTS = [
 
 _Drawn = tuple[Any, Callable[[], Any]]
 """A schema, and a function that draws a value that satisfies it."""
+
+
+def vocabulary_of(name: str) -> Vocabulary:
+    return built_vocabulary(name) if name in BUILT else real_vocabulary(name)
+
+
+@cache
+def compiler_of(name: str) -> ConstraintCompiler:
+    return ConstraintCompiler(vocabulary_of(name))
 
 
 def _scalar(rng: random.Random) -> _Drawn:
@@ -84,7 +95,7 @@ def _forced(start: Matcher, tokens: list[TokenId]) -> int:
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
     """Over random schemas, and documents full of what tokenizers join: empty strings, quotes."""
-    compiler = ConstraintCompiler(real_vocabulary(name))
+    compiler = compiler_of(name)
     rng = random.Random(7)
     total = forced = 0
     for _ in range(25):
@@ -127,8 +138,8 @@ def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
 def test_a_run_is_what_all_answers_have_in_common(
     name: str, pattern: str, run: list[str | int], others: list[str]
 ) -> None:
-    vocabulary = built_vocabulary(name) if name in BUILT else real_vocabulary(name)
-    matcher = ConstraintCompiler(vocabulary).start(Regex(pattern))
+    vocabulary = vocabulary_of(name)
+    matcher = compiler_of(name).start(Regex(pattern))
     forced = matcher.forced_run(Forcing.CANONICAL)
     wanted = [bytes([part]) if isinstance(part, int) else part.encode() for part in run]
     assert [vocabulary.token_bytes[token] for token in forced] == wanted
@@ -141,8 +152,8 @@ def test_a_run_is_what_all_answers_have_in_common(
 @pytest.mark.parametrize("name", ["built unigram", "built whole unigram", "built with fallback"])
 @pytest.mark.parametrize("text", ["a</s>b", "<unk>", "x<0x41>", "</s", "▁<s>", "<0x0A></s><unk>"])
 def test_forced_text_that_looks_like_a_special_token_is_text(name: str, text: str) -> None:
-    vocabulary = built_vocabulary(name)
-    start = ConstraintCompiler(vocabulary).start(JsonSchema(json.dumps({"const": text})))
+    vocabulary = vocabulary_of(name)
+    start = compiler_of(name).start(JsonSchema(json.dumps({"const": text})))
     tokens = [TokenId(token) for token in vocabulary.spell(compact(text).decode())]
     assert vocabulary.decode(tokens) == compact(text)
     assert _forced(start, tokens) > 0

@@ -32,6 +32,11 @@ def texts_of(template: str, tokenizer: str) -> ModelTexts:
     return ModelTexts(template, loaded, real_vocabulary(tokenizer), context_window=4096)
 
 
+@cache
+def compiler_of(tokenizer: str) -> ConstraintCompiler:
+    return ConstraintCompiler(real_vocabulary(tokenizer))
+
+
 @pytest.mark.parametrize(
     ("template", "tokenizer", "begin", "end"),
     [
@@ -56,7 +61,7 @@ def test_the_answer_follows_the_signs_as_the_tokenizer_writes_them(
     assert prompt.endswith(f"Why?{prompt.partition('Why?')[2]}")
     assert prompt.endswith(begin)
     assert prompt.count("<think>") <= 1
-    matcher = ConstraintCompiler(model.vocabulary).start(AfterThoughts(pieces, SCHEMA, 30))
+    matcher = compiler_of(tokenizer).start(AfterThoughts(pieces, SCHEMA, 30))
     thought = model.tokenizer.encode("Hm, so it is.\n", add_special_tokens=False)
     matcher = advance(matcher, map(TokenId, thought))
     assert isinstance(matcher, Thinking)

@@ -86,9 +86,3 @@ def own_logits(model: PreTrainedModel, tokens: NDArray[np.int64]) -> torch.Tenso
         output: Any = model(input_ids=torch.from_numpy(tokens)[None], use_cache=False)
     logits: torch.Tensor = output.logits[0].float()
     return logits
-
-
-def rounded_to_int8(weight: torch.Tensor) -> torch.Tensor:
-    """Each output on 255 steps of its own, even to both sides; the numbers that are meant."""
-    steps = weight.abs().amax(dim=1, keepdim=True).clamp_min(1e-30) / 127
-    return (weight / steps).round() * steps

@@ -12,12 +12,8 @@ from transformers import PreTrainedModel
 
 from guided.model.cpu import WeightFormat, take_decoder
 from tests.unit.model.cpu.paging import Pages, Piece, Text
-from tests.unit.model.cpu.small_models import (
-    CONFIGS,
-    make_model,
-    own_logits,
-    rounded_to_int8,
-)
+from tests.unit.model.cpu.rounding import rounded_to_int8
+from tests.unit.model.cpu.small_models import CONFIGS, make_model, own_logits
 
 FIRST, SECOND = (np.random.default_rng(seed).integers(0, 160, 48) for seed in (2, 3))
 CHUNKS = {

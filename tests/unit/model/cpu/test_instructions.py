@@ -55,21 +55,22 @@ def test_tiles_need_the_leave_of_the_system(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "features", "expected"),
+    ("module", "name", "features", "expected"),
     [
-        ("haswell", None, "haswell "),
-        ("haswell", "+avx512f", "haswell +avx512f"),
-        (None, None, None),
+        ("guided.model.cpu.kernel", "haswell", None, "haswell "),
+        ("guided.runtime.kernel", "haswell", None, "haswell "),
+        ("guided.runtime.kernel", "haswell", "+avx512f", "haswell +avx512f"),
+        ("guided.runtime.kernel", None, None, None),
     ],
 )
 def test_kernels_are_compiled_for_the_processor_named(
-    name: str | None, features: str | None, expected: str | None
+    module: str, name: str | None, features: str | None, expected: str | None
 ) -> None:
     """Numba by itself adds what this machine has to what the one named has."""
     said = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
     others = {key: value for key, value in environ.items() if key not in said}
     script = (
-        "import guided.model.cpu.kernel\n"
+        f"import {module}\n"
         "from numba.core.registry import cpu_target\n"
         "print(*cpu_target.target_context.codegen().magic_tuple()[1:])"
     )

@@ -10,7 +10,7 @@ from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
 from guided.model.cpu.instructions import InstructionSet, chosen, has
 from guided.model.cpu.int8_matrix import MOST_STREAMED, Int8Matrix
 from guided.model.cpu.matrix import LargePages
-from tests.unit.model.cpu.small_models import rounded_to_int8
+from tests.unit.model.cpu.rounding import rounded_to_int8
 
 _SHAPES = [(96, 64), (7, 72), (13, 5), (112, 68), (960, 576), (576, 1536)]
 needs_vnni = pytest.mark.skipif(
