@@ -31,14 +31,15 @@ test: lint
 	@$(MAKE) --no-print-directory --jobs 3 types native kernels
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-# Many more random schemas and walks, all combinations where `make test` tries each value, every sampler by itself, training in two processes, and Gemma 3
-# 270M, whose weights are fetched (240 MB, under the Gemma terms of use); about half an hour. With
+# All that tests.kit.effort shortens in `make test`: many more random schemas and walks, all combinations
+# where that tries each value, every sampler by itself, training in two processes; and Gemma 3 270M, whose
+# weights are fetched (240 MB, under the Gemma terms of use). Attacks have targets of their own. With
 # GUIDED_MASKBENCH naming the file of MaskBench's open part (1.5 MB packed), its 2,000 schemas and their
 # documents too.
 test-long: $(NATIVE)
 	GUIDED_TESTS=long $(BIN)/python -m pytest --timeout 3600 tests/engine/test_real_gemma3.py \
 		tests/unit/masks/test_forced_campaigns.py \
-		$(shell grep -rl --include='test_*.py' tests.kit.effort tests)
+		$(shell grep -rl --include='test_*.py' --exclude-dir=security tests.kit.effort tests)
 
 # Our heads against those of another library, where speculators is installed.
 test-formats: $(NATIVE)
