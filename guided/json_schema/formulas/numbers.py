@@ -87,8 +87,8 @@ def narrowing(assertion: NumberAssertion, spelling: Spelling = Spelling.CANONICA
     with what the automaton of the assertion takes. Of two reasons the first is given.
     """
     if isinstance(assertion, Numbers) and _is_listed(assertion):
-        listed, complete = _multiples(assertion)
-        if not complete:
+        listed, (from_first, to_last) = _multiples(assertion)
+        if not (from_first and to_last):
             return (
                 f"only {len(listed)} multiples are allowed, from {exact_text(listed[0])}"
                 f" to {exact_text(listed[-1])}"
@@ -192,12 +192,14 @@ def _dfa(
     if isinstance(assertion, NumberChoices):
         conditions = [chosen(assertion.values, shortest=canonical)]
     elif _is_listed(assertion):
-        listed, complete = _multiples(assertion)
+        listed, (from_first, to_last) = _multiples(assertion)
         conditions = [chosen(listed, shortest=canonical)]
-        if not complete:
-            # Of numbers beyond the multiples that are listed nothing is known.
-            known = Numbers(low=Bound(listed[0]), high=Bound(listed[-1]))
-            conditions += map(only_holding, _bounds(known))
+        # Nothing is known of numbers beyond those that are listed, where there are more multiples.
+        known = Numbers(
+            low=None if from_first else Bound(listed[0]),
+            high=None if to_last else Bound(listed[-1]),
+        )
+        conditions += map(only_holding, _bounds(known))
     else:
         conditions = [*_bounds(assertion), *_grids(assertion, canonical=canonical)]
         states = _states(assertion)
@@ -297,14 +299,15 @@ def _is_listed(assertion: Numbers) -> bool:
     if states > _MAX_STATES:
         return True
     bounded_twice = assertion.low is not None and assertion.high is not None
-    return states > _MAX_STATES_BY_DIGITS and bounded_twice and _multiples(assertion)[1]
+    return states > _MAX_STATES_BY_DIGITS and bounded_twice and all(_multiples(assertion)[1])
 
 
 @functools.lru_cache(maxsize=64)
-def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
-    """The multiples in range nearest to zero, ascending, and whether these are all of them.
+def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], tuple[bool, bool]]:
+    """The multiples in range nearest to zero, ascending.
 
-    There are none where bounds cross, and these are then all.
+    And whether these are all there are below the last of them, and all above the first. There are
+    none where bounds cross, and these are then all.
     """
     grid = _grid(assertion)
     assert grid is not None, assertion  # only asked of assertions with a divisor
@@ -327,6 +330,6 @@ def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
         last = high
         first = last - MAX_LISTED_MULTIPLES + 1
         first = first if low is None else max(low, first)
-    complete = first == low and last == high
     numbers = range(first, last + 1)
-    return tuple(Decimal(f"{n * grid.count}E{grid.power}") for n in numbers), complete
+    listed = tuple(Decimal(f"{n * grid.count}E{grid.power}") for n in numbers)
+    return listed, (first == low, last == high)

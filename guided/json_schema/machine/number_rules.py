@@ -154,10 +154,18 @@ class NumberRules:
         """
         if ask is FALSE:
             return None
+        # Of what was narrowed, the automaton may not know numbers that fit.
+        text = None if self.is_narrowed(ask) else self._guessed(ask)
+        if text is None and (block := self.block((ask,), ALL_MUST)) is not None:
+            text = block.shortest()
+        return text
+
+    def _guessed(self, ask: Formula) -> bytes | None:
+        """A number that fits, without an automaton; ``None`` where none is found."""
         others, banned = without_listed_choices(ask, self.formulas, NumberChoices)
         if banned:
             # One of as many numbers as are forbidden, and one more, is not forbidden. If the first
-            # such number does not fit, the guess was wrong, and what follows does without one.
+            # such number does not fit, the guess was wrong.
             for number in range(len(banned) + 1):
                 text = b"%d" % number
                 if number not in banned and self.missing.isdisjoint(text):
@@ -170,8 +178,7 @@ class NumberRules:
             value = Decimal(text.decode())
             if self.missing.isdisjoint(text) and self.fits(ask, value):
                 return text
-        block = self.block((ask,), ALL_MUST)
-        return None if block is None else block.shortest()
+        return None
 
 
 def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:

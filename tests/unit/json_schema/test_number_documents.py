@@ -127,3 +127,21 @@ def test_listed_multiples_that_do_not_meet_are_no_proof_that_none_do() -> None:
     assert machine_of(schema).parts.num_given_up
     with pytest.raises(LimitExceededError):
         machine_of({"type": "integer", **schema})
+
+
+def test_beyond_the_last_multiple_that_a_bound_allows_none_is_left_to_list() -> None:
+    """Of the second only 200 are listed, and of numbers below these alone nothing is known."""
+    schema = {
+        "anyOf": [
+            {"type": "number", "exclusiveMaximum": 1e22, "multipleOf": 0.25},
+            {"type": "number", "minimum": -1e300, "exclusiveMaximum": 0, "multipleOf": 0.25},
+        ]
+    }
+    assert_row((schema, "0 0.25 -0.25 -50 1000", "0.1 -0.1 -50.25 1e22"))
+
+
+def test_no_number_is_guessed_to_fit_that_the_listed_multiples_leave_out() -> None:
+    wide = {"minimum": -1e300, "maximum": 1e300, "multipleOf": 0.25}
+    schema = {"minimum": 900, "anyOf": [{"minimum": 1000, "maximum": 1005}, wide]}
+    with pytest.raises(LimitExceededError):
+        machine_of({"type": "number", **schema})
