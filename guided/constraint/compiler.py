@@ -119,21 +119,31 @@ class ConstraintCompiler:
         end_bytes = sum(len(read_as[token] or b"") for token in thoughts.shortest_end())
         return Thinking.before(thoughts, answer, asked.max_tokens, end_bytes, len(read_as))
 
-    def rehearse(self, options: JsonOptions | None = None) -> None:
+    def rehearse(self, options: JsonOptions | None = None, *, grammars_first: bool = False) -> None:
         """Make what a process needs once, and its first requests would wait for otherwise.
 
         That is machine code, read from where numba keeps it, and the automata of formats and of
         common values as they are spelled under the options: about a second. Nothing of it is kept
-        as a compiled constraint.
+        as a compiled constraint. Where there is no machine code yet it takes minutes, which another
+        process halves that begins with ``grammars_first``: each reads what the other has compiled.
         """
+        if grammars_first:
+            self._rehearse_grammars()
+        self._rehearse_schemas(options or JsonOptions())
+        if not grammars_first:
+            self._rehearse_grammars()
+
+    def _rehearse_grammars(self) -> None:
         for grammar, texts in _REHEARSED:
             self._follow(Lark(grammar), texts)
+
+    def _rehearse_schemas(self, options: JsonOptions) -> None:
         schemas = [{"type": "string", "format": name} for name in known_formats()]
-        members = JsonSchema(json.dumps(_REHEARSED_MEMBERS), options or JsonOptions())
+        members = JsonSchema(json.dumps(_REHEARSED_MEMBERS), options)
         with suppress(UnsatisfiableError, TokenRejectedError):
             self._follow(members, _REHEARSED_DOCUMENTS)
         for schema in (*schemas, {"patternProperties": {".": schemas[0]}}, *_COMMON_VALUES):
-            constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
+            constraint = JsonSchema(json.dumps(schema), options)
             # A vocabulary may lack the bytes that a format needs.
             with suppress(UnsatisfiableError):
                 self._compile(constraint).start().mask()

@@ -22,7 +22,7 @@ def prepare_kernels() -> None:
     """
     tokens = (*(bytes((byte,)) for byte in range(256)), *_PIECES, None)
     compiler = ConstraintCompiler(Vocabulary(tokens, frozenset({_END}), _spell))
-    compiler.rehearse()
+    compiler.rehearse(grammars_first=True)
 
 
 def _spell(text: str) -> list[int]:

@@ -1,7 +1,8 @@
-"""Compiling the kernels of constraints in another process while a model is fetched and loaded.
+"""Compiling the kernels of constraints in another process as well, while a model is loaded.
 
-Numba compiles one kernel at a time in a process, which takes a minute for those of constraints and
-half of one for those of models. It happens once: what is compiled lies on the disk from then on.
+Numba compiles one kernel at a time in a process, which takes two minutes for all. It happens once:
+what is compiled lies on the disk from then on, and each process reads what the other has compiled.
+They begin at opposite ends (``ConstraintCompiler.rehearse``), so that they meet in the middle.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ __all__ = ["ColdKernels", "is_on_disk"]
 
 _PREPARE: Final = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
 _LATE: Final = paste_moves
-"""One of the kernels that preparing compiles last."""
+"""One of the kernels that are compiled last."""
 
 
 class ColdKernels:
     """The other process, where there is something to do for it and a core to do it on.
 
-    It is never waited for where loading fails: what it compiles is there for the next start.
+    Where loading fails it goes on by itself: what it compiles is there for the next start.
     """
 
     def __init__(self) -> None:
@@ -32,9 +33,10 @@ class ColdKernels:
             command, none = (sys.executable, "-P", "-c", _PREPARE), subprocess.DEVNULL
             self._process = subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
 
-    def wait(self) -> None:
-        """Return once it has ended; what it did not compile, this process compiles."""
+    def end(self) -> None:
+        """End it, once this process has all kernels; it leaves nothing half written."""
         if self._process is not None:
+            self._process.kill()
             self._process.wait()
 
 

@@ -318,9 +318,9 @@ def _prepared(
     """What compiles and what computes, side by side: one is Python, the other matrices."""
 
     def compiling() -> ConstraintCompiler:
-        kernels.wait()
         compiler = ConstraintCompiler(vocabulary)
         compiler.rehearse()
+        kernels.end()
         return compiler
 
     with ThreadPoolExecutor(1) as beside:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,9 @@ def test_another_process_compiles_what_is_missing_where_it_has_a_core(
     cores: set[int],
     is_started: bool,
 ) -> None:
-    done = tmp_path / "done"
-    code = f"import time, pathlib; time.sleep(0.2); pathlib.Path({str(done)!r}).touch()"
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    code = f"import time; open({str(begun)!r}, 'w').close(); time.sleep(600)"
 
     def looked_for(_: Any) -> bool:
         return is_there
@@ -57,5 +59,9 @@ def test_another_process_compiles_what_is_missing_where_it_has_a_core(
     monkeypatch.setattr(cold_kernels, "_PREPARE", code)
     monkeypatch.setattr(cold_kernels, "is_on_disk", looked_for)
     monkeypatch.setattr(os, "sched_getaffinity", allowed)
-    ColdKernels().wait()
-    assert done.exists() == is_started
+    kernels = ColdKernels()
+    assert (kernels._process is not None) == is_started
+    if kernels._process is not None:
+        begun.open().close()  # once the other process has opened it as well
+        kernels.end()
+        assert kernels._process.returncode == -signal.SIGKILL
