@@ -14,7 +14,7 @@ VLLM := $(VENV)/vllm
 RAY := $(VENV)/ray
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
-WORKERS ?= 3
+WORKERS ?= 2
 FUZZERS ?= 2
 
 .PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native kernels interpreted clean
@@ -26,8 +26,7 @@ demo: $(or $(wildcard $(NATIVE)),$(SERVED))
 demo-grammars: $(or $(wildcard $(NATIVE)),$(SERVED))
 	$(BIN)/python -m examples.demo_grammars
 
-# Three tests at a time, each on one core, for two cores: a third of the time tests wait for processes.
-# WORKERS=8 where there are more cores and memory (3 GiB each).
+# Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (3 GiB each).
 # What a typing mistake breaks is told at once; what checks and what compiles then run side by side.
 test: lint
 	@$(MAKE) --no-print-directory --jobs 3 types native kernels
