@@ -66,6 +66,8 @@ class EngineSupervisor:
         self._model: ModelInfo | None = None
         self._prompt_bound: PromptBound | None = None
         self._reserve = DescriptorReserve()
+        self.starts = 0
+        """How often an engine was ready: each has begun with empty caches."""
 
     async def run(self) -> None:
         """Start the engine, and again whenever it ends, until cancelled.
@@ -185,6 +187,7 @@ class EngineSupervisor:
         ready = await self._connection.ready()
         self._model, self._prompt_bound = ready.model, ready.prompt_bound
         self._absence = None
+        self.starts += 1
         await self._set_serving(True)
         _log.info(
             "engine ready",

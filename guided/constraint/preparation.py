@@ -22,6 +22,7 @@ def prepare_kernels() -> None:
     """
     tokens = (*(bytes((byte,)) for byte in range(256)), *_PIECES, None)
     compiler = ConstraintCompiler(Vocabulary(tokens, frozenset({_END}), _spell))
+    # From the other end than an engine that is loaded at the same time (``ColdKernels``).
     compiler.rehearse(grammars_first=True)
 
 

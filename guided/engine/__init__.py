@@ -8,7 +8,7 @@
     giving answers    results, text_stream, scoring
     counters          meter, request_clock
     constraints alone workbench
-    loading           load, formats, cache_size, memory_plan, call_costs, garbage
+    loading           load, formats, cache_size, memory_plan, call_costs, garbage, cold_kernels
 """
 
 from __future__ import annotations

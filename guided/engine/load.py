@@ -105,7 +105,7 @@ def load_engine(
     EAGLE-3 heads (docs/heads.md). ``reward_model`` is the folder of a model that ranks answers,
     ``adapters`` those of LoRA adapters by name (docs/adapters.md). ``tensor_parallel`` processes
     compute the model, each a share of its matrices, or ``pipeline_parallel`` each some of its
-    layers (docs/parallel.md); ``on_loss`` is told of a lost one, as is the next step without it.
+    layers (docs/parallel.md); ``on_loss`` is told of a lost one, which the next step raises else.
     ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
     it may fork, and what it returns in goes on to be an engine. On the CPU alone.
     Raises ``ModelError`` before the weights are read where memory would be short.

@@ -58,7 +58,6 @@ class Engine:
         config = ServerConfig.model_validate(settings)
         configure_logs(log_choice_of(config))
         self._serving = asyncio.Event()
-        self._begun = 0
         self._supervisor = EngineSupervisor(command, config, self._set_serving)
         self._life: asyncio.Task[None] | None = None
         self._replica: str = serve.get_replica_context().replica_id.unique_id
@@ -111,7 +110,7 @@ class Engine:
 
     def record_routing_stats(self) -> dict[str, float]:
         """What the router asks for now and then."""
-        return {KV_USE: self._kv_use(), BEGUN: self._begun}
+        return {KV_USE: self._kv_use(), BEGUN: self._supervisor.starts}
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         """What autoscaling is decided by, besides the requests that Ray counts."""
@@ -132,7 +131,6 @@ class Engine:
 
     async def _set_serving(self, is_serving: bool) -> None:
         if is_serving:
-            self._begun += 1
             self._serving.set()
 
 
