@@ -25,6 +25,7 @@ from guided.spec import GenerationRequest, ToolCall
 from guided.spec.tool_format import ToolFormat, unmarked
 from guided.spec.tool_members import text_members
 from guided_service.held_back import overlap
+from guided_service.literal_reader import LiteralReader
 from guided_service.member_reader import MemberReader
 
 __all__ = [
@@ -86,8 +87,8 @@ class CallReader:
         """
         self._form = form
         self._texts = texts or {}
-        self._members: MemberReader | None = None
-        """Reads the arguments of a call that are in tags."""
+        self._members: MemberReader | LiteralReader | None = None
+        """Reads the arguments of a call that are no JSON."""
         self._left_out = 0 if has_calls else len(form.before_content)
         """Characters of what stands before an answer without calls that are still to come."""
         self._is_decided = not has_calls or (not beside_json and form.separator is not None)
@@ -191,6 +192,8 @@ class CallReader:
         self.num_calls += 1
         if form.members is not None:
             self._members = MemberReader(form.members, form.end, self._texts.get(name, frozenset()))
+        elif form.quote:
+            self._members = LiteralReader(form.quote, form.end)
         return CallBegun(name)
 
     def _next_of_arguments(self) -> Piece | None:
@@ -209,7 +212,7 @@ class CallReader:
         told, self._text = self._text[:certain], self._text[certain:]
         return Argument(told) if told else None
 
-    def _next_of_members(self, members: MemberReader) -> Piece | None:
+    def _next_of_members(self, members: MemberReader | LiteralReader) -> Piece | None:
         told = members.read(self._text)
         if told is None:
             return None

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from guided.errors import UnsatisfiableError, naming
 from guided.grammar.composition import Composition, FilledHole, lower_composition, without_holes
-from guided.grammar.context_free import special_names
 from guided.grammar.machine.composite_machine import CompositeMachine
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import HoleText, network_from_grammar
@@ -64,7 +63,7 @@ def build(
         return Built(machine, tuple(builder.schemas))
     composition = lower_composition(constraint)
     whole = builder.grammar_machine(composition)
-    return Built(whole, tuple(builder.schemas), special_names(composition.grammar))
+    return Built(whole, tuple(builder.schemas), composition.special)
 
 
 class _Builder:
@@ -117,10 +116,10 @@ class _Builder:
         match hole.filling:
             case JsonSchema():
                 return self.json_machine(hole.filling, hole.path)
-            case BareString(begin, schema, end):
+            case BareString(schema=schema):
                 lowered = lower_json_schema(schema)
                 self.schemas.append((hole.path, lowered))
-                return BareStringMachine(begin, lowered.grammar, end, self._missing, self._table)
+                return BareStringMachine(hole.filling, lowered.grammar, self._missing, self._table)
 
     def json_machine(self, schema: JsonSchema, path: tuple[str, ...] = ()) -> JsonMachine:
         """The recogniser of a schema's documents, on the table that all share.

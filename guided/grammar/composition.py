@@ -46,6 +46,14 @@ class Composition:
     grammar: cf.ContextFreeGrammar
     holes: tuple[FilledHole, ...]
 
+    @property
+    def special(self) -> frozenset[str]:
+        """The names of the special tokens in its texts."""
+        strings = [hole.filling for hole in self.holes if isinstance(hole.filling, BareString)]
+        ends = [end for string in strings for end in (string.begin, string.end)]
+        names = {end.name for end in ends if isinstance(end, SpecialToken)}
+        return cf.special_names(self.grammar) | names
+
 
 def lower_composition(constraint: Structure) -> Composition:
     """The grammar of any constraint but a schema alone.

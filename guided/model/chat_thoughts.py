@@ -40,7 +40,7 @@ class ChatThoughts:
     def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:
         """Whether an answer to a prompt without thoughts has none of them before it to be ended."""
         form = encoder_of(self._model).reasoning_format
-        if form is None or form.answer:
+        if form is None or form.answer or form.is_asked_for:
             return True
         end = form.end.rstrip()
         return any(self._ends(tokens, written) for written in (form.end, f"{end}\n", end))

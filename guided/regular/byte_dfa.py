@@ -24,6 +24,7 @@ __all__ = [
     "ByteDfa",
     "byte_classes",
     "byte_dfa_from_dfa",
+    "followed_by",
 ]
 
 MAX_BLOCK_CELLS: Final = 8_000_000
@@ -131,6 +132,26 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[: len(dfa)] = dfa.label
     return _trimmed(byte_class, table, label, len(dfa))
+
+
+def followed_by(end: bytes, texts: ByteDfa) -> ByteDfa:
+    """The texts with ``end`` behind them, whose first byte none of them has in it."""
+    if not len(texts):
+        return texts
+    classes, table, size = texts.byte_class.copy(), texts.next, len(texts)
+    for byte in {*end}:
+        # Bytes of its class go other ways than this one now; where it has none, it keeps the class.
+        if np.count_nonzero(classes == classes[byte]) > 1:
+            table = np.hstack([table, table[:, classes[byte]][:, None]])
+            classes[byte] = table.shape[1] - 1
+    assert (texts.next[:, texts.byte_class[end[0]]] == DEAD).all(), "the end begins within a text"
+    table = np.vstack([table, np.full((len(end), table.shape[1]), DEAD, dtype=np.int32)])
+    table[np.flatnonzero(texts.label != DEAD), classes[end[0]]] = size
+    for place, byte in enumerate(end[1:]):
+        table[size + place, classes[byte]] = size + place + 1
+    label = np.full(len(table), DEAD, dtype=np.int32)
+    label[-1] = 0
+    return ByteDfa(classes, table, label, texts.between)
 
 
 @functools.lru_cache(maxsize=256)

@@ -23,7 +23,7 @@ from guided.regular.expression import (
     literal,
 )
 
-__all__ = ["up_to_first"]
+__all__ = ["up_to_first", "without_text"]
 
 
 def up_to_first(end: str, texts: Dfa) -> Dfa:
@@ -35,6 +35,12 @@ def up_to_first(end: str, texts: Dfa) -> Dfa:
     ended = Concat((_expression(texts), literal(end)))
     earlier = Concat((ANYTHING, literal(end), Chars(ANY), ANYTHING))
     return dfa_from_regular(Both(ended, earlier, negative=True))
+
+
+def without_text(text: str, texts: Dfa) -> Dfa:
+    """The texts that have ``text`` nowhere in them."""
+    found = Concat((ANYTHING, literal(text), ANYTHING))
+    return dfa_from_regular(Both(_expression(texts), found, negative=True))
 
 
 def _expression(dfa: Dfa) -> Regular:

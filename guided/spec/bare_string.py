@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from guided.errors import InvalidConstraintError
 from guided.spec.composition import Text
 from guided.spec.constraints import JsonSchema
+from guided.spec.special_token import SpecialToken
 from guided.spec.structure import Structure, digest_of
 
 __all__ = ["BareString"]
@@ -14,23 +15,27 @@ __all__ = ["BareString"]
 
 @dataclass(frozen=True, slots=True)
 class BareString(Structure):
-    """A string that fits a schema, as it is, between two texts, which are included.
+    """A string that fits a schema, as it is, between two texts or special tokens, with those.
 
     It has neither quotes nor escapes, and goes up to the first end of ``end``: a string with an
-    earlier end is left out. So is what the schema allows beside strings.
+    earlier end is left out. So is one that has the text ``without`` in it, and what the schema
+    allows beside strings.
 
     >>> BareString("<city>", JsonSchema('{"type": "string", "maxLength": 3}'), "</city>")
     """
 
-    begin: str
+    begin: str | SpecialToken
     schema: JsonSchema
-    end: str
+    end: str | SpecialToken
+    without: str = ""
 
     def __post_init__(self) -> None:
-        for text in (self.begin, self.end):
-            Text(text)
-            if not text:
-                raise InvalidConstraintError("a string without quotes stands between two texts")
+        for text in (self.begin, self.end, self.without):
+            if isinstance(text, str):
+                Text(text)
+        if not (self.begin and self.end):
+            raise InvalidConstraintError("a string without quotes stands between two texts")
 
     def digest(self) -> str:
-        return digest_of("bare_string", (self.begin, self.schema.digest(), self.end))
+        ends = [one if isinstance(one, str) else (one.name,) for one in (self.begin, self.end)]
+        return digest_of("bare_string", (ends, self.schema.digest(), self.without))

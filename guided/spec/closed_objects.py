@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from guided.errors import InvalidConstraintError
+from guided.spec.references import target_of
 
-__all__ = ["closed"]
+__all__ = ["are_apart", "closed"]
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -125,7 +126,7 @@ class _Closing:
         """Find what must stay open in a schema, and in all that it refers to from there."""
         if not isinstance(schema, dict):
             return
-        apart = self._are_apart(schema.get("oneOf"))
+        apart = are_apart(schema.get("oneOf"), self._root)
         for name, part in schema.items():
             if name in _CHOICES and schema.keys() - _NOTES - {name}:
                 # What stands beside it may name members that closed ones would not take.
@@ -157,44 +158,38 @@ class _Closing:
 
     def _target(self, reference: Any) -> Any:
         """What a reference leads to, the whole document where that is not plain to see."""
-        at: Any = self._root
         if not isinstance(reference, str) or not reference.startswith("#"):
-            return at
-        for step in reference[1:].split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
-                at = at[int(name)]
-            elif isinstance(at, dict) and name in at:
-                at = at[name]
-            else:
-                return self._root
-        return at
+            return self._root
+        target = target_of(self._root, reference)
+        return self._root if target is None else target
 
-    def _are_apart(self, branches: Any) -> bool:
-        """Whether a member that all branches require has another value in each of them."""
-        if not isinstance(branches, list) or not branches:
-            return False
-        told = [dict(self._told(branch)) for branch in branches]
-        return any(
-            all(name in values for values in told)
-            and len({values[name] for values in told}) == len(told)
-            for name in told[0]
-        )
 
-    def _told(self, branch: Any) -> Iterator[tuple[str, str]]:
-        """Members that a branch requires to have one value, a text."""
-        if isinstance(branch, dict) and set(branch) == {"$ref"}:
-            branch = self._target(branch["$ref"])
-        if not isinstance(branch, dict) or branch.get("type") != "object":
-            return
-        members, required = branch.get("properties"), branch.get("required")
-        if not isinstance(members, dict) or not isinstance(required, list):
-            return
-        for name, member in members.items():
-            if name in required and isinstance(member, dict):
-                values = [member["const"]] if "const" in member else member.get("enum")
-                if isinstance(values, list) and len(values) == 1 and isinstance(values[0], str):
-                    yield name, values[0]
+def are_apart(branches: Any, root: Schema) -> bool:
+    """Whether a member that all branches require has another value in each of them."""
+    if not isinstance(branches, list) or not branches:
+        return False
+    told = [dict(_told(branch, root)) for branch in branches]
+    return any(
+        all(name in values for values in told)
+        and len({values[name] for values in told}) == len(told)
+        for name in told[0]
+    )
+
+
+def _told(branch: Any, root: Schema) -> Iterator[tuple[str, str]]:
+    """Members that a branch requires to have one value, a text."""
+    if isinstance(branch, dict) and set(branch) == {"$ref"}:
+        branch = target_of(root, branch["$ref"])
+    if not isinstance(branch, dict) or branch.get("type") != "object":
+        return
+    members, required = branch.get("properties"), branch.get("required")
+    if not isinstance(members, dict) or not isinstance(required, list):
+        return
+    for name, member in members.items():
+        if name in required and isinstance(member, dict):
+            values = [member["const"]] if "const" in member else member.get("enum")
+            if isinstance(values, list) and len(values) == 1 and isinstance(values[0], str):
+                yield name, values[0]
 
 
 def _may_be_closed(schema: Schema) -> bool:

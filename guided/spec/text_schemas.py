@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import unquote
+
+from guided.spec.references import target_of
 
 __all__ = ["text_properties"]
 
@@ -56,20 +57,8 @@ class _Search:
             return False
         if reference not in self._known:
             self._known[reference] = False
-            self._known[reference] = self.is_text(self._named(reference), depth + 1)
+            self._known[reference] = self.is_text(target_of(self._root, reference), depth + 1)
         return self._known[reference]
-
-    def _named(self, reference: str) -> object:
-        """What stands at a JSON pointer in a fragment (RFC 6901); ``None`` where nothing does."""
-        document, _, pointer = reference.partition("#")
-        if document or (pointer and not pointer.startswith("/")):
-            return None
-        place: object = self._root
-        for name in unquote(pointer).split("/")[1:]:
-            if not isinstance(place, dict):
-                return None
-            place = place.get(name.replace("~1", "/").replace("~0", "~"))
-        return place
 
 
 def _all(held: list[bool]) -> bool:

@@ -31,6 +31,8 @@ class ReasoningFormat:
     end: str
     answer: str = ""
     """What an answer begins with, behind thoughts and without them."""
+    is_asked_for: bool = False
+    """Whether the model thinks only where its prompt says so."""
 
 
 FORMATS: Final[tuple[ReasoningFormat, ...]] = (
@@ -49,8 +51,16 @@ FORMATS: Final[tuple[ReasoningFormat, ...]] = (
         begin="<|START_THINKING|>",
         end="<|END_THINKING|>",
     ),
+    ReasoningFormat(
+        name="gemma",
+        sign="<|channel>thought",
+        begin="<|channel>thought\n",
+        end="<channel|>",
+        is_asked_for=True,
+    ),
 )
-"""Of gpt-oss; of Qwen 3, DeepSeek R1, SmolLM 3 and many others; of Magistral; of Command."""
+"""Of gpt-oss; of Qwen 3, DeepSeek R1, SmolLM 3 and many others; of Magistral; of Command; of Gemma
+4."""
 
 
 @dataclass(frozen=True, slots=True)

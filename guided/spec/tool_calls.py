@@ -11,7 +11,8 @@ from guided.spec.closed_objects import closed
 from guided.spec.composition import AnyOf, Part, Repeat, Sequence
 from guided.spec.special_token import SpecialToken
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged
-from guided.spec.tool_format import MARK, ToolFormat
+from guided.spec.tool_format import MARK, ToolFormat, unmarked
+from guided.spec.tool_literals import literals_of
 from guided.spec.tool_members import members_of
 from guided.spec.tools import Tool, ToolUse
 
@@ -70,10 +71,12 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
 def _written(tool: Tool, form: ToolFormat) -> Structure:
     """The constraint of a tool's arguments as the format writes them."""
     schema = arguments_of(tool)
-    if form.members is None:
-        return schema
     with naming((f"the tool {tool.name}",)):
-        return members_of(tool, schema, form.members)
+        if form.members is not None:
+            return members_of(tool, schema, form.members)
+        if form.quote:
+            return literals_of(tool, schema, unmarked(form.quote), MARK)
+    return schema
 
 
 def _calls(call: Structure, separator: str | None) -> Structure:

@@ -7,6 +7,7 @@
     MISTRAL  [TOOL_CALLS]weather[ARGS]{"city":"Oslo"}
     HARMONY   to=functions.weather<|channel|>commentary json<|message|>{"city":"Oslo"}
     QWEN_XML  <tool_call>⏎<function=weather>⏎<parameter=city>⏎Oslo⏎</parameter>⏎</function>⏎…
+    GEMMA     <|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>
     GLM       <tool_call>weather⏎<arg_key>city</arg_key>⏎<arg_value>Oslo</arg_value>⏎</tool_call>
 
 Where one has special tokens in it, its texts have their names between two marks (``sign``), and so
@@ -20,10 +21,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from guided.spec.tool_literals import written_literals
 from guided.spec.tool_members import MemberFormat, written_members
 
 __all__ = [
     "FORMATS",
+    "FUNCTION_GEMMA",
+    "GEMMA",
     "GLM",
     "HARMONY",
     "HERMES",
@@ -53,7 +57,10 @@ def unmarked(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """What stands around the name and the arguments of a call, which are JSON, or tags."""
+    """What stands around the name and the arguments of a call.
+
+    Arguments are JSON but where ``members`` or ``quote`` says otherwise.
+    """
 
     name: str
     trigger: str
@@ -70,11 +77,15 @@ class ToolFormat:
     """What an answer begins with that calls nothing."""
     members: MemberFormat | None = None
     """Where arguments are written one by one in tags, what stands around each."""
+    quote: str = ""
+    """Where texts in arguments stand between special tokens, and names without any quotes, that
+    token, with its marks."""
 
     @property
     def signs(self) -> tuple[str, ...]:
         """The names of the special tokens in it, each once."""
-        texts = (self.before_name, self.before_arguments, self.end, self.before_content)
+        around = (self.before_name, self.before_arguments, self.end)
+        texts = (*around, self.quote, self.before_content)
         return tuple(dict.fromkeys(name for text in texts for name in text.split(MARK)[1::2]))
 
     @property
@@ -92,6 +103,8 @@ class ToolFormat:
         """A whole call; ``arguments`` are JSON."""
         if self.members is not None:
             arguments = "".join(written_members(arguments, self.members))
+        elif self.quote:
+            arguments = written_literals(arguments, self.quote)
         return f"{self.header(name)}{arguments}{self.end}"
 
 
@@ -163,7 +176,32 @@ GLM: Final = ToolFormat(
 )
 """Of GLM 4.5 and later."""
 
+GEMMA: Final = ToolFormat(
+    name="gemma",
+    trigger=sign("<|tool_call>"),
+    before_name=f"{sign('<|tool_call>')}call:",
+    before_arguments="{",
+    end=f"}}{sign('<tool_call|>')}",
+    separator="",
+    is_quoted=False,
+    quote=sign('<|"|>'),
+)
+"""Of Gemma 4."""
+
+FUNCTION_GEMMA: Final = ToolFormat(
+    name="function_gemma",
+    trigger=sign("<start_function_call>"),
+    before_name=f"{sign('<start_function_call>')}call:",
+    before_arguments="{",
+    end=f"}}{sign('<end_function_call>')}",
+    separator="",
+    is_quoted=False,
+    quote=sign("<escape>"),
+)
+"""Of FunctionGemma, which is made of Gemma 3."""
+
 FORMATS: Final[Mapping[str, ToolFormat]] = {
-    each.name: each for each in (HERMES, LLAMA, MISTRAL, HARMONY, QWEN_XML, GLM)
+    each.name: each
+    for each in (HERMES, LLAMA, MISTRAL, HARMONY, QWEN_XML, GEMMA, FUNCTION_GEMMA, GLM)
 }
 """By their names."""

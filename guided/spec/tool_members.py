@@ -22,6 +22,7 @@ from guided.errors import UnsupportedFeatureError
 from guided.spec.bare_string import BareString
 from guided.spec.composition import Repeat, Sequence
 from guided.spec.constraints import JsonSchema
+from guided.spec.schema_shape import check_shape
 from guided.spec.structure import Structure
 from guided.spec.tagged import Until
 from guided.spec.text_schemas import text_properties
@@ -59,6 +60,7 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
     Raises UnsupportedFeatureError for what the format cannot be held to.
     """
     read = json.loads(schema.text)
+    check_shape(read, "")
     _check_keywords(read)
     properties, required = read.get("properties", {}), read.get("required", [])
     if missing := [name for name in required if name not in properties]:

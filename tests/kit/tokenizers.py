@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ from guided.model.cache import cache_folder
 from guided.model.default_model import fetch_default_model
 from guided.model.progress import RichProgress
 
-__all__ = ["TOKENIZERS", "real_tokenizer", "real_vocabulary"]
+__all__ = ["TOKENIZERS", "gemma4_tokenizer", "real_tokenizer", "real_vocabulary"]
 
 _VERSION: Final = "3.7.2"
 _PACKAGES: Final = {
@@ -47,9 +48,20 @@ def real_tokenizer(name: str) -> PreTrainedTokenizerBase:
 
 
 @cache
+def gemma4_tokenizer() -> PreTrainedTokenizerBase:
+    """The tokenizer of Gemma 3, with the special tokens that Gemma 4 has beside its."""
+    tokenizer = copy.deepcopy(real_tokenizer("gemma3"))
+    pairs = ("turn", "tool", "tool_call", "tool_response", "channel")
+    names = [name for pair in pairs for name in (f"<|{pair}>", f"<{pair}|>")]
+    tokenizer.add_tokens([*names, '<|"|>', "<|think|>"], special_tokens=True)
+    return tokenizer
+
+
+@cache
 def real_vocabulary(name: str) -> Vocabulary:
     """The vocabulary of a real tokenizer."""
-    return vocabulary_from_tokenizer(real_tokenizer(name))
+    tokenizer = gemma4_tokenizer() if name == "gemma4" else real_tokenizer(name)
+    return vocabulary_from_tokenizer(tokenizer)
 
 
 def _npm_tokenizer(name: str) -> Path:

@@ -348,7 +348,7 @@ def test_the_grammar_takes_calls_that_are_allowed(
     is_text_taken = use.choice in ("auto", "none") and beside is None
     assert takes(start, text_of(form, *calls)) == expected
     assert takes(start, unmarked(text_of(form, *calls))) == (
-        expected if not form.signs else name == "mistral" and is_text_taken
+        expected if not form.signs else not form.before_content and is_text_taken
     )
     assert takes(start, form.before_content + "Let me see.") == is_text_taken
     assert takes(start, form.before_content + '{"name":"f"}') == (
@@ -363,8 +363,8 @@ def test_documents_with_blanks_are_not_told_from_calls_that_are_documents() -> N
     with_calls(ASKED, spaced, HERMES)
 
 
-JSON_FORMATS = {name: form for name, form in FORMATS.items() if form.members is None}
-"""Those of calls whose arguments are JSON; of the others, see test_member_calls."""
+JSON_FORMATS = {n: form for n, form in FORMATS.items() if not (form.members or form.quote)}
+"""Those of calls whose arguments are JSON; of others see test_member_calls, test_literal_calls."""
 ARGUMENTS = st.dictionaries(st.text(max_size=3), st.text('{}"\\ \n</tool_call>', max_size=9))
 
 

@@ -1,4 +1,4 @@
-"""The recogniser of a schema's strings as they are, between two texts instead of quotes.
+"""The recogniser of a schema's strings as they are, between texts or special tokens, not quotes.
 
 ::
 
@@ -33,11 +33,14 @@ from guided.machine.facts import NONE
 from guided.machine.parts import MachineParts
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
+from guided.machine.special_bytes import special_bytes
 from guided.machine.table import END_ROW, UNCOUNTED, TransitionTable
-from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
+from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa, followed_by
 from guided.regular.dfa import DEAD, Dfa
-from guided.regular.first_end import up_to_first
+from guided.regular.first_end import up_to_first, without_text
 from guided.regular.utf8 import utf8_sequences
+from guided.spec.bare_string import BareString
+from guided.spec.special_token import SpecialToken
 
 __all__ = ["BareStringMachine"]
 
@@ -45,18 +48,17 @@ _END: Final = State(ROOT, END_ROW)
 
 
 class BareStringMachine(PushdownMachine):
-    """Recognises ``begin``, a string that fits a ``JsonGrammar``, and ``end``, byte by byte.
+    """Recognises ``asked``, whose schema is a ``JsonGrammar`` here, byte by byte.
 
-    The string goes up to the first end. ``missing`` are bytes that the vocabulary cannot spell.
+    ``missing`` are bytes that the vocabulary cannot spell.
     Raises UnsatisfiableError where no string is left, and LimitExceededError past the limit of the
     table.
     """
 
     def __init__(
         self,
-        begin: str,
+        asked: BareString,
         grammar: JsonGrammar,
-        end: str,
         missing: frozenset[int],
         table: TransitionTable,
     ) -> None:
@@ -64,10 +66,10 @@ class BareStringMachine(PushdownMachine):
         super().__init__(parts, StateSharing())
         if not table.num_rows:
             table.add_row({})  # END_ROW
-        row = table.add_block(_block_of(grammar, end, missing), {0: DONE})
-        for byte in reversed(begin.encode()):
-            if byte in missing:
-                raise _empty(grammar)
+        row = table.add_block(_block_of(asked, grammar, missing), {0: DONE})
+        if isinstance(asked.begin, str) and not missing.isdisjoint(asked.begin.encode()):
+            raise _empty(grammar)
+        for byte in reversed(_spelled(asked.begin)):
             row = table.add_row({byte: row})
         self.start = State(ROOT, row)
 
@@ -135,7 +137,12 @@ class _OneStack:
         return set()
 
 
-def _block_of(grammar: JsonGrammar, end: str, missing: frozenset[int]) -> Block:
+def _spelled(text: str | SpecialToken) -> bytes:
+    """What stands for a text or a special token before a recogniser."""
+    return text.encode() if isinstance(text, str) else special_bytes(text.name)
+
+
+def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) -> Block:
     """The strings that fit, each up to the first end; a greatest length is counted beside.
 
     Kept for the whole process, for all bounds together.
@@ -144,9 +151,9 @@ def _block_of(grammar: JsonGrammar, end: str, missing: frozenset[int]) -> Block:
     rest, high = _without_bound(ask, grammar.formulas)
     counts = high is not None
     block = shared_block(
-        ("bare string", end, missing, counts, Signatures().of(rest)),
+        ("bare string", asked.end, asked.without, missing, counts, Signatures().of(rest)),
         lambda: _new_block(
-            StringAutomata(grammar.formulas).formula_dfa(rest), end, missing, counts
+            _ended(StringAutomata(grammar.formulas).formula_dfa(rest), asked, missing), counts
         ),
     )
     if block is None:
@@ -154,7 +161,7 @@ def _block_of(grammar: JsonGrammar, end: str, missing: frozenset[int]) -> Block:
     if high is None or block.need is None:
         return block
     # Characters of the end count, too.
-    bound = high + len(end)
+    bound = high + (len(asked.end) if isinstance(asked.end, str) else 0)
     if int(block.need[0]) > bound:
         raise _empty(grammar)
     return replace(block, bounds=(0, bound))
@@ -169,13 +176,22 @@ def _without_bound(ask: Formula, formulas: Formulas) -> tuple[Formula, int | Non
     return rest, high
 
 
-def _new_block(strings: Dfa, end: str, missing: frozenset[int], counts: bool) -> Block | None:
-    """The strings, each up to the first end; ``None`` where there is none.
+def _ended(strings: Dfa, asked: BareString, missing: frozenset[int]) -> ByteDfa:
+    """The strings, each with its end, and with none before."""
+    if asked.without:
+        strings = without_text(asked.without, strings)
+    if isinstance(asked.end, str):
+        return byte_dfa_from_dfa(up_to_first(asked.end, strings), utf8_sequences, missing)
+    # What a special token is read as is no byte of a text, so none stands earlier.
+    return followed_by(_spelled(asked.end), byte_dfa_from_dfa(strings, utf8_sequences, missing))
+
+
+def _new_block(content: ByteDfa, counts: bool) -> Block | None:
+    """The block of strings with their ends; ``None`` where there is none.
 
     State 0, from which a count begins, is a twin of the first state of the automaton, which may be
     entered again.
     """
-    content = byte_dfa_from_dfa(up_to_first(end, strings), utf8_sequences, missing)
     if not len(content):
         return None
     table = np.vstack([content.next[:1], content.next])

@@ -14,10 +14,12 @@ from guided.constraint import ConstraintCompiler
 from guided.constraint.machine import machine_of
 from guided.errors import ConstraintError, InvalidConstraintError, UnsatisfiableError
 from guided.machine.recognizer import Recognizer
+from guided.machine.special_bytes import special_bytes
 from guided.masks.mask import tokens_of
 from guided.spec import JsonSchema, TokenId
 from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Sequence
+from guided.spec.special_token import SpecialToken
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
 END = "\n</p>\n"
@@ -143,6 +145,30 @@ def test_what_the_vocabulary_cannot_spell_is_left_out() -> None:
             machine_of(bare({"type": "string"}), frozenset(lost.encode()))
 
 
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_between_special_tokens_all_strings_stand_but_those_with_a_text_left_out(name: str) -> None:
+    token, schema = SpecialToken("<q>"), JsonSchema(json.dumps(SCHEMAS[name]))
+    machine = machine_of(Sequence(["(", BareString(token, schema, token, END), ")"]))
+    is_valid = Draft202012Validator(SCHEMAS[name], validate_formats=True).is_valid
+    around, seen = special_bytes("<q>"), set[bool]()
+    for text in some_texts(random.Random(1)):
+        state = machine.advance(machine.start, b"(" + around + text.encode() + around + b")")
+        fits = END not in text and is_valid(text)
+        assert (state is not None and machine.is_accepting(state)) == fits, text
+        seen.add(fits)
+        # A text that only spells the token's name is not the token.
+        assert not accepts(machine, f"(<q>{text}<q>)")
+    assert seen == {True, False}
+
+
+def test_special_tokens_are_asked_of_the_vocabulary() -> None:
+    token = SpecialToken("<q>")
+    constraint = Sequence([BareString(token, JsonSchema("{}"), token)])
+    with pytest.raises(InvalidConstraintError, match="has no special token '<q>'"):
+        ConstraintCompiler(VOCABULARY).start(constraint)
+    ConstraintCompiler(tiny_vocabulary(PIECES, special=["<q>"])).start(constraint)
+
+
 def test_a_string_stands_between_two_texts() -> None:
     schema = JsonSchema("{}")
     for begin, end in (("", "b"), ("a", "")):
@@ -153,6 +179,9 @@ def test_a_string_stands_between_two_texts() -> None:
         BareString("b", schema, "b").digest(),
         BareString("a", schema, "c").digest(),
         BareString("a", JsonSchema("true"), "b").digest(),
+        BareString(SpecialToken("a"), schema, "b").digest(),
+        BareString("a", schema, SpecialToken("b")).digest(),
+        BareString("a", schema, "b", "c").digest(),
         schema.digest(),
     }
-    assert len(different) == 5
+    assert len(different) == 8

@@ -18,7 +18,7 @@ from guided.model.prompt import render_prompt
 from guided.spec import Forcing, GenerationRequest, JsonSchema, Message, Reasoning, TokenId
 from guided.spec.thoughts import AfterThoughts
 from guided.spec.tool_format import HERMES
-from tests.kit.tokenizers import real_tokenizer, real_vocabulary
+from tests.kit.tokenizers import gemma4_tokenizer, real_tokenizer, real_vocabulary
 
 SCHEMA = JsonSchema('{"const": {"a": 1}}')
 ASKED = (Message("user", "Why?"),)
@@ -26,7 +26,7 @@ ASKED = (Message("user", "Why?"),)
 
 @cache
 def texts_of(template: str, tokenizer: str) -> ModelTexts:
-    loaded = copy.copy(real_tokenizer(tokenizer))
+    loaded = copy.copy(gemma4_tokenizer() if tokenizer == "gemma4" else real_tokenizer(tokenizer))
     file = files("trl").joinpath("chat_templates", f"{template}.jinja")
     loaded.chat_template = file.read_text("utf-8")
     return ModelTexts(template, loaded, real_vocabulary(tokenizer), context_window=4096)
@@ -49,6 +49,7 @@ def compiler_of(tokenizer: str) -> ConstraintCompiler:
             "<|start|>assistant<|channel|>analysis<|message|>",
             "<|end|><|start|>assistant<|channel|>final<|message|>",
         ),
+        ("gemma4", "gemma4", "<|turn>model\n<|channel>thought\n", "<channel|>"),
     ],
 )
 def test_the_answer_follows_the_signs_as_the_tokenizer_writes_them(
@@ -94,6 +95,7 @@ def prepared(template: str, tokenizer: str, reasoning: Reasoning | None) -> Prep
         ("qwen3", "qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
         ("qwen3_5_think", "qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n"),
         ("gptoss", "gptoss", "<|start|>assistant<|channel|>final<|message|>"),
+        ("gemma4", "gemma4", "<|turn>model\n"),
         ("qwen2_5", "qwen3", "<|im_start|>assistant\n"),
     ],
 )
@@ -101,7 +103,7 @@ def test_no_budget_of_thoughts_is_an_answer_without_them(
     template: str, tokenizer: str, ends: str
 ) -> None:
     asked = prepared(template, tokenizer, Reasoning(0))
-    decode = real_tokenizer(tokenizer).decode
+    decode = texts_of(template, tokenizer).tokenizer.decode
     assert str(decode([int(token) for token in asked.tokens])).endswith(ends)
     assert asked.constraint == SCHEMA
 

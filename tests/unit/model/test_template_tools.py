@@ -21,6 +21,8 @@ from guided.model.prompt import render_prompt, tool_format
 from guided.spec import Message, TokenId, Tool, ToolCall, ToolUse
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import (
+    FUNCTION_GEMMA,
+    GEMMA,
     GLM,
     HARMONY,
     HERMES,
@@ -31,7 +33,7 @@ from guided.spec.tool_format import (
     unmarked,
 )
 from tests.kit.built_tokenizers import BUILT, loaded
-from tests.kit.tokenizers import real_tokenizer, real_vocabulary
+from tests.kit.tokenizers import gemma4_tokenizer, real_tokenizer, real_vocabulary
 
 TEMPLATES = {
     "qwen3": ("qwen3", HERMES),
@@ -41,13 +43,15 @@ TEMPLATES = {
     "qwen3_6": ("qwen3", QWEN_XML),
     "glm4moe": ("qwen3", GLM),
     "gptoss": ("gptoss", HARMONY),
+    "gemma4": ("gemma4", GEMMA),
+    "gemma4_v5": ("gemma4", GEMMA),
     # These know no tools.
     "llama3": ("llama3", None),
     "gemma3": ("gemma3", None),
     "smollm2": ("smollm2", None),
 }
 """Templates as trl keeps those of models, each with the tokenizer that it is tried on."""
-STRANGE = {"gemma4": "gemma3", "lfm2": "qwen3"}
+STRANGE = {"lfm2_v2": "qwen3", "lfm2": "qwen3"}
 """Those that write calls in none of our formats."""
 
 PARAMETERS = json.dumps({"type": "object", "properties": {"city": {"type": "string"}}})
@@ -63,7 +67,8 @@ ASKED = (
 
 @cache
 def tokenizer_of(template: str) -> PreTrainedTokenizerBase:
-    tokenizer = copy.copy(real_tokenizer(STRANGE.get(template) or TEMPLATES[template][0]))
+    name = STRANGE.get(template) or TEMPLATES[template][0]
+    tokenizer = copy.copy(gemma4_tokenizer() if name == "gemma4" else real_tokenizer(name))
     if template != "smollm2":
         file = files("trl").joinpath("chat_templates", f"{template}.jinja")
         tokenizer.chat_template = file.read_text("utf-8")
@@ -144,9 +149,9 @@ def test_a_format_that_is_not_known_is_refused_by_its_template(template: str) ->
         read_back(template, ASKED[1:2], (WEATHER,))
     assert caught.value.field == "tools"
     assert str(caught.value) == (
-        f"the chat template of {template} writes calls of tools in a format that is none of glm, "
-        "harmony, hermes, llama, mistral, qwen_xml; leave tools out, and ask for the arguments as "
-        "an answer of their schema"
+        f"the chat template of {template} writes calls of tools in a format that is none of "
+        "function_gemma, gemma, glm, harmony, hermes, llama, mistral, qwen_xml; leave tools out, "
+        "and ask for the arguments as an answer of their schema"
     )
     assert "Rain?" in read_back(template, ASKED[1:2])
 
@@ -175,6 +180,35 @@ def test_a_format_needs_its_special_tokens(has_signs: bool) -> None:
     tokenizer.chat_template = MISTRALS
     found = ChatEncoder("mistral", tokenizer).tool_format
     assert found == (MISTRAL if has_signs else None)
+
+
+FUNCTION_GEMMAS = """
+{%- for m in messages -%}
+<start_of_turn>{{ m.role }}
+{%- if m.role == "tool" %}<start_function_response>{{ m.content }}<end_function_response>
+{%- else %}{{ m.content }}{% endif -%}
+{%- for call in m.tool_calls or [] -%}
+<start_function_call>call:{{ call.function.name }}{
+{%- for name, value in call.function.arguments | dictsort -%}
+{{ name }}:<escape>{{ value }}<escape>{{ "" if loop.last else "," }}
+{%- endfor -%}
+}<end_function_call>
+{%- endfor -%}<end_of_turn>
+{%- endfor -%}
+{%- for tool in tools or [] %}
+<start_function_declaration>{{ tool.function.name }}<end_function_declaration>
+{%- endfor -%}
+"""
+"""As that of FunctionGemma is made, by Google's page on its format."""
+
+
+def test_function_gemma_writes_calls_between_tokens_of_its_own() -> None:
+    tokenizer = copy.copy(gemma4_tokenizer())
+    tokenizer.chat_template = FUNCTION_GEMMAS
+    assert ChatEncoder("function gemma", tokenizer).tool_format is None
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.add_tokens([*FUNCTION_GEMMA.signs], special_tokens=True)
+    assert ChatEncoder("function gemma", tokenizer).tool_format == FUNCTION_GEMMA
 
 
 def test_the_prompt_is_that_of_transformers_for_the_same_conversation() -> None:

@@ -1,0 +1,37 @@
+"""What references in a schema lead to, where they stay in its text."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+__all__ = ["at_pointer", "pointer_of", "target_of"]
+
+
+def target_of(root: Any, reference: object) -> Any:
+    """What a reference leads to; ``None`` where it leads to nothing, or out of the schema."""
+    pointer = pointer_of(reference)
+    return None if pointer is None else at_pointer(root, pointer)
+
+
+def pointer_of(reference: object) -> str | None:
+    """The JSON pointer of a reference such as ``#/$defs/City``; ``None`` for any other one."""
+    if not isinstance(reference, str):
+        return None
+    document, _, fragment = reference.partition("#")
+    pointer = unquote(fragment)
+    return None if document or (pointer and not pointer.startswith("/")) else pointer
+
+
+def at_pointer(root: Any, pointer: str) -> Any:
+    """What stands at a JSON pointer (RFC 6901); ``None`` where nothing does."""
+    at = root
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
+            at = at[int(name)]
+        elif isinstance(at, dict) and name in at:
+            at = at[name]
+        else:
+            return None
+    return at

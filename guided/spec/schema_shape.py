@@ -1,0 +1,57 @@
+"""Whether keywords of a schema have values of the right kind, where it is read before compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from guided.errors import InvalidConstraintError
+
+__all__ = ["check_shape"]
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_schema(value: object) -> bool:
+    return isinstance(value, dict | bool)
+
+
+def _are_schemas(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+_KINDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
+    "additionalProperties": ("a schema", _is_schema),
+    "allOf": ("a list of schemas", _are_schemas),
+    "anyOf": ("a list of schemas", _are_schemas),
+    "enum": ("a list", lambda value: isinstance(value, list)),
+    "items": ("a schema", lambda value: _is_schema(value) or _are_schemas(value)),
+    "maxItems": ("a number", _is_count),
+    "minItems": ("a number", _is_count),
+    "oneOf": ("a list of schemas", _are_schemas),
+    "properties": (
+        "an object of schemas",
+        lambda value: isinstance(value, dict) and all(map(_is_schema, value.values())),
+    ),
+    "required": ("a list of names", _are_texts),
+    "type": ("a type", lambda value: isinstance(value, str) or _are_texts(value)),
+}
+"""By keyword what it should be, and whether a value is that."""
+
+
+def check_shape(schema: dict[str, Any], pointer: str) -> None:
+    """Raise InvalidConstraintError for a keyword of this one schema whose value is no such thing.
+
+    The compiler says the same of all keywords; this is for what looks at some before it does.
+    """
+    for name, (kind, is_right) in _KINDS.items():
+        if name in schema and not is_right(schema[name]):
+            raise InvalidConstraintError(
+                f"{name} is {schema[name]!r:.80}, not {kind}", pointer=f"{pointer}/{name}"
+            )

@@ -1,0 +1,325 @@
+"""Calls with bare names and texts between special tokens: what may stand is read as its JSON."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+
+from guided.constraint import ConstraintCompiler
+from guided.constraint.machine import machine_of
+from guided.errors import InvalidConstraintError, RequestError, UnsupportedFeatureError
+from guided.machine.special_bytes import special_bytes
+from guided.masks.mask import tokens_of
+from guided.spec import GenerationRequest, Message, TokenId, Tool, ToolUse
+from guided.spec.tool_calls import with_calls
+from guided.spec.tool_format import FUNCTION_GEMMA, GEMMA, MARK, ToolFormat, sign
+from guided_service.call_reader import Argument, CallBegun, CallReader, Content, reader_of
+from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
+
+FORMS = {"gemma": GEMMA, "function_gemma": FUNCTION_GEMMA}
+SIGNS = sorted({name for form in FORMS.values() for name in form.signs})
+VOCABULARY = tiny_vocabulary((*JSON_PIECES, b"city:", b",days:", b"Oslo", b"]}"), special=SIGNS)
+COMPILER = ConstraintCompiler(VOCABULARY)
+MARKED = {VOCABULARY.named[name]: sign(name) for name in SIGNS}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "Where."},
+        "unit": {"enum": ["C", "F", 3, None, {"a": "}", "b": [True, "é"]}, [1, 2]]},
+        "code": {"$ref": "#/$defs/code"},
+        "Days": {"type": "integer", "minimum": 1, "maximum": 9},
+        "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}, "minItems": 1, "maxItems": 2},
+        "many": {"type": "array", "items": {"type": "boolean"}, "minItems": 2},
+        "note": {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]},
+        "tree": {"allOf": [{"$ref": "#/$defs/tree"}], "description": "Of trees."},
+        "shape": {"oneOf": [{"$ref": "#/$defs/dot"}, {"$ref": "#/$defs/line"}]},
+        "never": False,
+    },
+    "required": ["city", "code"],
+    "$defs": {
+        "tag": {"type": "string", "maxLength": 4},
+        "code": {"type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[^\\d]"},
+        "tree": {
+            "type": "object",
+            "properties": {
+                "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}, "maxItems": 2},
+                "value": {"type": ["number", "string", "null"], "minimum": 0, "maxLength": 1},
+            },
+        },
+        "dot": {
+            "type": "object",
+            "properties": {"kind": {"const": "dot"}, "x": {"type": "number"}},
+            "required": ["kind"],
+        },
+        "line": {
+            "type": "object",
+            "properties": {"kind": {"const": "line"}, "y": {"type": "number"}},
+            "required": ["kind", "y"],
+        },
+    },
+}
+TOOLS = (Tool("forecast", "", SCHEMA), Tool("now"))
+REQUEST = GenerationRequest((Message("user", "x"),), tools=ToolUse(TOOLS, "required"))
+
+
+def walked(form: ToolFormat, rng: random.Random, length: int) -> str:
+    """The text of some answer as engines send it, closed on the shortest way."""
+    assert REQUEST.tools is not None
+    matcher, tokens = COMPILER.start(with_calls(REQUEST.tools, None, form)), list[TokenId]()
+    while not matcher.is_complete and len(tokens) < length:
+        allowed = [TokenId(int(token)) for token in tokens_of(matcher.mask()) if token]
+        if not allowed:
+            break
+        # Texts end, and members are begun, more often than bytes are drawn.
+        rare = [token for token in allowed if token in MARKED or VOCABULARY.decode([token]) == b","]
+        tokens.append(rng.choice(rare if rare and rng.random() < 0.2 else allowed))
+        matcher = matcher.advance(tokens[-1])
+    tokens += matcher.shortest_end()
+    pieces = [MARKED.get(t, "").encode() or VOCABULARY.token_bytes[t] or b"" for t in tokens]
+    return b"".join(pieces).decode(errors="replace")
+
+
+def reader(form: ToolFormat) -> CallReader:
+    make = reader_of(REQUEST, form)
+    assert make is not None
+    return make()
+
+
+def read(text: str, form: ToolFormat, cuts: list[int]) -> list[tuple[str, str]]:
+    calls: list[tuple[str, str]] = []
+    one = reader(form)
+    edges = [0, *sorted(cuts), len(text)]
+    told = [piece for a, b in pairwise(edges) for piece in one.read(text[a:b])]
+    for piece in (*told, *one.end()):
+        match piece:
+            case CallBegun(name):
+                calls.append((name, ""))
+            case Argument(more):
+                calls[-1] = (calls[-1][0], calls[-1][1] + more)
+            case Content(said):
+                pytest.fail(f"{said!r} stands beside the calls")
+    assert one.num_calls == one.num_ended
+    return calls
+
+
+def by_marks(text: str, form: ToolFormat) -> list[tuple[str, Any]]:
+    """The oracle: texts are taken out first, so that only brackets, names and words are left."""
+    begin, end = re.escape(form.before_name), re.escape(form.end)
+    calls = re.findall(rf"{begin}([^{{]*){{(.*?){end}", text, re.DOTALL)
+    assert "".join(f"{form.header(name)}{said}{form.end}" for name, said in calls) == text
+    found = []
+    for name, said in calls:
+        plain, texts = "", list[str]()
+        for number, part in enumerate(said.split(form.quote)):
+            texts += [part] if number % 2 else []
+            plain += f'"\x02{len(texts) - 1}"' if number % 2 else part
+        quoted = re.sub(r"([{,])([A-Za-z]\w*):", r'\1"\2":', f"{{{plain}}}")
+        found.append((name, _filled(json.loads(quoted, strict=False), texts)))
+    return found
+
+
+def _filled(value: Any, texts: list[str]) -> Any:
+    match value:
+        case dict():
+            return {name: _filled(each, texts) for name, each in value.items()}
+        case list():
+            return [_filled(each, texts) for each in value]
+        case str():
+            return texts[int(value.removeprefix("\x02"))]
+    return value
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_the_grammar_lets_stand_is_read_however_it_is_cut(name: str) -> None:
+    form, rng = FORMS[name], random.Random(7)
+    is_valid, seen = Draft202012Validator(SCHEMA).is_valid, set[str]()
+    for _ in range(200):
+        text = walked(form, rng, rng.choice([2, 30, 90]))
+        cuts = [rng.randrange(len(text) + 1) for _ in range(6)]
+        told = [(called, json.loads(said)) for called, said in read(text, form, cuts)]
+        assert told == by_marks(text, form)
+        assert told == [
+            (called, json.loads(said)) for called, said in read(text, form, [*range(len(text))])
+        ]
+        for called, arguments in told:
+            assert is_valid(arguments) if called == "forecast" else arguments == {}
+            seen |= {called, *arguments}
+    assert seen == {"forecast", "now", *SCHEMA["properties"]} - {"never"}
+
+
+ARGUMENTS: list[dict[str, Any]] = [
+    {"city": 'O"slo\n<b> {a:1}', "code": "x}", "Days": 3, "note": None},
+    {"city": "", "code": "ab", "tags": ["a\nb", ","], "many": [True, False, True]},
+    {"city": "é", "code": "ab", "unit": {"a": "}", "b": [True, "é"]}},
+    {"city": "é", "code": "ab", "unit": [1, 2], "shape": {"kind": "line", "y": -0.5}},
+    {"city": "é", "code": "ab", "tree": {"kids": [{"kids": []}, {"value": "1"}], "value": 1}},
+]
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("arguments", ARGUMENTS)
+def test_a_call_is_let_stand_and_read_back_as_it_was_written(
+    name: str, arguments: dict[str, Any]
+) -> None:
+    form = FORMS[name]
+    assert REQUEST.tools is not None
+    assert Draft202012Validator(SCHEMA).is_valid(arguments)
+    text = form.call("forecast", json.dumps(arguments))
+    machine = machine_of(with_calls(REQUEST.tools, None, form))
+    assert _is_let_stand(machine, text)
+    for cuts in ([], [*range(len(text))]):
+        ((called, told),) = read(text, form, cuts)
+        assert (called, json.loads(told)) == ("forecast", arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"city": "a"}, "a member is missing"),
+        ({"city": "a", "code": "ab", "Days": 10}, "the number is too large"),
+        ({"city": "a", "code": "1b"}, "the text has another form"),
+        ({"city": "a", "code": "ab", "note": "1234"}, "the text is too long"),
+        ({"city": "a", "code": "ab", "tags": []}, "too few items"),
+        ({"city": "a", "code": "ab", "tags": ["a", "b", "c"]}, "too many items"),
+        ({"city": "a", "code": "ab", "many": [True]}, "too few items"),
+        ({"city": "a", "code": "ab", "unit": [1]}, "not listed"),
+        ({"city": "a", "code": "ab", "shape": {"kind": "line"}}, "a member is missing"),
+        ({"city": "a", "code": "ab", "other": 1}, "no such member"),
+        ({"city": "a", "code": "ab", "never": 1}, "a member that nothing fits"),
+        ({"city": f"a{MARK}b", "code": "ab"}, "the text has a mark"),
+        ({"city": "a", "code": f"a{MARK}b"}, "the text has a mark"),
+    ],
+)
+def test_what_does_not_fit_is_not_let_stand(arguments: dict[str, Any], why: str) -> None:
+    assert REQUEST.tools is not None
+    machine = machine_of(with_calls(REQUEST.tools, None, GEMMA))
+    assert not _is_let_stand(machine, GEMMA.call("forecast", json.dumps(arguments))), why
+
+
+def _is_let_stand(machine: Any, text: str) -> bool:
+    written = text.encode()
+    for name in SIGNS:
+        written = written.replace(sign(name).encode(), special_bytes(name))
+    state = machine.advance(machine.start, written)
+    return state is not None and machine.is_accepting(state)
+
+
+def test_members_stand_in_the_order_of_their_names_whatever_their_letters() -> None:
+    arguments = json.dumps({"city": "a", "code": "ab", "Days": 3, "note": None})
+    assert GEMMA.call("f", arguments) == (
+        f"{sign('<|tool_call>')}call:f{{"
+        f"city:{GEMMA.quote}a{GEMMA.quote},code:{GEMMA.quote}ab{GEMMA.quote},Days:3,note:null"
+        f"}}{sign('<tool_call|>')}"
+    )
+
+
+def test_arguments_are_told_as_they_grow() -> None:
+    one, told = reader(GEMMA), ""
+    steps = [
+        (GEMMA.header("forecast") + "ci", ""),
+        ("ty:", '{"city":'),
+        (GEMMA.quote[:2], ""),
+        (GEMMA.quote[2:] + "Os", '"Os'),
+        ('"lo', '\\"lo'),
+        (GEMMA.quote, '"'),
+        (",tree:{kids:[{", ',"tree":{"kids":[{'),
+        ("value:1", '"value":1'),
+        ("}]}", "}]}"),
+        ("}", ""),
+        (GEMMA.end[1:], "}"),
+    ]
+    for text, more in steps:
+        pieces = [piece.text for piece in one.read(text) if isinstance(piece, Argument)]
+        assert "".join(pieces) == more, text
+        told += more
+    assert json.loads(told) == {"city": 'Os"lo', "tree": {"kids": [{"value": 1}]}}
+    assert not one.is_in_call
+    assert one.num_ended == 1
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [("Days", '{"city":"Oslo",'), ("3", '{"city":"Oslo","Days":'), ("slo", '{"city":"O')],
+)
+def test_of_a_call_that_breaks_off_what_there_is_is_told(end: str, told: str) -> None:
+    text = GEMMA.call("forecast", '{"city": "Oslo", "Days": 3}')
+    one = reader(GEMMA)
+    pieces = [*one.read(text[: text.index(end)]), *one.end()]
+    assert pieces[0] == CallBegun("forecast")
+    assert "".join(piece.text for piece in pieces if isinstance(piece, Argument)) == told
+    assert one.is_in_call
+
+
+UNHELD = "where the model writes arguments without the quotes of JSON; leave it out"
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (
+            {"properties": {}, "minProperties": 1},
+            "in the tool f: at /minProperties: the keyword 'minProperties' is not held to "
+            + UNHELD,
+        ),
+        ({"properties": {}, "required": ["a"]}, f"no property says what 'a' is {UNHELD}"),
+        ({"properties": {"a:": {}}}, "the name 'a:' cannot stand without quotes"),
+        ({"properties": {"a": {}}}, "at /properties/a: an object is not held to names"),
+        ({"properties": {"a": True}}, "at /properties/a: an object is not held to names"),
+        ({"properties": {"a": {"type": "array"}}}, "/a/items: nothing says what the items are"),
+        (
+            {"properties": {"a": {"type": "array", "items": {}, "uniqueItems": True}}},
+            "at /properties/a/uniqueItems: the keyword 'uniqueItems' is not held to",
+        ),
+        (
+            {"properties": {"a": {"type": "array", "minItems": 3, "maxItems": 2}}},
+            "no array has 3 to 2 items",
+        ),
+        ({"properties": {"a": False}, "required": ["a"]}, "at /properties/a: no value fits"),
+        (
+            {"properties": {"a": {"$ref": "https://example.org/a"}}},
+            "'https://example.org/a' leads out of the parameters",
+        ),
+        (
+            {"properties": {"a": {"oneOf": [{"type": "object"}, {"type": "object"}]}}},
+            "at /properties/a/oneOf: nothing tells the alternatives apart",
+        ),
+        ({"properties": {"a": {"const": {"b:": 1}}}}, "the name 'b:' cannot stand"),
+    ],
+)
+def test_what_bare_names_cannot_be_held_to_is_refused(schema: Any, message: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=re.escape(message)):
+        with_calls(ToolUse((Tool("f", "", schema),)), None, GEMMA)
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"properties": 3}, "at /properties: properties is 3, not an object of schemas"),
+        ({"properties": {"a": {"anyOf": []}}}, "at /properties/a/anyOf: anyOf is [], not a list"),
+        ({"properties": {"a": {"type": 3}}}, "at /properties/a/type: type is 3, not a type"),
+        ({"required": [1]}, "required is [1], not a list of names"),
+    ],
+)
+@pytest.mark.parametrize("name", FORMS)
+def test_a_schema_that_is_none_is_refused_where_it_goes_wrong(
+    schema: Any, message: str, name: str
+) -> None:
+    with pytest.raises((InvalidConstraintError, RequestError), match=re.escape(message)):
+        with_calls(ToolUse((Tool("f", "", schema),)), None, FORMS[name])
+
+
+def test_alternatives_that_share_their_parts_are_written_once() -> None:
+    """Each level names the next one twice: written out, there would be two to the power of 40."""
+    levels: dict[str, Any] = {
+        f"l{n}": {"anyOf": [{"$ref": f"#/$defs/l{n + 1}"}, {"$ref": f"#/$defs/l{n + 1}"}]}
+        for n in range(40)
+    }
+    levels["l40"] = {"type": "object", "properties": {"x": {"type": "boolean"}}}
+    schema = {"properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": levels}
+    with_calls(ToolUse((Tool("f", "", schema),)), None, GEMMA)
