@@ -37,8 +37,8 @@ UNKNOWN: Final = -2
 ROOT: Final = 0
 CUT: Final = 1
 """The continuations of the whole text, and of what was cut off."""
-_FRAME_WORK: Final = 1
-"""Units of work for a frame that is joined (``spend``)."""
+_PAIR_WORK: Final = 2
+"""Units of work for two continuations that are joined, besides one for each frame (``spend``)."""
 Frames: TypeAlias = Mapping[int, int]
 """By the state that is returned to the continuation there."""
 
@@ -141,7 +141,7 @@ class Continuations:
                     continue
                 waiting.pop()
                 if pair not in self._unions:
-                    spend(_FRAME_WORK * len(self.frames[pair[1]]))
+                    spend(_PAIR_WORK + sum(len(self.frames[each]) for each in pair))
                     self._unions[pair] = self._joined(*pair)
             joined = self._unions[key]
         return joined
