@@ -258,6 +258,9 @@ class EngineConnection:
                 # An engine that is gone has nothing left to cancel.
                 with suppress(ServiceUnavailableError):
                     self._send(Cancel(request_id))
+            else:
+                # Looked at, or it would be reported as lost where the caller has left meanwhile.
+                future.exception()
 
     def fail_all(self, error: GuidedError) -> None:
         """Raise an error wherever an answer is awaited."""

@@ -27,7 +27,7 @@ from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
 from guided_service.admission import Admission
 from guided_service.call_reader import ReaderOf, reader_of
-from guided_service.calls import UnreadError, or_abort
+from guided_service.calls import or_abort, write_within
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Caller, Door
@@ -143,13 +143,7 @@ class GenerationServicer(GenerationServiceServicer):
     async def _write(
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
     ) -> None:
-        """Send a message, once the caller has read enough of those before it."""
-        sending = asyncio.ensure_future(context.write(message))
-        # Where the caller leaves, nobody is left to hear that it could not be sent.
-        sending.add_done_callback(_hear)
-        if not (await asyncio.wait({sending}, timeout=self._config.stall_seconds))[0]:
-            raise UnreadError(self._config.stall_seconds, sending)
-        sending.result()
+        await write_within(self._config.stall_seconds, message, context)
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
         self._check_batch(len(batch.requests))
@@ -278,11 +272,6 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
-
-
-def _hear(sending: asyncio.Future[None]) -> None:
-    if not sending.cancelled():
-        sending.exception()
 
 
 def _unreported(request: GenerationRequest) -> GenerationRequest:

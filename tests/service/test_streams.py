@@ -6,9 +6,9 @@ import asyncio
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import grpc
+import grpc.aio
 import pytest
 
 from guided.client import AsyncClient, Client, RawPrompt, Request
@@ -25,6 +25,7 @@ from guided.errors import (
 from guided.spec import FinishReason, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided_service.calls import write_within
 from guided_service.outbox import Outbox
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import cancelled_requests, eventually
@@ -241,6 +242,17 @@ def test_who_leaves_while_a_message_is_sent_is_a_line_of_the_log_alone(tmp_path:
         server.ask_to_stop()
         assert server.wait(30) == 0
     assert "Traceback" not in server.log.read_text()
+
+
+def test_who_has_left_before_a_message_is_sent_has_cancelled_the_call() -> None:
+    """As the transport says it where it hears of both at once: no fault of the service."""
+
+    class Gone:
+        async def write(self, message: object) -> None:
+            raise grpc.aio.InternalError(f"Failed to send {message!r}")
+
+    with pytest.raises(RequestCancelledError, match="left before its answer was sent"):
+        asyncio.run(write_within(9, pb.GenerateBatchResponse(), cast("Any", Gone())))
 
 
 def _is_served(client: Client) -> bool:
