@@ -78,12 +78,12 @@ class CallReader:
         *,
         beside_json: bool = False,
         has_calls: bool = True,
-        texts: Mapping[str, frozenset[str]] | None = None,
+        texts: Mapping[str, Mapping[str, bool]] | None = None,
     ) -> None:
         """``beside_json``: the text is either calls or JSON, in whose texts anything may stand.
 
         Without ``has_calls`` all of the text is content. ``texts`` are the arguments of each tool
-        that are written as text where the format has them in tags.
+        that are written as text where the format has them in tags, as ``text_members`` tells them.
         """
         self._form = form
         self._texts = texts or {}
@@ -191,7 +191,7 @@ class CallReader:
         self._within, self._text = _ARGUMENTS, self._text[end + len(form.before_arguments) :]
         self.num_calls += 1
         if form.members is not None:
-            self._members = MemberReader(form.members, form.end, self._texts.get(name, frozenset()))
+            self._members = MemberReader(form.members, form.end, self._texts.get(name, {}))
         elif form.quote:
             self._members = LiteralReader(form.quote, form.end)
         return CallBegun(name)

@@ -5,14 +5,16 @@
     <parameter=city>⏎ | Osl | o⏎</parameter>⏎ | <parameter=days>⏎ | 3⏎</parameter>⏎ | </function>…
     {"city":"         | Osl | o"              | ,"days":          | 3               | }
 
-A value grows as it is written, but for what may begin the end of its tag.
+A value grows as it is written, but for what may begin the end of its tag, and for what may be the
+text that stands for ``null``.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from guided.spec.tool_members import MemberFormat
+from guided.spec.tool_members import NULL, MemberFormat
 from guided_service.held_back import overlap
 
 __all__ = ["MemberReader"]
@@ -21,8 +23,10 @@ __all__ = ["MemberReader"]
 class MemberReader:
     """Takes the arguments of one call; each character is looked at a bounded number of times."""
 
-    def __init__(self, form: MemberFormat, end: str, texts: frozenset[str]) -> None:
-        """``end`` is that of the call, ``texts`` are the arguments that are no JSON."""
+    def __init__(self, form: MemberFormat, end: str, texts: Mapping[str, bool]) -> None:
+        """``end`` is that of the call, ``texts`` are the arguments that are no JSON, with whether
+        each may be ``null``.
+        """
         self._form = form
         self._end = end
         self._texts = texts
@@ -30,6 +34,8 @@ class MemberReader:
         self._in_value = False
         self._is_text = False
         """Whether the last value that has begun is no JSON."""
+        self._may_be_null = False
+        """Whether it may still turn out to be ``null``; then its quote was not told."""
         self.length = 0
         """Of what was read last, in characters."""
         self.is_over = False
@@ -44,7 +50,8 @@ class MemberReader:
 
     def broken_off(self, text: str) -> str:
         """The JSON of what was held back, where nothing follows it."""
-        return self._told(text) if self._in_value else ""
+        begin = '"' if self._may_be_null and text else ""
+        return begin + self._told(text) if self._in_value else ""
 
     def _header(self, text: str) -> str | None:
         form = self._form
@@ -57,18 +64,27 @@ class MemberReader:
         name = text[len(form.before_name) : at]
         self.length = at + len(form.before_value)
         self._in_value, self._is_text = True, name in self._texts
-        told = f"{self._begin}{json.dumps(name)}:{self._quote}"
+        self._may_be_null = self._texts.get(name, False)
+        quote = "" if self._may_be_null else self._quote
+        told = f"{self._begin}{json.dumps(name)}:{quote}"
         self._begin = ","
         return told
 
     def _more_of_value(self, text: str) -> str | None:
-        end = self._form.end
+        end, begin = self._form.end, ""
+        if self._may_be_null:
+            if text.startswith(f"{NULL}{end}"):
+                self.length, self._in_value, self._may_be_null = len(NULL) + len(end), False, False
+                return NULL
+            if f"{NULL}{end}".startswith(text):
+                return None
+            self._may_be_null, begin = False, self._quote
         at = text.find(end)
         if at >= 0:
             self.length, self._in_value = at + len(end), False
-            return self._told(text[:at]) + self._quote
+            return f"{begin}{self._told(text[:at])}{self._quote}"
         self.length = len(text) - overlap(text, end)
-        return self._told(text[: self.length]) if self.length else None
+        return begin + self._told(text[: self.length]) or None
 
     @property
     def _quote(self) -> str:

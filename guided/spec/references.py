@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote
 
-__all__ = ["at_pointer", "pointer_of", "target_of"]
+__all__ = ["at_pointer", "escaped", "pointer_of", "target_of"]
 
 
 def target_of(root: Any, reference: object) -> Any:
@@ -21,6 +21,11 @@ def pointer_of(reference: object) -> str | None:
     document, _, fragment = reference.partition("#")
     pointer = unquote(fragment)
     return None if document or (pointer and not pointer.startswith("/")) else pointer
+
+
+def escaped(name: str) -> str:
+    """A name as a JSON pointer has it."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def at_pointer(root: Any, pointer: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from guided.errors import InvalidConstraintError
 
-__all__ = ["check_shape"]
+__all__ = ["check_shape", "misshapen"]
 
 
 def _is_count(value: object) -> bool:
@@ -45,13 +45,20 @@ _KINDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
 """By keyword what it should be, and whether a value is that."""
 
 
+def misshapen(schema: dict[str, Any]) -> str | None:
+    """The first keyword of this one schema whose value is no such thing."""
+    for name, (_, is_right) in _KINDS.items():
+        if name in schema and not is_right(schema[name]):
+            return name
+    return None
+
+
 def check_shape(schema: dict[str, Any], pointer: str) -> None:
     """Raise InvalidConstraintError for a keyword of this one schema whose value is no such thing.
 
     The compiler says the same of all keywords; this is for what looks at some before it does.
     """
-    for name, (kind, is_right) in _KINDS.items():
-        if name in schema and not is_right(schema[name]):
-            raise InvalidConstraintError(
-                f"{name} is {schema[name]!r:.80}, not {kind}", pointer=f"{pointer}/{name}"
-            )
+    if (name := misshapen(schema)) is not None:
+        raise InvalidConstraintError(
+            f"{name} is {schema[name]!r:.80}, not {_KINDS[name][0]}", pointer=f"{pointer}/{name}"
+        )

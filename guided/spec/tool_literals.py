@@ -24,7 +24,8 @@ from guided.errors import UnsupportedFeatureError
 from guided.spec.bare_string import BareString
 from guided.spec.closed_objects import are_apart
 from guided.spec.constraints import JsonSchema, Lark
-from guided.spec.references import at_pointer, pointer_of
+from guided.spec.references import at_pointer, escaped, pointer_of
+from guided.spec.said_types import SaidTypes, types_of_value
 from guided.spec.schema_shape import check_shape
 from guided.spec.special_token import SpecialToken
 from guided.spec.structure import Structure
@@ -56,7 +57,6 @@ _TEXT: Final = "TEXT"
 _WORDS: Final = frozenset({"boolean", "integer", "null", "number"})
 _CONTAINERS: Final = frozenset({"array", "object"})
 _TYPE: Final = frozenset({"type"})
-_TYPES: Final = _WORDS | _CONTAINERS | {"string"}
 
 
 def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Structure:
@@ -66,7 +66,10 @@ def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Str
     Raises UnsupportedFeatureError for what the format cannot be held to.
     """
     lowering = _Lowering(schema, f"tool:{tool.name}", SpecialToken(quote), without)
-    lowering.rules["start"] = lowering.arguments()
+    try:
+        lowering.rules["start"] = lowering.arguments()
+    except RecursionError as error:
+        raise _unsupported("what refers to one another that deep is not held to", "") from error
     declared = " ".join(lowering.holes)
     rules = "\n".join(f"{name}: {body}" for name, body in lowering.rules.items())
     return Lark(f"{rules}\n%declare {declared}\n", holes=lowering.holes)
@@ -111,8 +114,7 @@ class _Lowering:
         """By pointer the rule of a place."""
         self._of_containers: dict[tuple[str, frozenset[str]], str] = {}
         """By pointer and types the rule of a place's containers; empty where it has none."""
-        self._known_types: dict[str, frozenset[str]] = {}
-        """By pointer; while they are looked for, none are known."""
+        self._types = SaidTypes(self._root)
         self.holes = {_QUOTE: self.quote, _TEXT: FreeText(self.without)}
 
     def arguments(self) -> str:
@@ -142,7 +144,7 @@ class _Lowering:
             raise _unsupported("an object is not held to names of its members", pointer)
         listed: list[tuple[str, bool]] = []
         for name in _sorted(properties):
-            at = f"{pointer}/properties/{_escaped(name)}"
+            at = f"{pointer}/properties/{escaped(name)}"
             if properties[name] is False and name not in required:
                 continue
             if not _NAME.fullmatch(name):
@@ -169,9 +171,10 @@ class _Lowering:
 
     def _values(self, pointer: str) -> Iterator[str]:
         """What a value of a place is written as: texts, words, and containers."""
-        types = self._types(pointer)
+        types, told = self._types.of(pointer), self._at(pointer)
+        if isinstance(told, dict):
+            check_shape(told, pointer)
         if "string" in types:
-            told = self._at(pointer)
             if told.get("type") == "string" and told.keys() <= _NOTES | {"type"}:
                 yield f"{_QUOTE} {_TEXT} {_QUOTE}"
             else:
@@ -198,7 +201,7 @@ class _Lowering:
                 self._check_keywords(pointer, {name})
                 values = told["enum"] if name == "enum" else [told["const"]]
                 for value in values:
-                    if types & _types_of(value) and self.without not in _written(value, ""):
+                    if types & types_of_value(value) and self.without not in _written(value, ""):
                         yield self._listed(value, f"{pointer}/{name}")
                 return
         for name in ("anyOf", "oneOf", "allOf"):
@@ -214,7 +217,7 @@ class _Lowering:
 
     def _branches(self, pointer: str, name: str, types: frozenset[str]) -> Iterator[str]:
         places = [f"{pointer}/{name}/{number}" for number in range(len(self._at(pointer)[name]))]
-        held = [(at, types & self._types(at)) for at in places]
+        held = [(at, types & self._types.of(at)) for at in places]
         held = [(at, of) for at, of in held if of]
         is_apart = len(held) == len(frozenset().union(*(of for _, of in held)))
         if name == "allOf" and len(places) > 1:
@@ -250,33 +253,6 @@ class _Lowering:
             texts += [_QUOTE] if number else []
             texts += [json.dumps(piece, ensure_ascii=False)] if piece else []
         return " ".join(texts)
-
-    def _types(self, pointer: str) -> frozenset[str]:
-        """The types of which values of a place may be, as far as it says so outright."""
-        if pointer not in self._known_types:
-            self._known_types[pointer] = frozenset()
-            self._known_types[pointer] = self._types_of(pointer)
-        return self._known_types[pointer]
-
-    def _types_of(self, pointer: str) -> frozenset[str]:
-        told = self._at(pointer)
-        if told is False:
-            return frozenset()
-        check_shape(told, pointer)
-        types = _TYPES
-        if "type" in told:
-            types &= {told["type"]} if isinstance(told["type"], str) else {*told["type"]}
-        if "enum" in told or "const" in told:
-            values = told["enum"] if "enum" in told else [told["const"]]
-            types &= {kind for value in values for kind in _types_of(value)}
-        if "$ref" in told:
-            types &= self._types(self._referred(pointer))
-        for name in ("anyOf", "oneOf", "allOf"):
-            if name in told:
-                found = [self._types(f"{pointer}/{name}/{at}") for at in range(len(told[name]))]
-                joined = found[0].union if name != "allOf" else found[0].intersection
-                types &= joined(*found)
-        return types
 
     def _place(self, pointer: str, beside: frozenset[str] = frozenset()) -> str:
         """Where references and lone parts of ``allOf`` lead that say all there is of a place, but
@@ -331,21 +307,6 @@ class _Lowering:
                 raise _unsupported(f"the keyword {name!r} is not held to", f"{pointer}/{name}")
 
 
-def _types_of(value: object) -> frozenset[str]:
-    match value:
-        case bool():
-            return frozenset({"boolean"})
-        case None:
-            return frozenset({"null"})
-        case int() | float():
-            return frozenset({"integer", "number"})
-        case str():
-            return frozenset({"string"})
-        case dict():
-            return frozenset({"object"})
-    return frozenset({"array"})
-
-
 def _names_in(value: object) -> Iterator[str]:
     inner: Iterable[object] = ()
     if isinstance(value, dict):
@@ -355,10 +316,6 @@ def _names_in(value: object) -> Iterator[str]:
         inner = value
     for each in inner:
         yield from _names_in(each)
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _unsupported(what: str, pointer: str) -> UnsupportedFeatureError:

@@ -5,9 +5,10 @@
     {"city": "Oslo", "days": 3}  →  <parameter=city>⏎Oslo⏎</parameter>⏎<parameter=days>⏎3⏎…
 
 What stands in a tag is known by the schema of the tool alone (``text_members``): a member that is
-nothing but a string is text, up to the first end of its tag, and any other is JSON. Either fits all
-that the schema says of it. What the schema says of the arguments as a whole, but for which members
-they have, cannot be held to and is refused.
+nothing but a string, or a string or ``null``, is text up to the first end of its tag, and any other
+is JSON. Of one that may be ``null`` the text "null" is that. Either fits all that the schema says
+of it. What the schema says of the arguments as a whole, but for which members they have, cannot be
+held to and is refused.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from typing import Final
 
 from guided.errors import UnsupportedFeatureError
 from guided.spec.bare_string import BareString
-from guided.spec.composition import Repeat, Sequence
+from guided.spec.composition import AnyOf, Repeat, Sequence
 from guided.spec.constraints import JsonSchema
+from guided.spec.said_types import SaidTypes
 from guided.spec.schema_shape import check_shape
 from guided.spec.structure import Structure
 from guided.spec.tagged import Until
-from guided.spec.text_schemas import text_properties
 from guided.spec.tools import Tool
 
-__all__ = ["MemberFormat", "members_of", "text_members", "written_members"]
+__all__ = ["NULL", "MemberFormat", "members_of", "text_members", "written_members"]
 
+NULL: Final = "null"
+"""The text of a member that is no text."""
 _NAME: Final = re.compile(r"[\w.$-]{1,256}")
 _NOTES: Final = frozenset(
     {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title"}
@@ -38,6 +41,7 @@ _OF_OBJECT: Final = _NOTES | {
     *("$defs", "$schema", "additionalProperties", "definitions"),
     *("properties", "required", "type"),
 }
+_TEXT_OR_NULL: Final = frozenset({"null", "string"})
 _OF_ANY_TEXT: Final = _NOTES | {"type"}
 
 
@@ -77,19 +81,26 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
             json.dumps({"$ref": f"{uri}#{pointer}"}), documents=((uri, schema.text),)
         )
         if name not in texts:
-            member = Sequence([header, value, form.end])
+            member: Structure = Sequence([header, value, form.end])
         elif told.keys() <= _OF_ANY_TEXT:
             member = Sequence([header, Until(form.end)])
         else:
             # One character of the header, so that nothing else begins where the string does.
-            member = Sequence([header[:-1], BareString(header[-1], value, form.end)])
+            begun: Structure = BareString(header[-1], value, form.end)
+            if texts[name]:
+                begun = AnyOf([begun, f"{header[-1]}{NULL}{form.end}"])
+            member = Sequence([header[:-1], begun])
         parts.append(member if name in required else Repeat(member, 0, 1))
     return Sequence(parts)
 
 
-def text_members(tool: Tool) -> frozenset[str]:
-    """The names of a tool's arguments that are written as text."""
-    return text_properties(json.loads(tool.parameters)) if tool.parameters else frozenset()
+def text_members(tool: Tool) -> Mapping[str, bool]:
+    """By the names of a tool's arguments that are written as text, whether each may be ``null``."""
+    read = json.loads(tool.parameters) if tool.parameters else {}
+    properties, said = read.get("properties"), SaidTypes(read)
+    names = properties if isinstance(properties, dict) else ()
+    types = {name: said.of_property(name) for name in names}
+    return {name: "null" in of for name, of in types.items() if {"string"} <= of <= _TEXT_OR_NULL}
 
 
 def written_members(arguments: str, form: MemberFormat) -> Iterator[str]:

@@ -40,7 +40,7 @@ SCHEMA: dict[str, Any] = {
         "code": {"type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[^\\d]"},
     },
 }
-TEXTS = ("city", "unit", "code")
+TEXTS = ("city", "unit", "code", "note")
 TOOLS = (Tool("forecast", "", SCHEMA), Tool("now"))
 REQUEST = GenerationRequest((Message("user", "x"),), tools=ToolUse(TOOLS, "required"))
 
@@ -97,7 +97,8 @@ def by_pattern(text: str, form: ToolFormat) -> list[tuple[str, dict[str, Any]]]:
         at, arguments = found.end(), {}
         while inner := re.compile(member, re.DOTALL).match(text, at):
             key, value = inner.groups()
-            arguments[key] = value if key in TEXTS else json.loads(value)
+            is_text = key in TEXTS and (key, value) != ("note", "null")
+            arguments[key] = value if is_text else json.loads(value)
             at = inner.end()
         calls.append((found[1], arguments))
         ended = re.compile(end + r"\n?").match(text, at)
@@ -163,6 +164,31 @@ def test_arguments_are_told_as_they_grow(name: str) -> None:
     assert json.loads(told) == {"city": f'Os"lo{end[:-1]}é', "tags": ["a"]}
     assert not one.is_in_call
     assert one.num_ended == 1
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_text_that_may_be_null_is_held_back_until_it_is_none(name: str) -> None:
+    form = FORMS[name]
+    assert form.members is not None
+    end = form.members.end
+    begin = form.header("forecast") + form.members.header("note")
+    cases = [
+        (["nu", "ll", end[:2], end[2:]], ["", "", "", "null"]),
+        (["nu", "l", end], ["", "", '"nul"']),
+        (["nu", "b", "s", end], ["", '"nub', "s", '"']),
+        (["null", "s", end], ["", '"nulls', '"']),
+        (["null" + end[:2], "x", end], ["", f'"null{json.dumps(end[:2])[1:-1]}x', '"']),
+        ([end], ['""']),
+        (["", end[:1], "é"], ["", '"', f"{json.dumps(end[:1])[1:-1]}é"]),
+    ]
+    for steps, told in cases:
+        one = reader(form)
+        assert [piece.text for piece in one.read(begin) if isinstance(piece, Argument)] == [
+            '{"note":'
+        ]
+        for step, more in zip(steps, told, strict=True):
+            pieces = [piece.text for piece in one.read(step) if isinstance(piece, Argument)]
+            assert "".join(pieces) == more, (steps, step)
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -17,9 +17,9 @@ from guided.constraint.machine import machine_of
 from guided.errors import ConstraintError
 from guided.machine.recognizer import Recognizer
 from guided.spec import GenerationRequest, Message, Tool, ToolUse
-from guided.spec.text_schemas import text_properties
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import GLM, QWEN_XML, ToolFormat
+from guided.spec.tool_members import text_members
 from guided_service.call_reader import calls_in, reader_of
 
 FORMS = {"qwen_xml": QWEN_XML, "glm": GLM}
@@ -46,7 +46,7 @@ class Trip(BaseModel):
 
 
 SCHEMA = Trip.model_json_schema()
-TEXTS = frozenset({"city", "unit", "style", "mode", "day", "ticket", "note"})
+TEXTS = frozenset({"city", "unit", "style", "mode", "day", "booking", "ticket", "note"})
 ID = "123e4567-e89b-12d3-a456-426614174000"
 VALUES: dict[str, list[object]] = {
     "city": ["Oslo", "Ålesund", "Åbo", "oslo", "", "A\n</arg"],
@@ -113,11 +113,11 @@ def test_calls_of_a_pydantic_tool_are_those_whose_arguments_are_valid(name: str)
     [
         ({"type": "string", "maxLength": 3}, True),
         ({"type": ["string"]}, True),
-        ({"type": ["string", "null"]}, False),
+        ({"type": ["string", "null"]}, "or null"),
         ({"const": "a"}, True),
         ({"const": 1}, False),
         ({"enum": ["a", "b"]}, True),
-        ({"enum": ["a", None]}, False),
+        ({"enum": ["a", None]}, "or null"),
         ({"$ref": "#/$defs/text"}, True),
         ({"$ref": "#/$defs/a~1b%25"}, True),
         ({"$ref": "#/$defs/chain", "description": "Where."}, True),
@@ -130,7 +130,9 @@ def test_calls_of_a_pydantic_tool_are_those_whose_arguments_are_valid(name: str)
         ({"$ref": "#/properties/a"}, False),
         ({"allOf": [{"$ref": "#/$defs/text"}], "default": "x"}, True),
         ({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/text"}]}, True),
-        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, False),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "or null"),
+        ({"type": "null"}, False),
+        ({"type": ["string", "integer", "null"]}, False),
         ({"oneOf": [{"const": "a"}, {"const": "b"}]}, True),
         ({"oneOf": []}, False),
         ({"pattern": "^a$"}, False),
@@ -139,7 +141,7 @@ def test_calls_of_a_pydantic_tool_are_those_whose_arguments_are_valid(name: str)
         ("text", False),
     ],
 )
-def test_what_is_text_is_told_by_the_schema(schema: object, is_text: bool) -> None:
+def test_what_is_text_is_told_by_the_schema(schema: object, is_text: bool | str) -> None:
     definitions = {
         "text": {"type": "string", "maxLength": 3},
         "a/b%": {"type": "string"},
@@ -148,7 +150,8 @@ def test_what_is_text_is_told_by_the_schema(schema: object, is_text: bool) -> No
         "endless": {"allOf": [{"$ref": "#/$defs/endless"}]},
     }
     whole = {"properties": {"a": schema}, "$defs": definitions}
-    assert text_properties(whole) == (frozenset("a") if is_text else frozenset())
+    told = text_members(Tool("f", "", whole))
+    assert told == ({"a": is_text == "or null"} if is_text else {})
 
 
 def test_references_that_fan_out_are_looked_at_once_and_not_without_end() -> None:
@@ -161,10 +164,10 @@ def test_references_that_fan_out_are_looked_at_once_and_not_without_end() -> Non
         "properties": {"a": {"$ref": "#/$defs/0"}, "b": {"$ref": "#/$defs/c0"}},
         "$defs": {**twice, **chain, "20": {"type": "string"}, "c5000": {"type": "string"}},
     }
-    assert text_properties(whole) == {"a"}
+    assert text_members(Tool("f", "", whole)) == {"a": False}
     odd: dict[str, Any]
     for odd in ({}, {"properties": []}, {"properties": None}):
-        assert text_properties(odd) == frozenset()
+        assert text_members(Tool("f", "", odd)) == {}
 
 
 def test_an_argument_may_refer_to_any_part_of_the_parameters() -> None:

@@ -1,0 +1,85 @@
+"""Of which types the values of a schema may be, as far as it says so outright."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from guided.spec.references import at_pointer, escaped, pointer_of
+from guided.spec.schema_shape import misshapen
+
+__all__ = ["TYPES", "SaidTypes", "types_of_value"]
+
+TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+"""All that there are; what is an integer is a number, too."""
+
+_DEEPEST: Final = 100
+"""Schemas looked into inside of one another, references followed among them."""
+
+
+class SaidTypes:
+    """Looks at each place of a schema once.
+
+    What a place says by other keywords than ``type``, ``enum``, ``const``, ``allOf``, ``anyOf``,
+    ``oneOf`` and references within the schema does not count, nor does a place with a keyword that
+    is none; the compiler refuses it.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._known: dict[str, frozenset[str]] = {}
+        """By pointer; while a place is looked at, nothing is known to fit it."""
+
+    def of_property(self, name: str) -> frozenset[str]:
+        """Those of a member of an object."""
+        return self.of(f"/properties/{escaped(name)}")
+
+    def of(self, pointer: str, depth: int = 0) -> frozenset[str]:
+        """Those of the values of a place."""
+        if pointer not in self._known:
+            self._known[pointer] = frozenset()
+            self._known[pointer] = self._found(pointer, depth)
+        return self._known[pointer]
+
+    def _found(self, pointer: str, depth: int) -> frozenset[str]:
+        told, types = at_pointer(self._root, pointer), TYPES
+        if told is False:
+            return frozenset()
+        if not isinstance(told, dict) or depth > _DEEPEST or misshapen(told):
+            return types
+        if "type" in told:
+            types &= _with_integers(
+                {told["type"]} if isinstance(told["type"], str) else told["type"]
+            )
+        if "enum" in told or "const" in told:
+            values = told["enum"] if "enum" in told else [told["const"]]
+            types &= {kind for value in values for kind in types_of_value(value)}
+        target = pointer_of(told.get("$ref"))
+        if target is not None and at_pointer(self._root, target) is not None:
+            types &= self.of(target, depth + 1)
+        for name in ("anyOf", "oneOf", "allOf"):
+            if name in told:
+                places = [f"{pointer}/{name}/{at}" for at in range(len(told[name]))]
+                found = [self.of(at, depth + 1) for at in places]
+                joined = found[0].union if name != "allOf" else found[0].intersection
+                types &= joined(*found)
+        return types
+
+
+def _with_integers(types: Any) -> set[str]:
+    return {*types, *(["integer"] if "number" in types else [])}
+
+
+def types_of_value(value: object) -> frozenset[str]:
+    """The names of the types that a value is of."""
+    match value:
+        case bool():
+            return frozenset({"boolean"})
+        case None:
+            return frozenset({"null"})
+        case int() | float():
+            return frozenset({"integer", "number"})
+        case str():
+            return frozenset({"string"})
+        case dict():
+            return frozenset({"object"})
+    return frozenset({"array"})
