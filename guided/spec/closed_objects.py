@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 from guided.errors import InvalidConstraintError
 from guided.spec.references import target_of
 
-__all__ = ["are_apart", "closed"]
+__all__ = ["are_apart", "closed", "has_parts_with_ids"]
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -88,7 +88,7 @@ def closed(schema: Schema) -> Schema:
 
     Raises InvalidConstraintError for one that nests too deeply to be looked through.
     """
-    if _has_parts_with_ids(schema):
+    if has_parts_with_ids(schema):
         return schema  # what a reference in it leads to is for the compiler to say
     try:
         copy: Schema = _Closing(schema).of(schema)
@@ -203,7 +203,7 @@ def _may_be_closed(schema: Schema) -> bool:
     )
 
 
-def _has_parts_with_ids(schema: Schema) -> bool:
+def has_parts_with_ids(schema: Schema) -> bool:
     """Whether a part of it is a document of its own, or might be."""
     waiting: list[Any] = [*schema.values()]
     while waiting:

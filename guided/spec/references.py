@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 from urllib.parse import unquote
 
 __all__ = ["at_pointer", "escaped", "pointer_of", "target_of"]
+
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 
 
 def target_of(root: Any, reference: object) -> Any:
@@ -33,7 +36,7 @@ def at_pointer(root: Any, pointer: str) -> Any:
     at = root
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(at, list) and name.isdecimal() and int(name) < len(at):
+        if isinstance(at, list) and _INDEX.fullmatch(name) and int(name) < len(at):
             at = at[int(name)]
         elif isinstance(at, dict) and name in at:
             at = at[name]

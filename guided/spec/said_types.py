@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from guided.spec.references import at_pointer, escaped, pointer_of
-from guided.spec.schema_shape import misshapen
+from guided.spec.schema_shape import TYPES, misshapen
 
-__all__ = ["TYPES", "SaidTypes", "types_of_value"]
+__all__ = ["SaidTypes", "types_of_value"]
 
-TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-"""All that there are; what is an integer is a number, too."""
-
-_DEEPEST: Final = 100
+_DEEPEST: Final = 200
 """Schemas looked into inside of one another, references followed among them."""
+
+
+class _TooDeepError(Exception):
+    """More schemas stand inside of one another than are looked into."""
 
 
 class SaidTypes:
@@ -21,30 +22,50 @@ class SaidTypes:
 
     What a place says by other keywords than ``type``, ``enum``, ``const``, ``allOf``, ``anyOf``,
     ``oneOf`` and references within the schema does not count, nor does a place with a keyword that
-    is none; the compiler refuses it.
+    is none, which the compiler refuses, nor what is said very deep inside.
     """
 
     def __init__(self, root: Any) -> None:
         self._root = root
         self._known: dict[str, frozenset[str]] = {}
         """By pointer; while a place is looked at, nothing is known to fit it."""
+        self._open: list[str] = []
+        """The places that are being looked at."""
+        self.circular: set[str] = set()
+        """Places of those looked at that stand for themselves, of which nothing is known."""
 
     def of_property(self, name: str) -> frozenset[str]:
         """Those of a member of an object."""
         return self.of(f"/properties/{escaped(name)}")
 
-    def of(self, pointer: str, depth: int = 0) -> frozenset[str]:
+    def of(self, pointer: str) -> frozenset[str]:
         """Those of the values of a place."""
+        try:
+            return self._of(pointer, 0)
+        except _TooDeepError:
+            # What was being looked at is not known, and may be found from another place.
+            for open_one in self._open:
+                del self._known[open_one]
+            self._open.clear()
+            return TYPES
+
+    def _of(self, pointer: str, depth: int) -> frozenset[str]:
+        if depth > _DEEPEST:
+            raise _TooDeepError
         if pointer not in self._known:
             self._known[pointer] = frozenset()
+            self._open.append(pointer)
             self._known[pointer] = self._found(pointer, depth)
+            self._open.pop()
+        elif pointer in self._open:
+            self.circular.add(pointer)
         return self._known[pointer]
 
     def _found(self, pointer: str, depth: int) -> frozenset[str]:
         told, types = at_pointer(self._root, pointer), TYPES
         if told is False:
             return frozenset()
-        if not isinstance(told, dict) or depth > _DEEPEST or misshapen(told):
+        if not isinstance(told, dict) or misshapen(told):
             return types
         if "type" in told:
             types &= _with_integers(
@@ -55,11 +76,11 @@ class SaidTypes:
             types &= {kind for value in values for kind in types_of_value(value)}
         target = pointer_of(told.get("$ref"))
         if target is not None and at_pointer(self._root, target) is not None:
-            types &= self.of(target, depth + 1)
+            types &= self._of(target, depth + 1)
         for name in ("anyOf", "oneOf", "allOf"):
             if name in told:
                 places = [f"{pointer}/{name}/{at}" for at in range(len(told[name]))]
-                found = [self.of(at, depth + 1) for at in places]
+                found = [self._of(at, depth + 1) for at in places]
                 joined = found[0].union if name != "allOf" else found[0].intersection
                 types &= joined(*found)
         return types

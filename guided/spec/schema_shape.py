@@ -7,11 +7,34 @@ from typing import Any, Final
 
 from guided.errors import InvalidConstraintError
 
-__all__ = ["check_shape", "misshapen"]
+__all__ = ["NOTES", "TYPES", "check_shape", "misshapen"]
+
+NOTES: Final = frozenset(
+    {
+        *("$comment", "$defs", "$schema", "default", "definitions", "deprecated", "description"),
+        *("discriminator", "examples", "readOnly", "title", "writeOnly"),
+    }
+)
+"""Keywords that say nothing of values."""
+TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+"""All that there are; what is an integer is a number, too."""
+
+
+_MOST: Final = 1e15
+"""Above all counts of items that could be written."""
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return 0 <= value < _MOST and value == int(value)
+
+
+def _are_types(value: object) -> bool:
+    types = [value] if isinstance(value, str) else value
+    return isinstance(types, list) and all(
+        isinstance(each, str) and each in TYPES for each in types
+    )
 
 
 def _is_schema(value: object) -> bool:
@@ -40,7 +63,7 @@ _KINDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
         lambda value: isinstance(value, dict) and all(map(_is_schema, value.values())),
     ),
     "required": ("a list of names", _are_texts),
-    "type": ("a type", lambda value: isinstance(value, str) or _are_texts(value)),
+    "type": ("a type, or a list of types", _are_types),
 }
 """By keyword what it should be, and whether a value is that."""
 

@@ -24,7 +24,7 @@ from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Repeat, Sequence
 from guided.spec.constraints import JsonSchema
 from guided.spec.said_types import SaidTypes
-from guided.spec.schema_shape import check_shape
+from guided.spec.schema_shape import NOTES, check_shape
 from guided.spec.structure import Structure
 from guided.spec.tagged import Until
 from guided.spec.tools import Tool
@@ -34,15 +34,9 @@ __all__ = ["NULL", "MemberFormat", "members_of", "text_members", "written_member
 NULL: Final = "null"
 """The text of a member that is no text."""
 _NAME: Final = re.compile(r"[\w.$-]{1,256}")
-_NOTES: Final = frozenset(
-    {"$comment", "default", "deprecated", "description", "examples", "readOnly", "title"}
-)
-_OF_OBJECT: Final = _NOTES | {
-    *("$defs", "$schema", "additionalProperties", "definitions"),
-    *("properties", "required", "type"),
-}
+_OF_OBJECT: Final = NOTES | {"additionalProperties", "properties", "required", "type"}
 _TEXT_OR_NULL: Final = frozenset({"null", "string"})
-_OF_ANY_TEXT: Final = _NOTES | {"type"}
+_OF_ANY_TEXT: Final = NOTES | {"type"}
 
 
 @dataclass(frozen=True, slots=True)

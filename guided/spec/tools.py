@@ -132,8 +132,8 @@ def _json_text(given: object, what: str, field: str) -> str:
 def _parsed(text: str) -> object:
     """The value of JSON; raises ValueError or RecursionError."""
     read: object = json.loads(text, parse_constant=_refuse_constant)
-    # Half of a surrogate pair, which no text holds, cannot be written.
-    json.dumps(read, ensure_ascii=False).encode()
+    # Half of a surrogate pair, which no text holds, cannot be written, and no number past all.
+    json.dumps(read, ensure_ascii=False, allow_nan=False).encode()
     return read
 
 
