@@ -176,27 +176,26 @@ GLM: Final = ToolFormat(
 )
 """Of GLM 4.5 and later."""
 
-GEMMA: Final = ToolFormat(
-    name="gemma",
-    trigger=sign("<|tool_call>"),
-    before_name=f"{sign('<|tool_call>')}call:",
-    before_arguments="{",
-    end=f"}}{sign('<tool_call|>')}",
-    separator="",
-    is_quoted=False,
-    quote=sign('<|"|>'),
-)
+
+def _bare_names(name: str, begin: str, end: str, quote: str) -> ToolFormat:
+    """A format of Gemma's, by its special tokens."""
+    return ToolFormat(
+        name=name,
+        trigger=sign(begin),
+        before_name=f"{sign(begin)}call:",
+        before_arguments="{",
+        end=f"}}{sign(end)}",
+        separator="",
+        is_quoted=False,
+        quote=sign(quote),
+    )
+
+
+GEMMA: Final = _bare_names("gemma", "<|tool_call>", "<tool_call|>", '<|"|>')
 """Of Gemma 4."""
 
-FUNCTION_GEMMA: Final = ToolFormat(
-    name="function_gemma",
-    trigger=sign("<start_function_call>"),
-    before_name=f"{sign('<start_function_call>')}call:",
-    before_arguments="{",
-    end=f"}}{sign('<end_function_call>')}",
-    separator="",
-    is_quoted=False,
-    quote=sign("<escape>"),
+FUNCTION_GEMMA: Final = _bare_names(
+    "function_gemma", "<start_function_call>", "<end_function_call>", "<escape>"
 )
 """Of FunctionGemma, which is made of Gemma 3."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,7 +16,8 @@ from guided.masks.mask import tokens_of
 from guided.spec import GenerationRequest, Message, TokenId, Tool, ToolUse
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import GLM, QWEN_XML, ToolFormat
-from guided_service.call_reader import Argument, CallBegun, CallReader, Content, reader_of
+from guided_service.call_reader import Argument, CallBegun, CallReader, reader_of
+from tests.kit.read_calls import read_calls
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
 FORMS = {"qwen_xml": QWEN_XML, "glm": GLM}
@@ -65,20 +65,7 @@ def reader(form: ToolFormat) -> CallReader:
 
 
 def read(text: str, form: ToolFormat, cuts: list[int]) -> list[tuple[str, str]]:
-    calls: list[tuple[str, str]] = []
-    one = reader(form)
-    edges = [0, *sorted(cuts), len(text)]
-    told = [piece for a, b in pairwise(edges) for piece in one.read(text[a:b])]
-    for piece in (*told, *one.end()):
-        match piece:
-            case CallBegun(name):
-                calls.append((name, ""))
-            case Argument(more):
-                calls[-1] = (calls[-1][0], calls[-1][1] + more)
-            case Content(said):
-                assert not said.strip()
-    assert one.num_calls == one.num_ended
-    return calls
+    return read_calls(reader(form), text, cuts)
 
 
 def by_pattern(text: str, form: ToolFormat) -> list[tuple[str, dict[str, Any]]]:
