@@ -10,6 +10,7 @@ STAMP := $(VENV)/.installed
 NATIVE := $(VENV)/.native
 CLIENTS := $(VENV)/clients
 SGLANG := $(VENV)/sglang
+MLX := $(VENV)/mlx
 VLLM := $(VENV)/vllm
 RAY := $(VENV)/ray
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
@@ -17,7 +18,7 @@ TORCH := torch==2.13.0
 WORKERS ?= 2
 FUZZERS ?= 2
 
-.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native kernels interpreted clean
+.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-mlx test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native kernels interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -80,6 +81,9 @@ $(SGLANG)/.installed: $(STAMP)
 
 # Inside vLLM on the CPU, in an environment of its own (2 GB): the backend in vLLM's own manager, and the
 # requests of the workload through vLLM's server, with drafts and two API processes; some minutes.
+test-mlx: $(NATIVE) $(MLX)/.installed
+	GUIDED_MLX=$(CURDIR)/$(MLX)/bin/python $(BIN)/python -m pytest tests/hosts/test_mlx_lm.py --timeout 900
+
 test-vllm: $(NATIVE) $(VLLM)/.installed
 	GUIDED_VLLM=$(CURDIR)/$(VLLM)/bin/python $(BIN)/python -m pytest tests/hosts/test_vllm.py --timeout 900
 
@@ -101,6 +105,12 @@ $(RAY)/.installed: tests/ray/requirements.txt pyproject.toml
 	touch $(RAY)/.installed
 
 # torch first, as above. What comes with vLLM for pictures and sounds is built for another torch.
+$(MLX)/.installed: tests/hosts/requirements-mlx.txt pyproject.toml
+	test -x $(MLX)/bin/python || $(PYTHON) -m venv $(MLX)
+	$(MLX)/bin/python -m pip install --progress-bar on -r tests/hosts/requirements-mlx.txt
+	GUIDED_NATIVE=no $(MLX)/bin/python -m pip install --progress-bar on -e '.[compiler]' 'pydantic>=2'
+	touch $(MLX)/.installed
+
 $(VLLM)/.installed: tests/hosts/requirements-vllm.txt pyproject.toml
 	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/python -m pip install --progress-bar on $(TORCH)

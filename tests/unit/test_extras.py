@@ -19,7 +19,7 @@ _PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project
 _BASE = {"pydantic", "pydantic_core", "rich", "typer", "typing_extensions"}
 """What is always there."""
 _OURS = {"guided", "guided_service"}
-_NEVER_MISSED = {"sglang", "triton", "vllm"}
+_NEVER_MISSED = {"mlx", "sglang", "triton", "vllm"}
 """What comes with torch, and is looked for before it is used, and hosts, which call us."""
 
 _BLOCKER = """
