@@ -520,9 +520,8 @@ def test_many_streams_lose_nothing_and_are_fair_beside_grpc(tmp_path: Path) -> N
         order = asyncio.run(_crowd(server))
     assert sorted(order) == sorted(["http"] * 64 + ["grpc"] * 16)
     # Half of the places are left for another, so who asked for little is not behind who asked for
-    # much: 32 of the latter may have had a place already, and a few more pass on the way. In turn
-    # all of them would come last; on a busy machine a few of either are late.
-    assert order[64:].count("grpc") <= 4
+    # much: 32 of the latter may have had a place already, and a few more pass on the way.
+    assert "grpc" not in order[64:]
 
 
 async def _crowd(server: HttpServer) -> list[str]:

@@ -424,4 +424,6 @@ def test_alternatives_that_share_their_parts_are_written_once() -> None:
     }
     levels["l40"] = {"type": "object", "properties": {"x": {"type": "boolean"}}}
     schema = {"properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": levels}
-    with_calls(ToolUse((Tool("f", "", schema),)), None, GEMMA)
+    constraint = with_calls(ToolUse((Tool("f", "", schema),), "required"), None, GEMMA)
+    assert len(lower_composition(constraint).grammar.rules) < 100
+    assert _is_let_stand(machine_of(constraint), GEMMA.call("f", '{"a":{"x":true}}'))
