@@ -79,11 +79,12 @@ $(SGLANG)/.installed: $(STAMP)
 	$(BIN)/python -m pip install --no-deps --target $(SGLANG) sglang==0.5.23
 	touch $(SGLANG)/.installed
 
-# Inside vLLM on the CPU, in an environment of its own (2 GB): the backend in vLLM's own manager, and the
-# requests of the workload through vLLM's server, with drafts and two API processes; some minutes.
+# The processors inside mlx-lm on the CPU, in an environment of its own.
 test-mlx: $(NATIVE) $(MLX)/.installed
 	GUIDED_MLX=$(CURDIR)/$(MLX)/bin/python $(BIN)/python -m pytest tests/hosts/test_mlx_lm.py --timeout 900
 
+# Inside vLLM on the CPU, in an environment of its own (2 GB): the backend in vLLM's own manager, and the
+# requests of the workload through vLLM's server, with drafts and two API processes; some minutes.
 test-vllm: $(NATIVE) $(VLLM)/.installed
 	GUIDED_VLLM=$(CURDIR)/$(VLLM)/bin/python $(BIN)/python -m pytest tests/hosts/test_vllm.py --timeout 900
 
@@ -104,13 +105,13 @@ $(RAY)/.installed: tests/ray/requirements.txt pyproject.toml
 	GUIDED_NATIVE=no $(RAY)/bin/python -m pip install --progress-bar on -e '.[ray]'
 	touch $(RAY)/.installed
 
-# torch first, as above. What comes with vLLM for pictures and sounds is built for another torch.
 $(MLX)/.installed: tests/hosts/requirements-mlx.txt pyproject.toml
 	test -x $(MLX)/bin/python || $(PYTHON) -m venv $(MLX)
 	$(MLX)/bin/python -m pip install --progress-bar on -r tests/hosts/requirements-mlx.txt
 	GUIDED_NATIVE=no $(MLX)/bin/python -m pip install --progress-bar on -e '.[compiler]' 'pydantic>=2'
 	touch $(MLX)/.installed
 
+# torch first, as above. What comes with vLLM for pictures and sounds is built for another torch.
 $(VLLM)/.installed: tests/hosts/requirements-vllm.txt pyproject.toml
 	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/python -m pip install --progress-bar on $(TORCH)
