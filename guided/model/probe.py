@@ -33,8 +33,16 @@ from guided.model.model_files import longest_text
 from guided.model.recurrent import Mixer, running_mix, take_mixers
 from guided.model.small_windows import large_windows, small_windows
 from guided.model.stage import Stage
-from guided.model.trial import TRIAL_TOKENS, Ours, Own, call_as_we_do, call_plainly, trial_texts
-from guided.model.trial_answers import first_difference, tolerance
+from guided.model.trial import (
+    TRIAL_TOKENS,
+    Ours,
+    Own,
+    TrialTexts,
+    call_as_we_do,
+    call_plainly,
+    trial_texts,
+)
+from guided.model.trial_answers import Difference, first_difference, rounding, tolerance
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -44,6 +52,7 @@ __all__ = ["ModelShape", "probe_model"]
 _UNBOUNDED = 1 << 40
 _MOST_TOKENS = 1 << 16
 """Tokens that a trial chooses from."""
+_HALVES = (torch.float16, torch.bfloat16)
 _SPECIAL = ("_token_id", "_token_index")
 """How settings end that name a token with a meaning of its own, such as the place of an image."""
 
@@ -101,7 +110,12 @@ def probe_model(
         windows = {layer: real.get(few, few) for layer, few in ours.windows.items() if few}
         _refuse_hidden_windows(kind, config, windows, here)
         if stage is None or stage.is_last:
-            _refuse_other_answers(kind, own, ours, real)
+            window = min(real, default=None)
+            found = first_difference(own, ours, window)
+            if found is not None and module.dtype in _HALVES:
+                rounded = _rounding(module, texts, own, at_once=bool(mixers) or stage is not None)
+                found = first_difference(own, ours, window, rounding=rounded)
+            _refuse_other_answers(kind, found)
     layers = range(int(config.num_hidden_layers))
     # Ranks count groups of layers in the same way, whichever of them they have.
     told = {} if stage is None else dict(enumerate(layer_windows(config)))
@@ -227,9 +241,18 @@ def _refuse_hidden_windows(
             )
 
 
-def _refuse_other_answers(kind: str, own: Own, ours: Ours, real: Mapping[int, int]) -> None:
+def _rounding(module: PreTrainedModel, texts: TrialTexts, own: Own, *, at_once: bool) -> float:
+    """What a model makes of rounding errors, shown by another attention of transformers' own."""
+    if not getattr(module, "_supports_sdpa", False):
+        return 0.0
+    with _attending(module, "sdpa"):
+        other = call_plainly(module, texts, at_once=at_once)
+    module.set_attn_implementation(ATTENTION_NAME)
+    return rounding(own, other)
+
+
+def _refuse_other_answers(kind: str, found: Difference | None) -> None:
     """Positions added to the attention scores, say, show in the answer and nowhere else."""
-    found = first_difference(own, ours, min(real, default=None))
     if found is not None:
         raise ModelError(
             f"the logits of {kind} differ by {found.size:.1%} from those that it gives to a text "

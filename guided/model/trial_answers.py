@@ -9,12 +9,16 @@ import torch
 
 from guided.model.trial import FIRST, SHARED, Own
 
-__all__ = ["Difference", "first_difference", "tolerance"]
+__all__ = ["Difference", "first_difference", "rounding", "tolerance"]
 
 _TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-3}
 """Parts of a model are computed in float32 whatever its weights are."""
 _HALF = 5e-2
 """Sums of 16-bit numbers that are taken in another order differ by up to a hundredth."""
+_OF_ROUNDING = 2.0
+"""Two ways to compute differ from a third by as much as from each other, or a little more."""
+_MOST = 0.25
+"""A larger difference tells of something else than rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,21 @@ def tolerance(dtype: torch.dtype) -> float:
     return _TOLERANCE.get(dtype, _HALF)
 
 
-def first_difference(own: Own, ours: Own, window: int | None) -> Difference | None:
+def rounding(own: Own, other: Own) -> float:
+    """By how much two ways differ in which a model itself computes the same."""
+    return float(_sizes(own.main, other.main).median())
+
+
+def first_difference(
+    own: Own, ours: Own, window: int | None, *, rounding: float = 0.0
+) -> Difference | None:
     """The first part of the trial, from what is most basic on, that differs.
 
     With 16-bit weights a token may be sent to other experts by a rounding error, so the median of
-    a part counts then, and else its largest difference.
+    a part counts then, and else its largest difference. ``rounding`` is what such weights make of
+    rounding errors, where that was measured: the wider and deeper a model is, the more.
     """
-    bound = tolerance(own.main.dtype)
+    bound = max(tolerance(own.main.dtype), min(_OF_ROUNDING * rounding, _MOST))
     for where, right, found in _parts(own, ours, window):
         sizes = _sizes(right, found)
         size = float(sizes.max() if own.main.dtype in _TOLERANCE else sizes.median())

@@ -17,7 +17,6 @@ of the new tokens a new token sees says an ancestor mask (SpecInfer: Miao et al.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -150,24 +149,24 @@ def _first_seen(rows: VisibleSlots) -> NDArray[np.int64]:
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _attend(
-    query: Any,  # [tokens, heads, size]
-    keys: Any,  # [slots, kv heads, size]
-    values: Any,  # [slots, kv heads, value size]
-    key_scales: Any,  # [slots, kv heads]
-    value_scales: Any,  # [slots, kv heads]
-    sinks: Any,  # [heads]
-    output: Any,  # [tokens, heads, value size]
-    slots: Any,  # [rows of all sequences]
-    first_seen: Any,  # [tokens]
-    among: Any,  # [new * nodes of the tree, of all sequences]
-    pieces: Any,  # [programs, 7]
-    query_step: Any,
-    output_step: Any,
-    key_step: Any,
-    value_step: Any,
-    scale_step: Any,
-    scaling: Any,
-    softcap: Any,
+    query: tl.tensor,  # [tokens, heads, size]
+    keys: tl.tensor,  # [slots, kv heads, size]
+    values: tl.tensor,  # [slots, kv heads, value size]
+    key_scales: tl.tensor,  # [slots, kv heads]
+    value_scales: tl.tensor,  # [slots, kv heads]
+    sinks: tl.tensor,  # [heads]
+    output: tl.tensor,  # [tokens, heads, value size]
+    slots: tl.tensor,  # [rows of all sequences]
+    first_seen: tl.tensor,  # [tokens]
+    among: tl.tensor,  # [new * nodes of the tree, of all sequences]
+    pieces: tl.tensor,  # [programs, 7]
+    query_step: tl.tensor,
+    output_step: tl.tensor,
+    key_step: tl.tensor,
+    value_step: tl.tensor,
+    scale_step: tl.tensor,
+    scaling: tl.tensor,
+    softcap: tl.tensor,
     HEADS_SHARED: tl.constexpr,  # noqa: N803
     SIZE: tl.constexpr,  # noqa: N803
     VALUE_SIZE: tl.constexpr,  # noqa: N803
@@ -233,14 +232,14 @@ def _attend(
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _read(
-    numbers: Any,
-    tokens: Any,
-    step: Any,
-    heads: Any,
-    is_token: Any,
+    numbers: tl.tensor,
+    tokens: tl.tensor,
+    step: tl.tensor,
+    heads: tl.tensor,
+    is_token: tl.tensor,
     SIZE: tl.constexpr,  # noqa: N803
     PADDED_SIZE: tl.constexpr,  # noqa: N803
-) -> Any:
+) -> tl.tensor:
     """The numbers of one head of each token or slot, zeros after the last, ``[tokens, size]``."""
     places = tl.arange(0, PADDED_SIZE)
     starts = tokens * step + heads * SIZE
@@ -252,15 +251,15 @@ def _read(
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _scaled(numbers: Any, scales: Any, is_row: Any) -> Any:
+def _scaled(numbers: tl.tensor, scales: tl.tensor, is_row: tl.tensor) -> tl.tensor:
     """Numbers of int8 times the scale of their slot and head, float32."""
     return numbers.to(tl.float32) * tl.load(scales, mask=is_row, other=0.0)[:, None]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _sees(
-    of_new: Any, seen_from: Any, rows: Any, committed: Any, num_rows: Any, is_query: Any
-) -> Any:
+    of_new: tl.tensor, seen_from: tl.tensor, rows: tl.tensor, committed: tl.tensor, num_rows: tl.tensor, is_query: tl.tensor
+) -> tl.tensor:
     """Which queries see which rows: earlier ones from a first one on, new ones by the mask."""
     is_new = (rows >= committed) & (rows < num_rows)
     ancestors = tl.load(
