@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.draw import Draw
 from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
 from guided.decoding.penalties import History
 from guided.decoding.rejection import Proposal, choose_by_rejection
-from guided.decoding.sampling import choose_token, scored_tokens
+from guided.decoding.sampling import choose_token, noise_stream, scored_tokens
 from guided.decoding.token_law import TokenLaw
 from guided.errors import LimitExceededError
 from guided.spec import Sampling, TokenId, Verification
@@ -92,6 +93,35 @@ class Chooser:
             return self._choose(logits, matcher, position, history, proposals)
         except LimitExceededError:
             return Closing(matcher.shortest_end())
+
+    def draw(self, matcher: Matcher, position: int) -> Draw | None:
+        """What to draw at ``position`` where the logits are; ``None`` where more is to be known.
+
+        May raise what a mask raises.
+        """
+        sampling = self.sampling
+        is_plain = (
+            not sampling.adjusts_logits
+            and (sampling.temperature == 0.0 or not sampling.filters)
+            and self.top_logprobs is None
+            and self.rule is Verification.COUPLED
+        )
+        if not is_plain:
+            return None
+        stream = noise_stream(self.seed, position)
+        return Draw(matcher.mask(), sampling.temperature, stream)
+
+    def take_drawn(self, token: TokenId, matcher: Matcher, position: int) -> Choice | None:
+        """The choice of what was drawn; ``None`` where the budget or a limit takes it away."""
+        after = None if token in self.end_ids else matcher
+        try:
+            if after is not None:
+                after = after.advance(token)
+                if not self.fits(after, position + 1):
+                    return None
+        except LimitExceededError:
+            return None
+        return Choice(token, after, narrowed=False)
 
     def law(
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History

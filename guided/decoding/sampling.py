@@ -19,7 +19,15 @@ from guided.decoding.penalties import NO_HISTORY, History, adjust_logits
 from guided.errors import ModelError
 from guided.spec import Sampling, TokenId
 
-__all__ = ["adjusted_tokens", "choose_token", "gumbel_noise", "hashed", "scored_tokens", "uniform"]
+__all__ = [
+    "adjusted_tokens",
+    "choose_token",
+    "gumbel_noise",
+    "hashed",
+    "noise_stream",
+    "scored_tokens",
+    "uniform",
+]
 
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _FIRST: Final = 0xBF58476D1CE4E5B9
@@ -147,7 +155,7 @@ def _scores(logits: NDArray[np.floating], temperature: float) -> NDArray[np.floa
 def gumbel_noise(tokens: NDArray[np.int64], *, seed: int, position: int) -> NDArray[np.float64]:
     """Gumbel noise for each token id: a hash of (seed, position, token), and of nothing else."""
     # Only tokens still in the draw are hashed: a whole vocabulary would take milliseconds.
-    stream = _mix(_mix(seed) ^ position)
+    stream = noise_stream(seed, position)
     bits = _mix_each(
         (tokens.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN) + np.uint64(stream)
     )
@@ -155,6 +163,11 @@ def gumbel_noise(tokens: NDArray[np.int64], *, seed: int, position: int) -> NDAr
     uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     noise: NDArray[np.float64] = -np.log(-np.log(uniform))
     return noise
+
+
+def noise_stream(seed: int, position: int) -> int:
+    """64 bits from which the noise of each token at a position is hashed."""
+    return _mix(_mix(seed) ^ position)
 
 
 def uniform(seed: int, position: int, purpose: int, number: int = 0) -> float:

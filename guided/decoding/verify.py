@@ -11,7 +11,8 @@ verification differ in the choice (docs/verification.md):
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,11 @@ from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs
 from guided.decoding.penalties import History
 from guided.decoding.typical import typical_path
-from guided.spec import Verification
+from guided.spec import TokenId, Verification
 
 __all__ = ["Acceptance", "verify"]
+
+_NOTHING: Final[Mapping[int, TokenId]] = MappingProxyType({})
 
 
 class Acceptance(NamedTuple):
@@ -45,11 +48,14 @@ def verify(
     chooser: Chooser,
     position: int,
     history: History,
+    drawn: Mapping[int, TokenId] = _NOTHING,
 ) -> Acceptance:
     """Walk the tree from its root.
 
     ``logits`` has a row for every node in ``tree.deciding``; ``position`` counts the answer's
     tokens up to the end of the trunk, and ``history`` holds them, where the sampling reads it.
+    ``drawn`` is what was drawn after some of the nodes already (``Chooser.draw``), whose logits are
+    read only where that cannot be taken.
     """
     trunk = tree.trunk
     # The trunk is certain, so the walk begins at its end.
@@ -89,7 +95,11 @@ def verify(
                 logprobs += typical.logprobs
                 continue
         proposals = tree.proposals(node, children[node]) if rule is Verification.REJECTION else ()
-        choice = chooser.choose(logits[node], matcher, position, before, proposals)
+        choice: Choice | Closing | None = None
+        if node in drawn:
+            choice = chooser.take_drawn(drawn[node], matcher, position)
+        if choice is None:
+            choice = chooser.choose(logits[node], matcher, position, before, proposals)
         if isinstance(choice, Closing):
             last = choice
             break

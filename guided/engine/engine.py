@@ -112,10 +112,10 @@ class Engine:
         """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
         self._prompts = Prompts(render, prompt_bound, tool_format, clock, thinking)
         self._now = clock
-        self._model = ModelCall(runner)
         self._meter = Meter()
         self._deadlines = Deadlines()
         self._haste = Haste()
+        self._model = ModelCall(runner, self._haste)
         kernels = Kernels()
         self._compiling = CompileQueue(start, kernels)
         self._aside = Aside()
@@ -233,7 +233,7 @@ class Engine:
             steps, segments = self._reserve(steps)
         if steps:
             with phase(Phase.FORWARD) as forward:
-                outputs = self._model.forward(segments, self._meter)
+                outputs = self._model.forward(steps, segments, self._meter)
             with phase(Phase.SETTLE):
                 self._haste.begin_step()
                 self._share_time(steps, forward.seconds)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from guided.decoding.draw import Draw
+from guided.engine.haste import Haste, TakesLongError
+from guided.engine.isolation import is_of_request
 from guided.engine.meter import Meter
 from guided.engine.runnable import Step
 from guided.kv.reservation import SlotCopies
@@ -16,8 +20,9 @@ __all__ = ["ModelCall"]
 class ModelCall:
     """Packs the segments of all steps into one batch, and splits the output again."""
 
-    def __init__(self, runner: ModelRunner) -> None:
+    def __init__(self, runner: ModelRunner, haste: Haste) -> None:
         self.runner = runner
+        self._haste = haste
 
     def reserve(self, step: Step, meter: Meter) -> list[Segment]:
         """Set rows aside for a step."""
@@ -29,12 +34,15 @@ class ModelCall:
         meter.held(step.runnable.tables)
         return segments
 
-    def forward(self, segments: Sequence[list[Segment]], meter: Meter) -> list[list[SegmentOutput]]:
+    def forward(
+        self, steps: Sequence[Step], segments: Sequence[list[Segment]], meter: Meter
+    ) -> list[list[SegmentOutput]]:
         """The output for each segment, in the same lists."""
         meter.model_calls += 1
         # In one batch, as the weights are read once for all tokens of a call.
         every = [segment for of_step in segments for segment in of_step]
-        split = iter(self.runner.forward(StepBatch(tuple(every))).split(every))
+        batch = StepBatch(tuple(every), partial(self._draws, steps))
+        split = iter(self.runner.forward(batch).split(every))
         return [[next(split) for _ in of_step] for of_step in segments]
 
     def copy(self, copies: Sequence[SlotCopies]) -> None:
@@ -42,3 +50,20 @@ class ModelCall:
         # Most steps copy nothing, and a call to the device costs time even then.
         if any(len(of_group) for of_group in copies):
             self.runner.copy(copies)
+
+    def _draws(self, steps: Sequence[Step]) -> list[Draw | None]:
+        """What to draw of each row of logits."""
+        self._haste.begin_step()
+        draws: list[Draw | None] = []
+        for step in steps:
+            for piece in step.pieces:
+                try:
+                    with self._haste.hurried():
+                        draws += step.runnable.draws(piece)
+                # What stands in the way of a mask stands in the way of the choice: it is met again
+                # there, where it is the request's own.
+                except BaseException as fault:
+                    if not isinstance(fault, TakesLongError) and not is_of_request(fault):
+                        raise
+                    draws += [None] * len(piece.deciding)
+        return draws

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftRequest
+from guided.decoding.draw import Draw
 from guided.engine.answer_state import AnswerState
 from guided.engine.submission import Submission
 from guided.kv.block_table import BlockTable
@@ -97,6 +98,13 @@ class Runnable:
     def judge(self, step: Step, outputs: Sequence[SegmentOutput]) -> object:  # noqa: ARG002
         """What is chosen by the model's output, and what follows from it; changes nothing."""
         return None
+
+    def draws(self, piece: Piece) -> Sequence[Draw | None]:
+        """What may be drawn by the logits of each deciding node, where they are.
+
+        May take long, and raise what a constraint raises.
+        """
+        return [None] * len(piece.deciding)
 
     @property
     def wants_states(self) -> bool:

@@ -16,13 +16,16 @@ from guided.decoding.drafter import (
     DraftRequest,
     Verified,
 )
+from guided.decoding.draw import Draw
 from guided.decoding.trace import TracedBuilder
 from guided.decoding.verify import Acceptance, verify
 from guided.drafters.union import DrafterUnion, UnionMemory
 from guided.engine.answer_state import AnswerState, Following
+from guided.engine.node_logits import NodeLogits
 from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
 from guided.engine.submission import Submission
 from guided.model.batch import SegmentOutput
+from guided.spec import TokenId
 
 __all__ = ["SampledRunnable"]
 
@@ -99,9 +102,24 @@ class SampledRunnable(AnswerRunnable):
     def judge(self, step: Step, outputs: Sequence[SegmentOutput]) -> list[_Judged]:
         """Verify the tree against its logits; where the prompt ends, for each sibling as well."""
         piece, output = step.pieces[0], outputs[0]
-        logits = _logits(piece, output)
+        logits = NodeLogits(piece.deciding, output)
         siblings = self._siblings if piece.deciding else ()
-        return [_judged(piece.tree, logits, answer) for answer in (self.answer, *siblings)]
+        others = [_judged(piece.tree, logits, answer) for answer in siblings]
+        return [_judged(piece.tree, logits, self.answer, logits.drawn), *others]
+
+    def draws(self, piece: Piece) -> list[Draw | None]:
+        """The choice after each deciding node, as a drafted token stays where it is the choice."""
+        answer, tree = self.answer, piece.tree
+        depths, trunk = tree.depths(), tree.trunk
+        draws: list[Draw | None] = []
+        for node in piece.deciding:
+            matcher = tree.matchers[node]
+            position = answer.answer_length + depths[node] - (trunk - 1)
+            if matcher is None or answer.chooser.remaining(position) == 0:
+                draws.append(None)
+            else:
+                draws.append(answer.chooser.draw(matcher, position))
+        return draws
 
     def settle(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> Settled:
         """Extend the answer by what was verified, commit the rows of the path.
@@ -126,7 +144,7 @@ class SampledRunnable(AnswerRunnable):
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
         # Also without drafts: the memory counts steps, and reads the states of the prompt.
         if self._memory is not None:
-            logits = _logits(piece, output)
+            logits = NodeLogits(piece.deciding, output)
             scouted = {node: logits[node] for node, asks in tree.scouts.items() if asks}
             states, taps = output.states, output.taps
             self._memory.learn(Verified(tree, acceptance, states, taps, blocks.committed, scouted))
@@ -159,13 +177,13 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
     return memory
 
 
-def _logits(piece: Piece, output: SegmentOutput) -> dict[int, NDArray[np.float32]]:
-    """The logits of each deciding node."""
-    return {node: output.logits[row] for row, node in enumerate(piece.deciding)}
-
-
 def _judged(
-    tree: DraftTree, logits: Mapping[int, NDArray[np.float32]], answer: AnswerState
+    tree: DraftTree,
+    logits: Mapping[int, NDArray[np.float32]],
+    answer: AnswerState,
+    drawn: Mapping[int, TokenId] | None = None,
 ) -> _Judged:
-    acceptance = verify(tree, logits, answer.chooser, answer.answer_length, answer.history())
+    acceptance = verify(
+        *(tree, logits, answer.chooser, answer.answer_length, answer.history()), drawn or {}
+    )
     return acceptance, answer.foresee(tree, acceptance)

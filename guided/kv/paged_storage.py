@@ -112,7 +112,7 @@ class PagedStorage:
     back; ``is_quantised`` keeps int8 with a scale for each slot and head.
     """
 
-    __slots__ = ("_device", "layers")
+    __slots__ = ("_device", "layers", "num_slots")
 
     def __init__(
         self,
@@ -129,6 +129,7 @@ class PagedStorage:
             )
 
         self._device = device
+        self.num_slots = num_slots
         self.layers = {
             number: LayerSlots(
                 empty(shape.heads, shape.key_size), empty(shape.heads, shape.value_size)

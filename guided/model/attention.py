@@ -34,6 +34,7 @@ __all__ = [
     "ATTENTION_NAME",
     "KERNEL_VARIABLE",
     "Attention",
+    "AttentionGroup",
     "AttentionKernel",
     "AttentionStep",
     "LayerCall",
@@ -47,7 +48,7 @@ __all__ = [
 ATTENTION_NAME = "guided"
 """The name under which transformers finds the attention function."""
 KERNEL_VARIABLE = "GUIDED_ATTENTION"
-"""Environment variable that names a kernel; without it, torch's computes."""
+"""Environment variable that names a kernel; see ``chosen_kernel``."""
 
 _TRITON_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _IGNORED = frozenset(
@@ -76,7 +77,8 @@ class AttentionKernel(StrEnum):
     TORCH = "torch"
     """Torch's kernel over gathered keys and values, on any device."""
     TRITON = "triton"
-    """A kernel of ours that reads them where they lie, on CUDA devices beside Triton."""
+    """A kernel of ours that reads them where they lie, on CUDA devices beside Triton; narrow calls
+    are replayed from graphs then (``guided.model.cuda_graphs``)."""
 
 
 class Attention(Protocol):
@@ -93,25 +95,25 @@ class Attention(Protocol):
 
 
 def chosen_kernel(dtype: torch.dtype, device: torch.device) -> AttentionKernel:
-    """Torch's kernel, or the one that ``GUIDED_ATTENTION`` names.
+    """The one that ``GUIDED_ATTENTION`` names; without it Triton's where that can run.
 
-    Triton's has to be asked for, since it has never run on a GPU. Raises ``ModelError`` for a
-    kernel that nobody knows, and where the one asked for cannot run.
+    Raises ``ModelError`` for a kernel that nobody knows, and where the one asked for cannot run.
     """
-    name = os.environ.get(KERNEL_VARIABLE) or AttentionKernel.TORCH
+    can_run = device.type == "cuda" and find_spec("triton") is not None and dtype in _TRITON_DTYPES
+    name = os.environ.get(KERNEL_VARIABLE)
+    if not name:
+        return AttentionKernel.TRITON if can_run else AttentionKernel.TORCH
     if name not in list(AttentionKernel):
         raise ModelError(
             f"{KERNEL_VARIABLE}={name} names none of {', '.join(AttentionKernel)}",
             hint="leave it out",
         )
-    if name == AttentionKernel.TRITON:
-        can_run = device.type == "cuda" and find_spec("triton") is not None
-        if not can_run or dtype not in _TRITON_DTYPES:
-            raise ModelError(
-                f"{KERNEL_VARIABLE}={name} needs a CUDA device, Triton, and weights of float16, "
-                f"bfloat16 or float32; here is {device} and {dtype}",
-                hint=f"leave {KERNEL_VARIABLE} out",
-            )
+    if name == AttentionKernel.TRITON and not can_run:
+        raise ModelError(
+            f"{KERNEL_VARIABLE}={name} needs a CUDA device, Triton, and weights of float16, "
+            f"bfloat16 or float32; here is {device} and {dtype}",
+            hint=f"leave {KERNEL_VARIABLE} out",
+        )
     return AttentionKernel(name)
 
 
@@ -151,36 +153,39 @@ class AttentionStep(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Group:
-    """A group of layers: where its new keys and values go, and how all are read."""
+class AttentionGroup:
+    """A group of layers in one model call."""
 
     storage: PagedStorage
     new_slots: torch.Tensor
+    """Where its new keys and values go, ``[packed tokens]``."""
     attention: Attention
 
 
 class PackedAttention:
-    """The step of a batch; ``storages`` by window, in the order of a segment's rows."""
+    """The step of a batch, by groups of layers, each under its window."""
 
-    def __init__(
-        self,
+    def __init__(self, groups: Mapping[int | None, AttentionGroup]) -> None:
+        self._groups = groups
+
+    @classmethod
+    def of_batch(
+        cls,
         batch: StepBatch,
         storages: Mapping[int | None, PagedStorage],
         *,
         kernel: AttentionKernel,
         dtype: torch.dtype,
         device: torch.device,
-    ) -> None:
-        self._groups = {
-            window: _Group(
-                storage,
-                storage.locate(batch.new_slots(number)),
-                open_attention(
-                    kernel, visible_slots(batch, number, window), dtype=dtype, device=device
-                ),
-            )
-            for number, (window, storage) in enumerate(storages.items())
-        }
+    ) -> PackedAttention:
+        """Place what a batch needs; ``storages`` in the order of a segment's rows."""
+        groups = {}
+        for number, (window, storage) in enumerate(storages.items()):
+            seen = visible_slots(batch, number, window)
+            attention = open_attention(kernel, seen, dtype=dtype, device=device)
+            slots = storage.locate(batch.new_slots(number))
+            groups[window] = AttentionGroup(storage, slots, attention)
+        return cls(groups)
 
     def attend(self, call: LayerCall) -> torch.Tensor:
         """Store the new keys and values, then let each sequence's tokens see its own slots."""

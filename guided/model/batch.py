@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided.decoding.draw import Draw
 from guided.kv.recurrence import Recurrence
 from guided.kv.reservation import Reservation
+from guided.model.logits_rows import LogitsRows
 from guided.spec import TokenId
 
 __all__ = ["Segment", "SegmentOutput", "StepBatch", "StepOutput"]
@@ -88,6 +90,9 @@ class StepBatch:
     """
 
     segments: tuple[Segment, ...]
+    draws: Callable[[], Sequence[Draw | None]] | None = None
+    """What to draw of each row of logits, for runners that draw where they are. To find the masks
+    takes time, so a device is asked for the logits first."""
 
     @property
     def tokens(self) -> list[TokenId]:
@@ -143,47 +148,67 @@ class StepBatch:
 class SegmentOutput:
     """What the model says to one segment."""
 
-    __slots__ = ("logits", "states", "taps")
+    __slots__ = ("_first", "_last", "_rows", "states", "taps")
 
     def __init__(
         self,
-        logits: NDArray[np.float32],
+        rows: LogitsRows,
+        first: int,
+        last: int,
         states: NDArray[np.float32],
         taps: NDArray[np.float32],
     ) -> None:
-        self.logits = logits
-        """``[deciding, vocabulary]``."""
+        """Its logits are the ``rows`` from ``first`` up to ``last``."""
+        self._rows, self._first, self._last = rows, first, last
         self.states = states
         """What the head reads of each token, ``[tokens, size]``; no rows where nobody asks."""
         self.taps = taps
         """What enters the tapped layers, side by side, ``[tokens, taps · size]``; no rows where
         nobody asks for states, no columns where no layer is tapped."""
 
+    @property
+    def logits(self) -> NDArray[np.float32]:
+        """``[deciding, vocabulary]``."""
+        return self._rows.part(self._first, self._last)
+
+    @property
+    def drawn(self) -> tuple[TokenId | None, ...]:
+        """What was drawn after each deciding token, where that was."""
+        return self._rows.drawn[self._first : self._last]
+
+    def logits_of(self, deciding: int) -> NDArray[np.float32]:
+        """Those of one deciding token, by its number among them, ``[vocabulary]``."""
+        return self._rows[self._first + deciding]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepOutput:
-    """What the model says to a step batch, in float32 on the CPU."""
+    """What the model says to a step batch."""
 
     logits: torch.Tensor
-    """``[rows, vocabulary]``, in the order of ``StepBatch.logits_rows``."""
+    """``[rows, vocabulary]``, in the order of ``StepBatch.logits_rows``, where it was computed."""
     states: torch.Tensor
-    """Of the last layer after its norm, ``[rows, size]``, as ``StepBatch.states_rows``."""
+    """Of the last layer after its norm, ``[rows, size]``, as ``StepBatch.states_rows``; float32 on
+    the CPU."""
     taps: torch.Tensor
-    """What enters the tapped layers, ``[rows, taps · size]``, as ``StepBatch.states_rows``."""
+    """What enters the tapped layers, ``[rows, taps · size]``, likewise."""
+    drawn: tuple[TokenId | None, ...] = ()
+    """What was drawn of each row, where anything was."""
 
     def split(self, segments: Sequence[Segment]) -> list[SegmentOutput]:
         """The part of each segment of the batch."""
-        logits, states, taps = self.logits.numpy(), self.states.numpy(), self.taps.numpy()
+        rows, states, taps = (
+            LogitsRows(self.logits, self.drawn),
+            self.states.numpy(),
+            self.taps.numpy(),
+        )
         outputs = []
         row = state = 0
         for segment in segments:
             next_row = row + len(segment.deciding)
             next_state = state + (len(segment.tokens) if segment.wants_states else 0)
-            outputs.append(
-                SegmentOutput(
-                    logits[row:next_row], states[state:next_state], taps[state:next_state]
-                )
-            )
+            of_states = slice(state, next_state)
+            outputs.append(SegmentOutput(rows, row, next_row, states[of_states], taps[of_states]))
             row, state = next_row, next_state
-        assert (row, state) == (len(logits), len(states)), "rows for nobody"
+        assert (row, state) == (len(rows), len(states)), "rows for nobody"
         return outputs

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
+from torch import distributed
 
 from guided.errors import ModelError
 from guided.kv.layer_groups import NO_KEYS, LayerShape, window_groups
@@ -30,15 +31,19 @@ from guided.model.cpu import (
     take_decoder,
 )
 from guided.model.device import CPU
+from guided.model.device_draws import DeviceDraws, can_draw
 from guided.model.model_files import longest_text
 from guided.model.packed_call import packed_call
 from guided.model.probe import ModelShape, probe_model
 from guided.model.recurrent import RecurrentStep
 from guided.model.stage import Stage
 from guided.model.visible import visible_slots
+from guided.spec import TokenId
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from guided.model.cuda_graphs import CudaGraphs
 
 __all__ = ["ModelRunner"]
 
@@ -46,7 +51,8 @@ __all__ = ["ModelRunner"]
 _Storages = Mapping[int | None, PagedStorage]
 """Keys and values by window."""
 _Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""Logits, hidden states and taps, float32 on the CPU, for the rows that a batch asks them of."""
+"""Logits where they were computed, hidden states and taps in float32 on the CPU, for the rows that
+a batch asks them of."""
 
 
 class _Forward(Protocol):
@@ -61,6 +67,9 @@ class _Forward(Protocol):
     def embedding(self) -> torch.Tensor:
         """What is looked up for each token, ``[vocabulary, hidden]``."""
         ...
+
+    spare_slots: int
+    """Slots of a storage that it writes to for nobody."""
 
     def open(self, storages: _Storages) -> None:
         """Use these storages from now on."""
@@ -77,6 +86,7 @@ class _OwnForward:
     """Our own forward pass; its positions do not depend on the length of a text."""
 
     longest_text: int | None = None
+    spare_slots = 0
 
     def __init__(self, decoder: CpuDecoder) -> None:
         self._decoder = decoder
@@ -126,6 +136,7 @@ class _TransformersForward:
         module.train(mode=False)
         self._module = module
         self._storages: _Storages = {}
+        self._graphs: CudaGraphs | None = None
         self.shape = probe_model(module, kernel, stage)
         self.longest_text = longest_text(module.config.get_text_config())
         self._kernel = kernel or chosen_kernel(self.shape.dtype, self.shape.device)
@@ -133,6 +144,14 @@ class _TransformersForward:
         self.description = f"forward transformers, attention {self._kernel.name}, cache {cache}"
         if self.shape.mixers:
             self.description += f", {len(self.shape.mixers)} layers with a state"
+        self.spare_slots = int(self._kernel is AttentionKernel.TRITON)
+        self._has_graphs = (
+            self._kernel is AttentionKernel.TRITON
+            and self.shape.device.type == "cuda"
+            and not self.shape.mixers
+            and stage is None
+            and not (distributed.is_available() and distributed.is_initialized())
+        )
 
     @property
     def embedding(self) -> torch.Tensor:
@@ -142,15 +161,25 @@ class _TransformersForward:
 
     def open(self, storages: _Storages) -> None:
         self._storages = storages
+        if self._has_graphs:
+            # Triton is not among what is installed everywhere.
+            from guided.model.cuda_graphs import CudaGraphs
+
+            self._graphs = CudaGraphs(self._module, storages, self.shape.device)
 
     def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
+        self._has_graphs = False  # which adapter a token has is told beside the call
         apart = [part for mixer in self.shape.mixers for part in mixer.parts]
         adapt_module(self._module, adapters, rows, apart)
 
     @torch.inference_mode()
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
         dtype, device = self.shape.dtype, self.shape.device
-        step = PackedAttention(
+        states = tapped = torch.empty(0, 0)
+        replayed = None if self._graphs is None else self._graphs.logits(batch)
+        if replayed is not None:
+            return replayed, states, tapped
+        step = PackedAttention.of_batch(
             batch, self._storages, kernel=self._kernel, dtype=dtype, device=device
         )
         mixers = len(self.shape.mixers)
@@ -158,13 +187,12 @@ class _TransformersForward:
         output = packed_call(self._module, batch, step, device, recurrent)
         if recurrent is not None:
             recurrent.finish()
-        states = tapped = torch.empty(0, 0)
         if batch.states_rows:
             # The first of them enters the first layer, and so on; the last leaves the last norm.
             rows = [output.hidden_states[n][0][batch.states_rows] for n in (*taps, -1)]
             *entering, states = [row.float().cpu() for row in rows]
             tapped = torch.cat(entering, 1) if entering else states[:, :0]
-        return output.logits[0].float().cpu(), states, tapped
+        return output.logits[0], states, tapped
 
 
 class ModelRunner:
@@ -210,6 +238,8 @@ class ModelRunner:
             self._rows = AdaptedRows()
             self._forward.adapt(adapters, self._rows)
         self._vocabulary_size = vocabulary_size
+        device = self.shape.device
+        self._draws = DeviceDraws(device, vocabulary_size) if can_draw(device) else None
         self._taps: tuple[int, ...] = ()
         self._is_cache_quantised = quantise_cache
         self._storages: dict[int | None, PagedStorage] = {}
@@ -260,7 +290,7 @@ class ModelRunner:
         self._storages = {
             window: PagedStorage(
                 self._layers(window),
-                slots,
+                slots + self._forward.spare_slots,
                 dtype=self.shape.dtype,
                 device=self.shape.device,
                 is_quantised=self._is_cache_quantised,
@@ -275,7 +305,8 @@ class ModelRunner:
             storage.copy(of_group)
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        """The logits of ``batch.logits_rows``; states and taps of ``batch.states_rows``."""
+        """The logits of ``batch.logits_rows``, or what was drawn of them where ``batch.draws`` says
+        so; states and taps of ``batch.states_rows``."""
         longest = max(batch.positions) + 1
         assert self.context_window(longest) == longest, f"a text of {longest} tokens"
         if self._rows is not None:
@@ -285,7 +316,12 @@ class ModelRunner:
         missing = self._vocabulary_size - logits.shape[1]
         if missing > 0:
             logits = torch.nn.functional.pad(logits, (0, missing), value=float("-inf"))
-        return StepOutput(logits[:, : self._vocabulary_size], states, taps)
+        logits = logits[:, : self._vocabulary_size]
+        drawn: tuple[TokenId | None, ...] = ()
+        if self._draws is not None and batch.draws is not None:
+            # The device is still computing while the masks are found.
+            drawn = self._draws.draw(logits, batch.draws())
+        return StepOutput(logits, states, taps, drawn)
 
     def close(self) -> None:
         """End what runs beside this process; here that is nothing."""

@@ -1,8 +1,7 @@
 """Attention of one model call in one group of layers, by a kernel of ours for Triton.
 
-It reads keys and values where they lie in the cache: nothing is gathered or padded. It has run in
-Triton's interpreter alone, never on a GPU, so it is used only where ``GUIDED_ATTENTION`` asks for
-it. A program of the kernel computes one *piece* for one key head::
+It reads keys and values where they lie in the cache: nothing is gathered or padded. A program of
+the kernel computes one *piece* for one key head::
 
     query    tokens of a piece × query heads that share the key head     [queries, size]
     slots    ──▶ keys, values of one block of rows after the other       [rows, size]
@@ -17,6 +16,7 @@ of the new tokens a new token sees says an ancestor mask (SpecInfer: Miao et al.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,8 +28,10 @@ from guided.kv.paged_storage import LayerSlots
 from guided.model.torch_attention import ScoreOptions
 from guided.model.visible import VisibleSlots
 
-__all__ = ["TritonAttention"]
+__all__ = ["PIECE", "SeenTables", "TritonAttention", "attend", "pieces_of", "seen_tables"]
 
+PIECE = 7
+"""Numbers that tell a program what it computes."""
 _MOST_QUERIES = 64
 """Query rows of a program, at most; a wide matrix unit wants 16 at least."""
 _FEWEST_QUERIES = 16
@@ -38,21 +40,56 @@ _TILE_BYTES = 1 << 14
 """Of the keys of one head that a program holds at a time; some tiles have to fit a processor."""
 
 
-class TritonAttention:
-    """Who sees what, worked out once for all layers of a group; sequences in packed order.
+class SeenTables(NamedTuple):
+    """Who sees what, for sequences in packed order: arrays, or the same on a device."""
+
+    slots: NDArray[np.int32] | torch.Tensor
+    """Those of all sequences one after the other, ``[rows]``."""
+    first_seen: NDArray[np.int32] | torch.Tensor
+    """The first row that a new token sees of those before its tree, ``[tokens]``."""
+    among: NDArray[np.int8] | torch.Tensor
+    """Which nodes of its tree it sees, of all sequences, ``[new * nodes of the tree]``."""
+
+
+def seen_tables(visible: Sequence[VisibleSlots]) -> SeenTables:
+    """The tables of a model call.
 
     Raises ``ValueError`` where a token does not see a run of its sequence's earlier rows up to the
     last of them, as with a sliding window.
     """
+    among = [rows.mask[:, len(rows.slots) - _tree(rows) :].reshape(-1) for rows in visible]
+    return SeenTables(
+        np.concatenate([rows.slots for rows in visible]).astype(np.int32),
+        np.concatenate([_first_seen(rows) for rows in visible]).astype(np.int32),
+        np.concatenate(among).view(np.int8),
+    )
+
+
+def pieces_of(visible: Sequence[VisibleSlots], tokens: int) -> NDArray[np.int32]:
+    """What each program computes, ``[programs, PIECE]``: up to ``tokens`` tokens of a sequence."""
+    pieces = []
+    token = row = among = 0
+    for rows in visible:
+        new, count = rows.mask.shape
+        tree, earlier = _tree(rows), rows.earlier
+        # Nodes count from the first of the tree, of which earlier calls computed some.
+        start = among - earlier * tree
+        for node in range(0, new, tokens):
+            own = min(tokens, new - node)
+            pieces.append((token + node, own, earlier + node, tree, row, count, start))
+        token, row, among = token + new, row + count, among + new * tree
+    return np.array(pieces, np.int32)
+
+
+class TritonAttention:
+    """Who sees what, worked out once for all layers of a group; sequences in packed order."""
 
     def __init__(self, visible: Sequence[VisibleSlots], *, device: torch.device) -> None:
         self._visible = visible
         self._device = device
         self._most_new = max(len(rows.mask) for rows in visible)
-        self._slots = self._placed(np.concatenate([rows.slots for rows in visible]))
-        self._first_seen = self._placed(np.concatenate([_first_seen(rows) for rows in visible]))
-        among = [rows.mask[:, len(rows.slots) - _tree(rows) :].reshape(-1) for rows in visible]
-        self._among = torch.from_numpy(np.concatenate(among).view(np.int8)).to(device)
+        tables = seen_tables(visible)
+        self._tables = SeenTables(*[torch.from_numpy(table).to(device) for table in tables])
         self._pieces: dict[int, torch.Tensor] = {}
 
     def attend(
@@ -62,74 +99,75 @@ class TritonAttention:
         scores: ScoreOptions,
     ) -> torch.Tensor:
         """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
-        scaling, softcap, sinks = scores
-        keys, values = layer.keys, layer.values
-        tokens, heads, size = query.shape
-        kv_heads, value_size = values.numbers.shape[1:]
-        shared = heads // kv_heads
+        shared = query.shape[1] // layer.values.numbers.shape[1]
         wanted = triton.next_power_of_2(shared * self._most_new)
-        least = max(_FEWEST_QUERIES, triton.next_power_of_2(shared))
-        block = max(least, min(_MOST_QUERIES, wanted))
-        pieces = self._in_pieces(block // shared)
-        padded_size = max(16, triton.next_power_of_2(size))
-        row_bytes = padded_size * query.element_size()
-        query = query.contiguous()
-        output = query.new_empty(tokens, heads, value_size)
-        # What a kernel is compiled without is never read; any tensor stands in for it.
-        unread = output
-        # Triton computes on the current device, wherever the numbers are.
-        with torch.cuda.device(query.get_device()):
-            _attend[(len(pieces), kv_heads)](
-                query,
-                keys.numbers,
-                values.numbers,
-                unread if keys.scales is None else keys.scales,
-                unread if values.scales is None else values.scales,
-                unread if sinks is None else sinks,
-                output,
-                self._slots,
-                self._first_seen,
-                self._among,
-                pieces,
-                query.stride(0),
-                output.stride(0),
-                keys.numbers.stride(0),
-                values.numbers.stride(0),
-                kv_heads,
-                size**-0.5 if scaling is None else scaling,
-                1.0 if softcap is None else softcap,
-                HEADS_SHARED=shared,
-                SIZE=size,
-                VALUE_SIZE=value_size,
-                PADDED_SIZE=padded_size,
-                PADDED_VALUE_SIZE=max(16, triton.next_power_of_2(value_size)),
-                BLOCK_QUERIES=block,
-                BLOCK_ROWS=max(16, min(_MOST_ROWS, _TILE_BYTES // row_bytes)),
-                HAS_SCALES=keys.scales is not None,
-                HAS_SOFTCAP=softcap is not None,
-                HAS_SINKS=sinks is not None,
-            )
-        return output
-
-    def _in_pieces(self, tokens: int) -> torch.Tensor:
-        """What each program computes, ``[programs, 7]``: up to ``tokens`` tokens of a sequence."""
+        tokens = max(_least_queries(shared), min(_MOST_QUERIES, wanted)) // shared
         if tokens not in self._pieces:
-            pieces = []
-            token = row = among = 0
-            for rows in self._visible:
-                new, count = rows.mask.shape
-                tree, earlier = _tree(rows), rows.earlier
-                # Nodes count from the first of the tree, of which earlier calls computed some.
-                start = among - earlier * tree
-                for node in range(0, new, tokens):
-                    own = min(tokens, new - node)
-                    pieces.append((token + node, own, earlier + node, tree, row, count, start))
-                token, row, among = token + new, row + count, among + new * tree
-            self._pieces[tokens] = self._placed(np.array(pieces))
-        return self._pieces[tokens]
+            pieces = torch.from_numpy(pieces_of(self._visible, tokens))
+            self._pieces[tokens] = pieces.to(self._device)
+        return attend(query, layer, scores, self._tables, self._pieces[tokens], tokens)
 
-    def _placed(self, numbers: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(numbers.astype(np.int32)).to(self._device)
+
+def attend(
+    query: torch.Tensor,
+    layer: LayerSlots,
+    scores: ScoreOptions,
+    tables: SeenTables,
+    pieces: torch.Tensor,
+    tokens: int,
+) -> torch.Tensor:
+    """Attention by pieces of at most so many tokens, ``[programs, PIECE]`` on the device.
+
+    ``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``; what is in no piece
+    is not written.
+    """
+    scaling, softcap, sinks = scores
+    keys, values = layer.keys, layer.values
+    count, heads, size = query.shape
+    kv_heads, value_size = values.numbers.shape[1:]
+    shared = heads // kv_heads
+    padded_size = max(16, triton.next_power_of_2(size))
+    row_bytes = padded_size * query.element_size()
+    query = query.contiguous()
+    output = query.new_empty(count, heads, value_size)
+    # What a kernel is compiled without is never read; any tensor stands in for it.
+    unread = output
+    # Triton computes on the current device, wherever the numbers are.
+    with torch.cuda.device(query.get_device()):
+        _attend[(len(pieces), kv_heads)](
+            query,
+            keys.numbers,
+            values.numbers,
+            unread if keys.scales is None else keys.scales,
+            unread if values.scales is None else values.scales,
+            unread if sinks is None else sinks,
+            output,
+            *tables,
+            pieces,
+            query.stride(0),
+            output.stride(0),
+            keys.numbers.stride(0),
+            values.numbers.stride(0),
+            kv_heads,
+            size**-0.5 if scaling is None else scaling,
+            1.0 if softcap is None else softcap,
+            HEADS_SHARED=shared,
+            SIZE=size,
+            VALUE_SIZE=value_size,
+            PADDED_SIZE=padded_size,
+            PADDED_VALUE_SIZE=max(16, triton.next_power_of_2(value_size)),
+            BLOCK_QUERIES=max(_least_queries(shared), triton.next_power_of_2(shared * tokens)),
+            BLOCK_ROWS=max(16, min(_MOST_ROWS, _TILE_BYTES // row_bytes)),
+            HAS_SCALES=keys.scales is not None,
+            HAS_SOFTCAP=softcap is not None,
+            HAS_SINKS=sinks is not None,
+        )
+    return output
+
+
+def _least_queries(shared: int) -> int:
+    """Query rows of the smallest program, where so many heads share a key head."""
+    return max(_FEWEST_QUERIES, int(triton.next_power_of_2(shared)))
 
 
 def _tree(rows: VisibleSlots) -> int:
@@ -258,7 +296,12 @@ def _scaled(numbers: tl.tensor, scales: tl.tensor, is_row: tl.tensor) -> tl.tens
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _sees(
-    of_new: tl.tensor, seen_from: tl.tensor, rows: tl.tensor, committed: tl.tensor, num_rows: tl.tensor, is_query: tl.tensor
+    of_new: tl.tensor,
+    seen_from: tl.tensor,
+    rows: tl.tensor,
+    committed: tl.tensor,
+    num_rows: tl.tensor,
+    is_query: tl.tensor,
 ) -> tl.tensor:
     """Which queries see which rows: earlier ones from a first one on, new ones by the mask."""
     is_new = (rows >= committed) & (rows < num_rows)

@@ -385,8 +385,8 @@ def test_what_nobody_told_is_refused() -> None:
         ChatThoughts(plain).opened((TokenId(1),), Reasoning())
     assert str(refused.value) == (
         "the chat template of plain has none of the signs by which thoughts are known"
-        " (<|channel|>analysis<|message|>, </think>, [/THINK], <|END_THINKING|>,"
-        " <|channel>thought); leave reasoning out, or say with begin and end what stands around them"
+        " (<|channel|>analysis<|message|>, </think>, [/THINK], <|END_THINKING|>, <|channel>thought)"
+        "; leave reasoning out, or say with begin and end what stands around them"
     )
     engine = make_engine(thinking=None)
     with pytest.raises(RequestError, match="lets no model think"):

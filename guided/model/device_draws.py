@@ -1,0 +1,75 @@
+"""Drawing tokens on the device of a model: masks go there, and one number a row comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final
+
+import numpy as np
+import torch
+
+from guided.decoding.draw import Draw
+from guided.spec import TokenId
+
+__all__ = ["DeviceDraws", "can_draw"]
+
+_WORD: Final = 32
+_SIGNED: Final = 1 << 63
+
+
+def can_draw(device: torch.device) -> bool:
+    """Whether tokens can be drawn there, for which Triton is needed."""
+    return device.type == "cuda" and find_spec("triton") is not None
+
+
+class DeviceDraws:
+    """Draws tokens from logits of so many tokens on one device."""
+
+    def __init__(self, device: torch.device, vocabulary_size: int) -> None:
+        self._device = device
+        self._words = -(-vocabulary_size // _WORD)
+        self._make_room(1)
+
+    def draw(
+        self, logits: torch.Tensor, wanted: Sequence[Draw | None]
+    ) -> tuple[TokenId | None, ...]:
+        """A token for each row of ``logits``, ``[rows, vocabulary]``, of which one is wanted.
+
+        There is none where the model says something that is not a number, or nothing is allowed.
+        """
+        places = [row for row, draw in enumerate(wanted) if draw is not None]
+        if not places:
+            return (None,) * len(wanted)
+        if len(places) > len(self._masks):
+            self._make_room(len(places))
+        for number, draw in enumerate(draw for draw in wanted if draw is not None):
+            self._masks[number] = draw.mask
+            self._temperatures[number] = draw.temperature
+            self._streams[number] = draw.stream - (draw.stream >= _SIGNED) * 2 * _SIGNED
+        # Triton is not among what is installed everywhere.
+        from guided.model.triton_draw import draw_tokens
+
+        every = len(places) == len(logits)
+        found = draw_tokens(logits if every else logits[places], *self._placed(len(places)))
+        tokens: list[TokenId | None] = [None] * len(wanted)
+        for place, token in zip(places, found.tolist(), strict=True):
+            tokens[place] = TokenId(token) if token >= 0 else None
+        return tuple(tokens)
+
+    def _make_room(self, rows: int) -> None:
+        """Take memory that is copied to the device while the processor goes on."""
+        is_pinned = self._device.type == "cuda"
+        rows = 1 << (rows - 1).bit_length()
+        self._sent = (
+            torch.zeros(rows, self._words, dtype=torch.int32, pin_memory=is_pinned),
+            torch.zeros(rows, dtype=torch.float64, pin_memory=is_pinned),
+            torch.zeros(rows, dtype=torch.int64, pin_memory=is_pinned),
+        )
+        self._masks, self._temperatures, self._streams = (
+            np.asarray(tensor.numpy()) for tensor in self._sent
+        )
+
+    def _placed(self, rows: int) -> tuple[torch.Tensor, ...]:
+        # What was sent before has arrived, as its tokens have come back since.
+        return tuple(sent[:rows].to(self._device, non_blocking=True) for sent in self._sent)
