@@ -1,9 +1,10 @@
 """Speed on a GPU: `python benchmarks/gpu.py [--shape 8b|tiny] [--device cuda|cpu|...] ...`.
 
 A model of random weights, of the shape of Llama 3.1 8B, runs in the engine: so many requests at
-once, each with a prompt and an answer of so many random tokens, first without a constraint, then
-with a JSON schema. Prints tokens a second, the time of a step, the share of it that is not the
-model call, the peak of the device's memory, and the time of attention alone by each kernel.
+once, each with a prompt and an answer of so many random tokens, without a constraint and with a
+JSON schema. Prints how fast prompts are read; then, of the steps after all prompts were read,
+tokens a second, the time of a step and of its parts (the masks are found while the device
+computes), the peak of the device's memory, and the time of attention alone by each kernel.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import argparse
 import resource
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -28,7 +29,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, PreTr
 
 from benchmarks.bare_models import chain
 from guided.constraint import ConstraintCompiler
+from guided.decoding.draw import Draw
 from guided.engine import Engine
+from guided.engine.results import Finished
 from guided.kv.layer_groups import LayerShape
 from guided.kv.paged_storage import PagedStorage
 from guided.masks.huggingface import vocabulary_from_tokenizer
@@ -42,6 +45,7 @@ from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
 from guided.model.torch_attention import ScoreOptions
 from guided.spec import Constraint, Forcing, GenerationRequest, JsonSchema, Sampling
+from guided.stats import EngineStats, Phase
 
 _SHAPES = {
     "8b": {
@@ -67,23 +71,48 @@ _SCHEMA = JsonSchema(
 
 @dataclass
 class TimedRunner:
-    """A model whose calls are timed, as an engine sees it."""
+    """A model whose reading of masks is timed, as an engine sees it."""
 
     inner: ModelRunner
-    synchronise: Callable[[], None]
-    seconds: float = 0.0
-    calls: int = 0
+    mask_seconds: float = 0.0
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.inner, name)
 
     def forward(self, batch: StepBatch) -> StepOutput:
+        return self.inner.forward(replace(batch, draws=partial(self._draws, batch)))
+
+    def _draws(self, batch: StepBatch) -> Sequence[Draw | None]:
+        assert batch.draws is not None
         began = time.perf_counter()
-        output = self.inner.forward(batch)
-        self.synchronise()
-        self.seconds += time.perf_counter() - began
-        self.calls += 1
-        return output
+        draws = batch.draws()
+        self.mask_seconds += time.perf_counter() - began
+        return draws
+
+
+class Decoding(NamedTuple):
+    """Steps after all prompts were read."""
+
+    prompt_tokens_a_second: float
+    tokens: int
+    seconds: float
+    stats: EngineStats
+    mask_seconds: float
+
+    def cells(self) -> list[str]:
+        steps = self.stats.model_calls
+
+        def milliseconds(seconds: float) -> str:
+            return f"{1e3 * seconds / steps:.2f}"
+
+        parts = (Phase.FORWARD, Phase.DRAFT, Phase.RESERVE, Phase.SETTLE)
+        return [
+            f"{self.prompt_tokens_a_second:.0f}",
+            f"{self.tokens / self.seconds:.0f}",
+            milliseconds(self.seconds),
+            *(milliseconds(self.stats.phases[part]) for part in parts),
+            milliseconds(self.mask_seconds),
+        ]
 
 
 def make_model(shape: str, width: int, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
@@ -100,11 +129,15 @@ def make_model(shape: str, width: int, dtype: torch.dtype, device: torch.device)
 
 
 def decode(
-    runner: TimedRunner, vocabulary: Vocabulary, constraint: Constraint, options: argparse.Namespace
-) -> tuple[int, float]:
-    """Tokens made and seconds taken by all requests at once."""
+    runner: TimedRunner,
+    vocabulary: Vocabulary,
+    constraint: Constraint,
+    requests: int,
+    options: argparse.Namespace,
+) -> Decoding:
+    """Answer so many requests at once."""
     numbers = np.random.default_rng(0)
-    prompts = numbers.integers(300, 40_000, (options.requests, options.prompt)).tolist()
+    prompts = numbers.integers(300, 40_000, (requests, options.prompt)).tolist()
     tokens = options.prompt + options.answer + 64
     engine = Engine(
         model_name="random",
@@ -113,28 +146,38 @@ def decode(
         context_window=8192,
         render=lambda prompt, *_: tuple(prompts[int(str(prompt))]),
         start=ConstraintCompiler(vocabulary).start,
-        max_batch=options.requests,
-        cache_tokens=options.requests * tokens,
+        max_batch=requests,
+        cache_tokens=requests * tokens,
         step_tokens=options.step_tokens,
         reuse_prefixes=False,
     )
-    for number in range(options.requests):
+    for number in range(requests):
         request = GenerationRequest(
             prompt=str(number),
             constraint=constraint,
             max_tokens=options.answer,
             forcing=Forcing.OFF,
-            sampling=Sampling(temperature=1.0, seed=number),
+            sampling=Sampling(temperature=options.temperature, seed=number),
         )
         engine.submit(str(number), request)
-    runner.seconds, runner.calls = 0.0, 0
-    began, made = time.perf_counter(), 0
+    began = time.perf_counter()
+    finished: list[Finished] = []
+    while engine.stats().usage.sampled_tokens < 2 * requests and engine.has_work:
+        finished += engine.step()
+    reading = time.perf_counter() - began
+    early = engine.stats().usage.output_tokens
+    engine.count_anew()
+    runner.mask_seconds, began = 0.0, time.perf_counter()
     while engine.has_work:
-        for finished in engine.step():
-            if isinstance(finished.outcome, Exception):
-                raise finished.outcome
-            made += finished.outcome.usage.output_tokens
-    return made, time.perf_counter() - began
+        finished += engine.step()
+    seconds = time.perf_counter() - began
+    made = 0
+    for each in finished:
+        if isinstance(each.outcome, Exception):
+            raise each.outcome
+        made += each.outcome.usage.output_tokens
+    read = requests * options.prompt / reading
+    return Decoding(read, made - early, seconds, engine.stats(), runner.mask_seconds)
 
 
 def attention_milliseconds(
@@ -178,9 +221,11 @@ def main() -> None:
     parser.add_argument(
         "--dtype", choices=["bfloat16", "float16", "float32"], help="else as guided serve chooses"
     )
-    parser.add_argument("--requests", type=int, default=16)
+    parser.add_argument("--requests", type=int, nargs="+", default=[1, 8, 64], help="at once")
+    parser.add_argument("--kernels", choices=AttentionKernel, nargs="+", default=["torch"])
     parser.add_argument("--prompt", type=int, default=512, help="tokens")
-    parser.add_argument("--answer", type=int, default=128, help="tokens")
+    parser.add_argument("--answer", type=int, default=64, help="tokens")
+    parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--step-tokens", type=int, default=2048)
     options = parser.parse_args()
     device = choose_device(options.device)
@@ -190,31 +235,26 @@ def main() -> None:
     tokenizer = options.tokenizer or fetch_default_model(SilentProgress())
     vocabulary = vocabulary_from_tokenizer(AutoTokenizer.from_pretrained(tokenizer))
     model = make_model(options.shape, len(vocabulary), dtype, device)
-    console = Console(width=110)
+    console = Console(width=140)
     console.print(f"{device_text(device)}, {dtype}, {options}")
 
-    kernels = [AttentionKernel.TORCH]
-    if is_cuda and dtype != torch.float64 and find_spec("triton") is not None:
-        kernels.append(AttentionKernel.TRITON)
-    table = Table("run", "kernel", "tokens/s", "steps", "ms a step", "outside of the model call")
+    kernels = [AttentionKernel(name) for name in options.kernels]
+    parts = ("prompt tk/s", "tokens/s", "ms a step", "forward", "draft", "reserve", "settle")
+    heads = ("requests", "kernel", "constraint", *parts, "(masks)")
+    console.print(_line(heads))
     for kernel in kernels:
-        inner = ModelRunner(model, vocabulary_size=len(vocabulary), kernel=kernel)
-        runner = TimedRunner(inner, synchronise)
-        decode(runner, vocabulary, None, options)  # to warm up
-        for name, constraint in (("free", None), ("JSON schema", _SCHEMA)):
-            made, seconds = decode(runner, vocabulary, constraint, options)
-            table.add_row(
-                *(name, kernel, f"{made / seconds:.0f}", str(runner.calls)),
-                f"{seconds / runner.calls * 1e3:.1f}",
-                f"{1 - runner.seconds / seconds:.1%}",
-            )
-    console.print(table)
+        runner = TimedRunner(ModelRunner(model, vocabulary_size=len(vocabulary), kernel=kernel))
+        for requests in options.requests:
+            decode(runner, vocabulary, None, requests, options)  # to warm up
+            for name, constraint in (("none", None), ("JSON schema", _SCHEMA)):
+                found = decode(runner, vocabulary, constraint, requests, options)
+                console.print(_line((str(requests), kernel, name, *found.cells())))
     peak = torch.cuda.max_memory_allocated(device) if is_cuda else _peak_resident()
     console.print(
         f"weights {model.num_parameters() * dtype.itemsize >> 20} MiB, peak {peak >> 20} MiB"
     )
 
-    table = Table("attention of one layer, ms", *kernels)
+    table = Table("attention of one layer, ms", *options.kernels)
     for sequences, committed, new in ((1, 512, 1), (1, 512, 16), (16, 512, 1), (1, 0, 512)):
         cells = [
             attention_milliseconds(kernel, model, sequences, committed, new, synchronise)
@@ -223,6 +263,11 @@ def main() -> None:
         label = f"{sequences} x {new} behind {committed}"
         table.add_row(label, *(f"{cell:.3f}" for cell in cells))
     console.print(table)
+
+
+def _line(cells: Sequence[str]) -> str:
+    """A row of a table whose rows are printed as they come."""
+    return " ".join(f"{cell:>11}" for cell in cells)
 
 
 def _peak_resident() -> int:

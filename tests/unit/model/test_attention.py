@@ -235,15 +235,34 @@ def test_any_trees_beside_each_other(
     check(kernel, sequences, shape, window=window, softcap=softcap, sinks=sinks)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_torch_computes_unless_another_kernel_is_asked_for(device: str) -> None:
-    assert chosen_kernel(torch.bfloat16, torch.device(device)) is AttentionKernel.TORCH
+@pytest.mark.parametrize(
+    ("device", "dtype", "has_triton", "kernel"),
+    [
+        ("cuda", torch.bfloat16, True, AttentionKernel.TRITON),
+        ("cuda", torch.float64, True, AttentionKernel.TORCH),
+        ("cuda", torch.bfloat16, False, AttentionKernel.TORCH),
+        ("cpu", torch.bfloat16, True, AttentionKernel.TORCH),
+    ],
+)
+def test_triton_computes_where_it_can(
+    device: str,
+    dtype: torch.dtype,
+    has_triton: bool,
+    kernel: AttentionKernel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(KERNEL_VARIABLE, raising=False)
+    found = object() if has_triton else None
+    monkeypatch.setattr("guided.model.attention.find_spec", lambda _name: found)
+    assert chosen_kernel(dtype, torch.device(device)) is kernel
 
 
-def test_triton_has_to_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KERNEL_VARIABLE, "triton")
+def test_a_kernel_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("guided.model.attention.find_spec", lambda _name: object())
     cuda = torch.device("cuda")
+    monkeypatch.setenv(KERNEL_VARIABLE, "torch")
+    assert chosen_kernel(torch.bfloat16, cuda) is AttentionKernel.TORCH
+    monkeypatch.setenv(KERNEL_VARIABLE, "triton")
     assert chosen_kernel(torch.bfloat16, cuda) is AttentionKernel.TRITON
     for dtype, device in ((torch.float64, cuda), (torch.bfloat16, torch.device("cpu"))):
         with pytest.raises(ModelError, match="needs a CUDA device, Triton"):
