@@ -10,12 +10,14 @@ computes), the peak of the device's memory, and the time of attention alone by e
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +33,7 @@ from benchmarks.bare_models import chain
 from guided.constraint import ConstraintCompiler
 from guided.decoding.draw import Draw
 from guided.engine import Engine
+from guided.engine.compile_queue import Start
 from guided.engine.results import Finished
 from guided.kv.layer_groups import LayerShape
 from guided.kv.paged_storage import PagedStorage
@@ -63,10 +66,12 @@ _SHAPES = {
         "num_key_value_heads": 2,
     },
 }
-_SCHEMA = JsonSchema(
-    '{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}'
-)
-"""Of random weights hardly a token ends a string, so both runs make about as many tokens."""
+
+
+def schema(answer: int) -> JsonSchema:
+    """One whose answers take about so many random tokens, as a text may not end before."""
+    text = {"type": "string", "minLength": 4 * answer}
+    return JsonSchema(json.dumps({"properties": {"text": text}, "required": ["text"]}))
 
 
 @dataclass
@@ -131,8 +136,10 @@ def make_model(shape: str, width: int, dtype: torch.dtype, device: torch.device)
 def decode(
     runner: TimedRunner,
     vocabulary: Vocabulary,
+    start: Start,
     constraint: Constraint,
     requests: int,
+    temperature: float,
     options: argparse.Namespace,
 ) -> Decoding:
     """Answer so many requests at once."""
@@ -145,39 +152,40 @@ def decode(
         vocabulary=vocabulary,
         context_window=8192,
         render=lambda prompt, *_: tuple(prompts[int(str(prompt))]),
-        start=ConstraintCompiler(vocabulary).start,
+        start=start,
         max_batch=requests,
         cache_tokens=requests * tokens,
         step_tokens=options.step_tokens,
         reuse_prefixes=False,
     )
+    runner.inner.warm_up()
     for number in range(requests):
         request = GenerationRequest(
             prompt=str(number),
             constraint=constraint,
             max_tokens=options.answer,
             forcing=Forcing.OFF,
-            sampling=Sampling(temperature=options.temperature, seed=number),
+            sampling=Sampling(temperature=temperature, seed=number),
         )
         engine.submit(str(number), request)
     began = time.perf_counter()
     finished: list[Finished] = []
-    while engine.stats().usage.sampled_tokens < 2 * requests and engine.has_work:
+    while engine.stats().usage.sampled_tokens < 6 * requests and not finished:
         finished += engine.step()
     reading = time.perf_counter() - began
     early = engine.stats().usage.output_tokens
     engine.count_anew()
     runner.mask_seconds, began = 0.0, time.perf_counter()
-    while engine.has_work:
+    # As long as all of them run.
+    while engine.has_work and not finished:
         finished += engine.step()
-    seconds = time.perf_counter() - began
-    made = 0
+    seconds, stats = time.perf_counter() - began, engine.stats()
     for each in finished:
         if isinstance(each.outcome, Exception):
             raise each.outcome
-        made += each.outcome.usage.output_tokens
     read = requests * options.prompt / reading
-    return Decoding(read, made - early, seconds, engine.stats(), runner.mask_seconds)
+    made = stats.usage.output_tokens - early
+    return Decoding(read, made, seconds, stats, runner.mask_seconds)
 
 
 def attention_milliseconds(
@@ -225,7 +233,7 @@ def main() -> None:
     parser.add_argument("--kernels", choices=AttentionKernel, nargs="+", default=["torch"])
     parser.add_argument("--prompt", type=int, default=512, help="tokens")
     parser.add_argument("--answer", type=int, default=64, help="tokens")
-    parser.add_argument("--temperature", type=float, default=0.0)
+    parser.add_argument("--temperature", type=float, nargs="+", default=[0.0])
     parser.add_argument("--step-tokens", type=int, default=2048)
     options = parser.parse_args()
     device = choose_device(options.device)
@@ -235,20 +243,27 @@ def main() -> None:
     tokenizer = options.tokenizer or fetch_default_model(SilentProgress())
     vocabulary = vocabulary_from_tokenizer(AutoTokenizer.from_pretrained(tokenizer))
     model = make_model(options.shape, len(vocabulary), dtype, device)
-    console = Console(width=140)
+    console = Console(width=160)
     console.print(f"{device_text(device)}, {dtype}, {options}")
 
     kernels = [AttentionKernel(name) for name in options.kernels]
     parts = ("prompt tk/s", "tokens/s", "ms a step", "forward", "draft", "reserve", "settle")
+    start = ConstraintCompiler(vocabulary).start
     heads = ("requests", "kernel", "constraint", *parts, "(masks)")
     console.print(_line(heads))
     for kernel in kernels:
         runner = TimedRunner(ModelRunner(model, vocabulary_size=len(vocabulary), kernel=kernel))
-        for requests in options.requests:
-            decode(runner, vocabulary, None, requests, options)  # to warm up
-            for name, constraint in (("none", None), ("JSON schema", _SCHEMA)):
-                found = decode(runner, vocabulary, constraint, requests, options)
-                console.print(_line((str(requests), kernel, name, *found.cells())))
+        constraints: tuple[tuple[str, Constraint], ...] = (
+            ("none", None),
+            ("schema", schema(options.answer)),
+        )
+        for requests, heat, (name, constraint) in product(
+            options.requests, options.temperature, constraints
+        ):
+            given = (runner, vocabulary, start, constraint, requests, heat, options)
+            decode(*given)  # masks are built where they are first met
+            cells = decode(*given).cells()
+            console.print(_line((str(requests), kernel, f"{name}, {heat}", *cells)))
     peak = torch.cuda.max_memory_allocated(device) if is_cuda else _peak_resident()
     console.print(
         f"weights {model.num_parameters() * dtype.itemsize >> 20} MiB, peak {peak >> 20} MiB"
@@ -267,7 +282,7 @@ def main() -> None:
 
 def _line(cells: Sequence[str]) -> str:
     """A row of a table whose rows are printed as they come."""
-    return " ".join(f"{cell:>11}" for cell in cells)
+    return " ".join(f"{cell:>12}" for cell in cells)
 
 
 def _peak_resident() -> int:

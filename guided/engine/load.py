@@ -288,7 +288,7 @@ def _build_engine(
     costs: CostCurve | None,
 ) -> Engine:
     texts, limits = parts.texts, asked.limits
-    return Engine(
+    engine = Engine(
         model_name=texts.name,
         runner=parts.runner,
         vocabulary=texts.vocabulary,
@@ -310,6 +310,8 @@ def _build_engine(
         judge=judge,
         machine=Machine.here(parts.footprint, costs),
     )
+    parts.runner.warm_up()  # over the cache that the engine has opened
+    return engine
 
 
 def _prepared(

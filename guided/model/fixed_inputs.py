@@ -59,6 +59,13 @@ class FixedInputs:
         for number, (window, group) in enumerate(self._groups.items()):
             group.fill(batch, number, window, width)
 
+    def clear(self, width: int) -> None:
+        """Write a batch of no tokens."""
+        for each in (self._tokens, self._positions, self._rows):
+            each.fill((), width)
+        for group in self._groups.values():
+            group.clear(width)
+
     def arguments(self, width: int) -> dict[str, torch.Tensor]:
         """What a module is called with."""
         return {
@@ -126,6 +133,11 @@ class _GroupInputs:
         self._among.fill(tables.among, 0)
         # A piece of no tokens reads and writes nothing.
         self._pieces.fill(pieces_of(seen, 1).reshape(-1), width * PIECE)
+
+    def clear(self, width: int) -> None:
+        """The same of a batch of no tokens."""
+        self._new_slots.fill((), width, self._spare)
+        self._pieces.fill((), width * PIECE)
 
     def of_width(self, width: int) -> AttentionGroup:
         tables = SeenTables(self._slots.placed, self._first_seen.placed, self._among.placed)

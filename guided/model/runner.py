@@ -79,6 +79,10 @@ class _Forward(Protocol):
         """Add what adapters do from now on, numbered from 1 on in their order."""
         ...
 
+    def warm_up(self) -> None:
+        """Do what first calls would wait for."""
+        ...
+
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found: ...
 
 
@@ -104,6 +108,9 @@ class _OwnForward:
 
     def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
         self._decoder = CpuDecoder(adapted_weights(self._decoder.weights, adapters, rows))
+
+    def warm_up(self) -> None:
+        """Kernels are compiled when a model is loaded."""
 
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
         windows = window_groups(self.shape.windows)
@@ -171,6 +178,10 @@ class _TransformersForward:
         self._has_graphs = False  # which adapter a token has is told beside the call
         apart = [part for mixer in self.shape.mixers for part in mixer.parts]
         adapt_module(self._module, adapters, rows, apart)
+
+    def warm_up(self) -> None:
+        if self._graphs is not None:
+            self._graphs.record_all()
 
     @torch.inference_mode()
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
@@ -298,6 +309,10 @@ class ModelRunner:
             for window, slots in zip(self.windows, num_slots, strict=True)
         }
         self._forward.open(self._storages)
+
+    def warm_up(self) -> None:
+        """Do beforehand what first calls over the open storages would wait for."""
+        self._forward.warm_up()
 
     def copy(self, copies: Sequence[SlotCopies]) -> None:
         """Copy rows between slots, by group."""
