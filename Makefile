@@ -16,9 +16,12 @@ RAY := $(VENV)/ray
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
+GPU_TESTS := $(addprefix tests/unit/model/,test_attention.py test_fixed_inputs.py test_cuda_graphs.py test_triton_draw.py \
+	test_device.py test_free_memory.py test_reward.py) tests/unit/kv/test_paged_storage.py \
+	tests/engine/test_devices.py tests/engine/test_tree_attention.py
 FUZZERS ?= 2
 
-.PHONY: demo demo-grammars docs test test-long test-formats test-clients test-browser test-sglang test-mlx test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native kernels interpreted clean
+.PHONY: demo demo-grammars docs test test-long test-formats test-gpu test-clients test-browser test-sglang test-mlx test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native kernels interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -78,6 +81,11 @@ test-sglang: $(NATIVE) $(SGLANG)/.installed
 $(SGLANG)/.installed: $(STAMP)
 	$(BIN)/python -m pip install --no-deps --target $(SGLANG) sglang==0.5.23
 	touch $(SGLANG)/.installed
+
+# On a machine with a GPU, where torch is a CUDA build and Triton is there: both attention kernels, graphs,
+# draws, the tokens of the CPU. Then benchmarks/gpu.py. A minute or two.
+test-gpu: $(STAMP)
+	$(BIN)/python -m pytest --numprocesses 4 $(GPU_TESTS)
 
 # The processors inside mlx-lm on the CPU, in an environment of its own.
 test-mlx: $(NATIVE) $(MLX)/.installed

@@ -106,6 +106,8 @@ class Decoding(NamedTuple):
 
     def cells(self) -> list[str]:
         steps = self.stats.model_calls
+        if steps == 0:
+            return ["an answer ended before all prompts were read: raise --answer"]
 
         def milliseconds(seconds: float) -> str:
             return f"{1e3 * seconds / steps:.2f}"
@@ -232,7 +234,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, nargs="+", default=[1, 8, 64], help="at once")
     parser.add_argument("--kernels", choices=AttentionKernel, nargs="+", default=["torch"])
     parser.add_argument("--prompt", type=int, default=512, help="tokens")
-    parser.add_argument("--answer", type=int, default=64, help="tokens")
+    parser.add_argument("--answer", type=int, default=128, help="tokens")
     parser.add_argument("--temperature", type=float, nargs="+", default=[0.0])
     parser.add_argument("--step-tokens", type=int, default=2048)
     options = parser.parse_args()
