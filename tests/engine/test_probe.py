@@ -14,6 +14,7 @@ from transformers import (
     DogeConfig,
     GPT2Config,
     Llama4TextConfig,
+    LlamaConfig,
     MixtralConfig,
     MptConfig,
     PretrainedConfig,
@@ -190,3 +191,19 @@ def test_logits_are_cut_or_widened_to_the_vocabulary(width: int) -> None:
     result = answers(engine, {"r": GenerationRequest(prompt="hello", max_tokens=20)})["r"]
     assert len(result.tokens) > 0
     assert max(result.tokens) < min(width, len(TOKEN_BYTES))
+
+
+def test_a_model_that_makes_much_of_rounding_is_compared_with_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with 16-bit weights of many layers, which differ from themselves by more than 5 %."""
+    config = LlamaConfig(**SMALL | {"num_hidden_layers": 24, "hidden_size": 64})
+
+    def model() -> Any:
+        torch.manual_seed(1)
+        return from_config(config).to(torch.bfloat16)
+
+    probe_model(model())
+    monkeypatch.setattr("guided.model.probe._rounding", lambda *_, **__: 0.0)
+    with pytest.raises(ModelError, match="from those that it gives to a text alone"):
+        probe_model(model())

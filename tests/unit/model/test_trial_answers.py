@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from guided.model.trial import FIRST, SHARED, TRIAL_TOKENS, Own
-from guided.model.trial_answers import first_difference
+from guided.model.trial_answers import first_difference, rounding
 
 
 def answers(dtype: torch.dtype = torch.float32) -> Own:
@@ -75,6 +75,30 @@ def test_with_16_bits_one_token_may_go_to_another_expert_but_not_all_of_a_part()
     assert first_difference(own, one, None) is None
     every = replace(own, beside=own.beside.flip(1))
     assert first_difference(own, every, None) is not None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "by", "rounded", "differs"),
+    [
+        (torch.bfloat16, 0.15, 0.0, True),
+        (torch.bfloat16, 0.15, 0.08, False),
+        (torch.bfloat16, 3.0, 0.5, True),
+    ],
+)
+def test_a_model_may_differ_by_what_it_makes_of_rounding(
+    dtype: torch.dtype, by: float, rounded: float, differs: bool
+) -> None:
+    own = answers(dtype)
+    noise = torch.randn(own.main.shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+    spread = own.main.float().std()
+    ours = replace(own, main=own.main + noise * by * spread)
+    assert (first_difference(own, ours, None, rounding=rounded) is not None) == differs
+
+
+def test_rounding_is_that_of_the_part_that_differs_most() -> None:
+    own = answers(torch.bfloat16)
+    assert rounding(own, own) == 0.0
+    assert rounding(own, replace(own, beside=own.beside * -1)) == pytest.approx(2.0, rel=0.1)
 
 
 def test_a_constant_changes_nothing_and_neither_do_logits_that_are_never_chosen() -> None:
