@@ -201,7 +201,7 @@ def test_a_model_that_makes_much_of_rounding_is_compared_with_itself(
 
     def model() -> Any:
         torch.manual_seed(1)
-        return from_config(config).to(torch.bfloat16)
+        return from_config(config).to(torch.bfloat16)  # type: ignore[arg-type]
 
     probe_model(model())
     monkeypatch.setattr("guided.model.probe._rounding", lambda *_, **__: 0.0)
