@@ -41,6 +41,8 @@ TABLES = 300 * 2**20
 default model came to on the CPU. On CUDA the tables lie elsewhere, and buffers are larger."""
 _LOGITS_ROWS = 128
 """Choices in the widest call that is usual."""
+_ROWS_OF_GRAPHS = 256
+"""Those that graphs of a CUDA device have memory for (``guided.model.cuda_graphs``)."""
 _ACTIVATIONS = 8
 """Rows of hidden size that a layer has at once, besides two of its inner size."""
 _FLOAT = 4
@@ -119,7 +121,8 @@ def measure_footprint(
     inner = inner_size(files.config)
     # What a layer has at once, for all tokens of a step, in float32.
     rows = asked.limits.step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
-    logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT
+    choices = _ROWS_OF_GRAPHS if device.type == "cuda" else _LOGITS_ROWS
+    logits = 2 * choices * vocabulary * _FLOAT
     states = 0
     if is_recurrent(config):
         assert not isinstance(files.config, PlainConfig), "a plain config of recurrent layers"

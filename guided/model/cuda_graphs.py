@@ -26,6 +26,7 @@ __all__ = ["CudaGraphs"]
 
 _WIDTHS: Final = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 """Tokens of a call; above them the device takes longer than Python."""
+_WIDEST: Final = _WIDTHS[-1]
 _log: Final = logging.getLogger(__name__)
 
 
@@ -40,10 +41,12 @@ class CudaGraphs:
     ) -> None:
         self._module: Any = module
         self._device = device
-        self._inputs = FixedInputs(storages, _WIDTHS[-1], device)
-        self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, torch.Tensor]] = {}
-        # Their memory is shared, as one is replayed at a time and what it computed is copied.
+        self._inputs = FixedInputs(storages, _WIDEST, device)
+        self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        # Their memory is shared, and so is where they leave their logits: one is replayed at a
+        # time, and what it computed is copied.
         self._pool = torch.cuda.graph_pool_handle()
+        self._logits = torch.empty(0)
         self._is_able = True
 
     def logits(self, batch: StepBatch) -> torch.Tensor | None:
@@ -60,9 +63,8 @@ class CudaGraphs:
             self._inputs.fill(batch, width)
             if width not in self._graphs and not self._record(width):
                 return None
-            graph, logits = self._graphs[width]
-            graph.replay()
-            return logits[:wanted].clone()
+            self._graphs[width].replay()
+            return self._logits[:wanted].clone()
 
     def record_all(self) -> None:
         """Record the calls of every width, which no answer has to wait for then."""
@@ -77,10 +79,12 @@ class CudaGraphs:
         """Record the call of a width, by inputs that are filled; whether that was possible."""
         arguments, step = self._inputs.arguments(width), self._inputs.step(width)
 
-        def call() -> torch.Tensor:
+        def call() -> None:
             with running(step):
-                output: torch.Tensor = self._module(**arguments, use_cache=False).logits
-            return output[0]
+                logits: torch.Tensor = self._module(**arguments, use_cache=False).logits[0]
+            if not len(self._logits):
+                self._logits = logits.new_empty(_WIDEST, logits.shape[1])
+            self._logits[:width] = logits
 
         graph = torch.cuda.CUDAGraph()
         beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -90,12 +94,12 @@ class CudaGraphs:
         torch.cuda.current_stream().wait_stream(beside)
         try:
             with torch.cuda.graph(graph, pool=self._pool):
-                logits = call()
+                call()
         # A module is foreign code: what cannot be recorded ends in any error of torch.
         except RuntimeError as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             _log.warning("%s is called without graphs: %s", type(self._module).__name__, reason)
             self._is_able = False
             return False
-        self._graphs[width] = graph, logits
+        self._graphs[width] = graph
         return True
