@@ -47,6 +47,8 @@ class CudaGraphs:
         # time, and what it computed is copied.
         self._pool = torch.cuda.graph_pool_handle()
         self._logits = torch.empty(0)
+        self._sent = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        """What was written last has gone to the device, and may be written over."""
         self._is_able = True
 
     def logits(self, batch: StepBatch) -> torch.Tensor | None:
@@ -60,7 +62,9 @@ class CudaGraphs:
         wanted = len(batch.logits_rows)
         width = next(width for width in _WIDTHS if width >= len(batch.tokens))
         with torch.cuda.device(self._device):
+            self._sent.synchronize()
             self._inputs.fill(batch, width)
+            self._sent.record()
             if width not in self._graphs and not self._record(width):
                 return None
             self._graphs[width].replay()
@@ -71,7 +75,9 @@ class CudaGraphs:
         for width in reversed(_WIDTHS):  # what the widest takes, the others find
             if self._is_able and width not in self._graphs:
                 with torch.cuda.device(self._device):
+                    self._sent.synchronize()
                     self._inputs.clear(width)
+                    self._sent.record()
                     self._record(width)
 
     @torch.inference_mode()
