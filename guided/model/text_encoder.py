@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from guided.errors import LimitExceededError
-from guided.masks.huggingface_spelling import hide_tokens
 from guided.model.control_tokens import ControlTokens
+from guided.model.tokenizer_copy import renamed, without_control
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
 __all__ = ["TextEncoder"]
-
-_Description: TypeAlias = dict[str, Any]
-"""What ``tokenizer.json`` holds."""
 
 
 class TextEncoder:
@@ -55,36 +51,20 @@ class TextEncoder:
     @cached_property
     def _without_control(self) -> tuple[Tokenizer, dict[int, int]]:
         """The copy, and which token each of those is that were added to it."""
-        from tokenizers import AddedToken, Tokenizer
-
         private = self._control.private
-        described: _Description = json.loads(self._tokenizer.to_str())
-        copy = Tokenizer.from_str(json.dumps(_without(described, self._control)))
-        # Special tokens that a text spells are text.
-        copy.encode_special_tokens = True
-        own = [entry for entry in described["added_tokens"] if entry["content"] in private]
-        for entry in own:
-            flags = {
-                name: entry[name] for name in ("single_word", "lstrip", "rstrip", "normalized")
-            }
-            copy.add_tokens([AddedToken(private[entry["content"]], **flags)])
-        known = copy.get_vocab(with_added_tokens=True)
-        return copy, {known[private[entry["content"]]]: int(entry["id"]) for entry in own}
+        copy = without_control(self._tokenizer, self._control)
+        added = self._tokenizer.get_added_tokens_decoder()
+        own = {token: entry for token, entry in added.items() if entry.content in private}
+        copy.add_tokens(
+            [renamed(entry, private[entry.content], special=False) for entry in own.values()]
+        )
+        return copy, {_id_of(copy, private[entry.content]): token for token, entry in own.items()}
 
 
-def _without(described: _Description, control: ControlTokens) -> _Description:
-    """A tokenizer that takes no text for a control token; the ids of all others stay."""
-    model = described["model"]
-    # Those that the model knows as well could come of its merges or pieces.
-    hidden, names = hide_tokens(model, lambda _, name: name in control.private, control.never)
-    if model.get("unk_token") in names:
-        hidden["unk_token"] = f"{control.never}{model['vocab'][model['unk_token']]}"
-    added = [
-        {**entry, "special": entry["special"] or entry["content"] in control.private}
-        for entry in described["added_tokens"]
-        if entry["content"] not in names
-    ]
-    return {**described, "model": hidden, "added_tokens": added}
+def _id_of(tokenizer: Tokenizer, name: str) -> int:
+    token: int | None = tokenizer.token_to_id(name)
+    assert token is not None, "it was added"
+    return token
 
 
 def _ids(

@@ -1,0 +1,106 @@
+"""A copy of a tokenizer that takes no text for a control token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from guided.masks.huggingface_spelling import hide_tokens
+from guided.model.control_tokens import ControlTokens
+
+if TYPE_CHECKING:
+    from tokenizers import AddedToken, Tokenizer
+    from tokenizers.models import Model
+
+__all__ = ["renamed", "without_control"]
+
+_Description: TypeAlias = dict[str, Any]
+"""What ``tokenizer.json`` holds."""
+
+_STEPS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+def without_control(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
+    """The tokenizer without its control tokens; the ids of all others stay.
+
+    A model is most of a tokenizer, and takes seconds to write down and read where it is large: one
+    that makes a control token of no text by itself is shared with the copy.
+    """
+    is_apart = _makes_none_of(tokenizer.model, control.names)
+    copy = _sharing(tokenizer, control) if is_apart else _rebuilt(tokenizer, control)
+    # Special tokens that a text spells are text.
+    copy.encode_special_tokens = True
+    return copy
+
+
+def renamed(entry: AddedToken, name: str, *, special: bool) -> AddedToken:
+    """An added token that is found as another is, by a name of its own."""
+    from tokenizers import AddedToken
+
+    flags = {flag: getattr(entry, flag) for flag in _FLAGS}
+    return AddedToken(name, **{**flags, "special": special})
+
+
+def _makes_none_of(model: Model, names: Iterable[str]) -> bool:
+    """Whether a model is known to make none of these tokens of any text.
+
+    What byte pairs are joined to in a text they are in that token's name alone, too: no pair that
+    was joined before reaches beyond it.
+    """
+    from tokenizers.models import BPE
+
+    if not isinstance(model, BPE) or model.dropout:
+        return False
+    if model.continuing_subword_prefix or model.end_of_word_suffix:
+        return False
+    return not any(_makes(model, name) for name in names)
+
+
+def _makes(model: Model, name: str) -> bool:
+    if name.startswith("<0x"):
+        return True  # perhaps of a byte that has no other token
+    token = model.token_to_id(name)
+    return token is not None and any(made.id == token for made in model.tokenize(name))
+
+
+def _sharing(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
+    """A copy with the same model; control tokens that the model has are looked for no more."""
+    from tokenizers import Tokenizer
+
+    model = tokenizer.model
+    copy = Tokenizer(model)
+    for step in _STEPS:
+        setattr(copy, step, getattr(tokenizer, step))
+    added = sorted(tokenizer.get_added_tokens_decoder().items())
+    # Others get their ids in this order.
+    kept = [
+        renamed(entry, entry.content, special=entry.special or entry.content in control.private)
+        for _, entry in added
+        if entry.content not in control.private or model.token_to_id(entry.content) is None
+    ]
+    copy.add_tokens(kept)
+    return copy
+
+
+def _rebuilt(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
+    """A copy with a model in which control tokens have names that no text has."""
+    from tokenizers import Tokenizer
+
+    described: _Description = json.loads(tokenizer.to_str())
+    return Tokenizer.from_str(json.dumps(_without(described, control)))
+
+
+def _without(described: _Description, control: ControlTokens) -> _Description:
+    model = described["model"]
+    # Those that the model knows as well could come of its merges or pieces.
+    hidden, names = hide_tokens(model, lambda _, name: name in control.private, control.never)
+    if model.get("unk_token") in names:
+        hidden["unk_token"] = f"{control.never}{model['vocab'][model['unk_token']]}"
+    added = [
+        {**entry, "special": entry["special"] or entry["content"] in control.private}
+        for entry in described["added_tokens"]
+        if entry["content"] not in names
+    ]
+    return {**described, "model": hidden, "added_tokens": added}
