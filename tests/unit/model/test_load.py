@@ -38,6 +38,7 @@ from guided.model.plain_config import read_plain_config
 from guided.model.progress import RichProgress, SilentProgress
 from guided.model.resolve import resolve_model
 from tests.kit.causal_types import tiny_config
+from tests.kit.forks import forking
 from tests.kit.tokenizers import real_tokenizer, real_vocabulary
 
 CALL_IT = "name a model folder of transformers, a GGUF file, an id on the hub, or 'default'"
@@ -103,12 +104,19 @@ def test_weights_go_where_they_are_to_be(saved: Path) -> None:
     assert {buffer.device.type for buffer in model.module.buffers()} == {"meta"}
 
 
-def test_loading_shows_no_bars_of_transformers(saved: Path) -> None:
-    program = f"from guided.model.load import load_model; load_model({str(saved)!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    lines = done.stderr.splitlines()
+def load_noisily(folder: Path, log: Path) -> None:
+    os.dup2(os.open(log, os.O_CREAT | os.O_WRONLY), sys.stderr.fileno())
+    load_model(str(folder))
+
+
+def test_loading_shows_no_bars_of_transformers(saved: Path, tmp_path: Path) -> None:
+    """In a new process: this one may have been told to show none."""
+    log = tmp_path / "log"
+    process = forking().Process(target=load_noisily, args=(saved, log))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    lines = log.read_text().splitlines()
     assert lines[0] == f"loading {saved} ..."
     assert not [line for line in lines if "%" in line]
 
