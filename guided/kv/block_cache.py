@@ -7,7 +7,6 @@ docs/paged-kv.md.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -106,12 +105,13 @@ class BlockCache:
         """Raise unless pools, tables and index agree with each other."""
         for group, pool in enumerate(self.pools):
             pool.check()
-            held: Counter[BlockId] = Counter()
+            held: dict[BlockId, int] = {}
             for sequence in self._opened:
-                held.update(sequence.tables[group].blocks)
-            counts = {b: pool.references(b) for b in map(BlockId, range(pool.num_blocks))}
-            assert counts == {b: held[b] for b in counts}, (
-                f"group {group}: references {counts} are not those of the tables, {dict(held)}"
+                for block in sequence.tables[group].blocks:
+                    held[block] = held.get(block, 0) + 1
+            counts = pool.held()
+            assert counts == held, (
+                f"group {group}: references {counts} are not those of the tables, {held}"
             )
         for sequence in self._opened:
             sequence.check()

@@ -29,6 +29,10 @@ class KnownBlocks(Protocol):
         """Whether the contents of a block are known, so that it is worth caching."""
         ...
 
+    def blocks(self) -> frozenset[BlockId]:
+        """All of them."""
+        ...
+
     def forget(self, block: BlockId) -> None:
         """A known block gives way to other contents."""
         ...
@@ -90,6 +94,10 @@ class BlockPool:
         """How many tables hold a block."""
         return self._references[block]
 
+    def held(self) -> dict[BlockId, int]:
+        """The blocks that tables hold, each with how many."""
+        return {BlockId(block): count for block, count in enumerate(self._references) if count}
+
     def require(self, count: int) -> None:
         """Raise ``OutOfMemoryError`` unless ``count`` blocks could be allocated."""
         if count > self.num_available:
@@ -129,7 +137,7 @@ class BlockPool:
         """Raise unless free + cached + held = total, and no block is two of them."""
         free = set(self._free)
         assert len(free) == len(self._free), f"a block is free twice: {self._free}"
-        held = {BlockId(block) for block, count in enumerate(self._references) if count > 0}
+        held = set(self.held())
         assert min(self._references) >= 0, f"negative references: {self._references}"
         assert len(free) + len(self._cached) + len(held) == self.num_blocks, (
             f"{len(free)} free + {len(self._cached)} cached + {len(held)} held "
@@ -137,14 +145,11 @@ class BlockPool:
         )
         assert free.isdisjoint(self._cached) and free.isdisjoint(held), "a free block is in use"
         assert held.isdisjoint(self._cached), "a held block is up for eviction"
-        for block in self._cached:
-            assert self._known is not None and block in self._known, (
-                f"block {block} is cached, but nobody knows what it holds"
-            )
-        for block in free:
-            assert self._known is None or block not in self._known, (
-                f"block {block} is free, but its contents are looked up"
-            )
+        known: frozenset[BlockId] = frozenset() if self._known is None else self._known.blocks()
+        unknown = self._cached.keys() - known
+        assert not unknown, f"blocks {unknown} are cached, but nobody knows what they hold"
+        looked_up = free & known
+        assert not looked_up, f"blocks {looked_up} are free, but their contents are looked up"
 
     def _evict(self) -> None:
         block, _ = self._cached.popitem(last=False)

@@ -75,6 +75,10 @@ class GroupContents:
     def __contains__(self, block: BlockId) -> bool:
         return block in self.nodes
 
+    def blocks(self) -> frozenset[BlockId]:
+        """All whose contents are known."""
+        return frozenset(self.nodes)
+
     def forget(self, block: BlockId) -> None:
         """The block gives way to other contents."""
         node = self.nodes.pop(block)

@@ -346,3 +346,13 @@ def test_releasing_twice_is_a_fault() -> None:
     sequence.release()
     with pytest.raises(AssertionError, match="released before"):
         sequence.release()
+
+
+def test_a_reference_that_no_table_has_is_found() -> None:
+    cache = BlockCache([LayerGroup(4)], block_size=4)
+    sequence = cache.open()
+    compute(sequence, text(5))
+    cache.check()
+    cache.pools[0].hold(sequence.tables[0].blocks[0])
+    with pytest.raises(AssertionError, match="not those of the tables"):
+        cache.check()

@@ -15,6 +15,9 @@ class Known(set[BlockId]):
         super().__init__()
         self.forgotten: list[BlockId] = []
 
+    def blocks(self) -> frozenset[BlockId]:
+        return frozenset(self)
+
     def forget(self, block: BlockId) -> None:
         self.remove(block)
         self.forgotten.append(block)
@@ -102,4 +105,14 @@ def test_a_cached_block_that_nobody_knows_is_found() -> None:
     pool.release(block)
     known.clear()
     with pytest.raises(AssertionError, match="nobody knows"):
+        pool.check()
+
+
+def test_a_free_block_that_somebody_knows_is_found() -> None:
+    known = Known()
+    pool = BlockPool(2, 16, known=known)
+    known.add(pool.allocate())
+    pool.check()
+    known.add(BlockId(1))
+    with pytest.raises(AssertionError, match="looked up"):
         pool.check()
