@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import cache
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from guided.engine.engine import Engine
 from guided.engine.results import Finished
+from guided.model.attention import AttentionKernel
 from guided.model.cpu import WeightFormat
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationResult, JsonSchema, Message, TokenId
@@ -22,6 +24,8 @@ from tests.engine.finite_language import (
     make_vocabulary,
     spell_bytes,
 )
+
+_TRIED = "tried by the tests"
 
 
 def make_model(
@@ -64,6 +68,25 @@ def render(prompt: str | tuple[Message, ...], shown: str | None, *_: object) -> 
     return spell_bytes((prompt + (shown or "")).encode())
 
 
+@cache
+def _usual_model() -> PreTrainedModel:
+    return make_model()
+
+
+def tried_runner(model: PreTrainedModel) -> ModelRunner:
+    """A runner of its own for a model; the model is tried once, which takes as long as answers.
+
+    One with layers that keep a state is tried for each: what was put into them is of one runner.
+    """
+    runners: dict[str, ModelRunner] = vars(model)
+    tried = runners.get(_TRIED) or ModelRunner(model, vocabulary_size=len(TOKEN_BYTES))
+    if not tried.shape.mixers:
+        runners[_TRIED] = tried
+    runner = copy.copy(tried)
+    vars(runner)["_forward"] = copy.copy(vars(runner)["_forward"])
+    return runner
+
+
 def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
     """With ``weights``, a format, the forward pass is our own, else that of transformers.
 
@@ -72,12 +95,18 @@ def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
     """
     vocabulary = make_vocabulary()
     weights: WeightFormat | None = options.pop("weights", None)
-    runner: ModelRunner = options.pop("runner", None) or ModelRunner(
+    kernel: AttentionKernel | None = options.pop("kernel", None)
+    quantise_cache: bool = options.pop("quantise_cache", False)
+    runner: ModelRunner | None = options.pop("runner", None)
+    is_usual = weights is None and kernel is None and not quantise_cache
+    if runner is None and is_usual:
+        runner = tried_runner(_usual_model() if model is None else model)
+    runner = runner or ModelRunner(
         model or make_model(),
         vocabulary_size=len(TOKEN_BYTES),
         weights=weights,
-        kernel=options.pop("kernel", None),
-        quantise_cache=options.pop("quantise_cache", False),
+        kernel=kernel,
+        quantise_cache=quantise_cache,
     )
     settings: dict[str, Any] = {
         "context_window": 512,
