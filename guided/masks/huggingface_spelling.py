@@ -8,7 +8,7 @@ which no text is a token that stands for no text, or a byte.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -22,7 +22,13 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["bytes_of_letters", "hide_tokens", "letters_of_bytes", "make_speller"]
+__all__ = [
+    "bytes_of_letters",
+    "hide_tokens",
+    "letters_of_bytes",
+    "make_speller",
+    "token_names",
+]
 
 _Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
@@ -66,8 +72,7 @@ def make_speller(
 
 def _byte_tokens(description: _Description) -> dict[int, int]:
     """The token of each byte that the tokenizer falls back to."""
-    vocab = description["model"]["vocab"]
-    names = vocab if isinstance(vocab, dict) else {name: at for at, (name, _) in enumerate(vocab)}
+    names = dict(token_names(description["model"]))
     found = ((byte, names.get(f"<0x{byte:02X}>")) for byte in range(256))
     return {byte: int(token) for byte, token in found if token is not None}
 
@@ -321,7 +326,8 @@ def _without_hidden(
     hidden = {token for token, text in enumerate(token_bytes) if text is None}
     hidden.update(byte_tokens.values())
     size = len(token_bytes)
-    changed, names = hide_tokens(model, lambda token, _: token in hidden or token >= size)
+    names = {name for name, token in token_names(model) if token in hidden or token >= size}
+    changed = hide_tokens(model, names)
     if model["type"] == "Unigram":
         if not is_byte_level:
             changed |= {"unk_id": byte_tokens[0], "byte_fallback": False}
@@ -335,36 +341,39 @@ def _without_hidden(
     return changed, names
 
 
-def hide_tokens(
-    model: _Description, hides: Callable[[int, str], bool], never: str = _NEVER
-) -> tuple[_Description, set[str]]:
-    """The model without some tokens, so that it makes them of no text, and how they were called.
+def hide_tokens(model: _Description, names: Collection[str], never: str = _NEVER) -> _Description:
+    """The model without the tokens of some names, so that it makes them of no text.
 
-    ``hides`` is asked with the id and the name of each. ``never`` is what no text has.
-
-    Ids do not change: a hidden token keeps its place under a name that no text has. ``model`` is
-    left as it is.
+    ``never`` is what no text has. Ids do not change: a hidden token keeps its place under a name
+    that no text has. ``model`` is left as it is.
     """
-    names: set[str] = set()
-
-    def called(token: int, name: str) -> str:
-        if hides(token, name):
-            names.add(name)
-        return f"{never}{token}" if name in names else name
-
+    if not names:
+        return {**model}
     if model["type"] == "Unigram":
         pieces = [
-            [called(token, name), score] for token, (name, score) in enumerate(model["vocab"])
+            [f"{never}{token}" if name in names else name, score]
+            for token, (name, score) in enumerate(model["vocab"])
         ]
-        return {**model, "vocab": pieces}, names
-    vocab = {called(token, name): token for name, token in model["vocab"].items()}
-    merges = [merge for merge in model["merges"] if names.isdisjoint(_merged(merge))]
-    return {**model, "vocab": vocab, "merges": merges}, names
+        return {**model, "vocab": pieces}
+    vocab = {
+        f"{never}{token}" if name in names else name: token
+        for name, token in model["vocab"].items()
+    }
+    merges = [merge for merge in model["merges"] if not _names_any(merge, names)]
+    return {**model, "vocab": vocab, "merges": merges}
 
 
-def _merged(merge: str | Sequence[str]) -> tuple[str, str, str]:
+def token_names(model: _Description) -> Iterable[tuple[str, int]]:
+    """The tokens of a model, each with its id."""
+    vocab = model["vocab"]
+    if isinstance(vocab, dict):
+        return vocab.items()
+    return ((name, token) for token, (name, _) in enumerate(vocab))
+
+
+def _names_any(merge: str | Sequence[str], names: Collection[str]) -> bool:
     left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
-    return left, right, left + right
+    return left in names or right in names or left + right in names
 
 
 def _exact(normalizer: _Description | None, space: str | None) -> _Description | None:
@@ -430,6 +439,12 @@ def _letters() -> dict[str, int]:
 
 _BYTE_OF_LETTER: Final = _letters()
 _LETTER_OF_BYTE: Final = {byte: letter for letter, byte in _BYTE_OF_LETTER.items()}
+_NO_LETTER: Final = "\u0100"
+"""Stands for a character that is no letter for a byte, as Latin-1 does not have it."""
+_LATIN: Final = {
+    **{ord(byte): _NO_LETTER for byte in map(chr, range(256))},
+    **{ord(letter): chr(byte) for letter, byte in _BYTE_OF_LETTER.items()},
+}
 
 
 def letters_of_bytes(text: bytes) -> str:
@@ -440,6 +455,6 @@ def letters_of_bytes(text: bytes) -> str:
 def bytes_of_letters(token: str) -> bytes:
     """The bytes that a byte-level token writes; a token with any other character is literal."""
     try:
-        return bytes([_BYTE_OF_LETTER[letter] for letter in token])
-    except KeyError:
+        return token.translate(_LATIN).encode("latin-1")
+    except UnicodeEncodeError:
         return token.encode()

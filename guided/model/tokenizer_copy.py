@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from guided.masks.huggingface_spelling import hide_tokens
+from guided.masks.huggingface_spelling import hide_tokens, token_names
 from guided.model.control_tokens import ControlTokens
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ def _rebuilt(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
 def _without(described: _Description, control: ControlTokens) -> _Description:
     model = described["model"]
     # Those that the model knows as well could come of its merges or pieces.
-    hidden, names = hide_tokens(model, lambda _, name: name in control.private, control.never)
+    names = {name for name, _ in token_names(model) if name in control.private}
+    hidden = hide_tokens(model, names, control.never)
     if model.get("unk_token") in names:
         hidden["unk_token"] = f"{control.never}{model['vocab'][model['unk_token']]}"
     added = [
