@@ -171,8 +171,11 @@ def test_a_client_that_goes_away_frees_what_its_streams_held(
     echo: Client, echo_server: ServerProcess
 ) -> None:
     with Client(echo_server.address) as leaving:
-        next(leaving.stream(RawPrompt("wait")))
+        stream = leaving.stream(RawPrompt("wait"))
+        assert next(stream)
     eventually(lambda: cancelled_requests(echo) == 1)
+    with pytest.raises(RequestCancelledError):
+        next(stream)
 
 
 def test_the_asyncio_client_streams_alike(echo_server: ServerProcess) -> None:
