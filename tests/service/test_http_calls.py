@@ -21,6 +21,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
     add_TraceServiceServicer_to_server,
 )
+from starlette.types import Receive, Scope, Send
 
 from guided.bearer import bearer_of
 from guided.client import AsyncClient, Client, RawPrompt, Tls
@@ -320,6 +321,29 @@ def test_it_is_not_opened_to_others_without_encryption() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(ServiceError, match=f"cannot listen for HTTP on 127.0.0.1:{port}: "):
             WebServer(app, ServerConfig(http_port=port))
+
+
+def test_no_part_of_an_answer_waits_until_another_is_confirmed() -> None:
+    """By Nagle's rule the text behind a header would, which delays it by up to 40 ms."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        raise AssertionError("nobody calls")
+
+    async def is_sent_at_once() -> bool:
+        server = WebServer(app, ServerConfig(http_port=0))
+        await server.start()
+        with socket.create_connection(("127.0.0.1", server.port)):
+            connections = server._server.server_state.connections
+            async with asyncio.timeout(10):
+                while not connections:
+                    await asyncio.sleep(0)
+            (connection,) = connections
+            accepted = connection.transport.get_extra_info("socket")
+            option = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        await server.stop(0)
+        return bool(option)
+
+    assert asyncio.run(is_sent_at_once())
 
 
 # Bounds
