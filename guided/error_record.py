@@ -154,11 +154,16 @@ def record_error(error: GuidedError) -> ErrorRecord:
 def bare_message(text: str, fields: Mapping[str, str]) -> str:
     """The text of an error without what its constructor writes around the message.
 
-    ``at /items: the bounds cross; widen them`` -> ``the bounds cross``
+    ``at /items: the bounds cross; widen them`` -> ``the bounds cross``; a picture of the place,
+    which stands behind an empty line, stays.
     """
     if "pointer" in fields:
         text = text.removeprefix(f"at {fields['pointer'] or 'the root'}: ")
-    return text.removesuffix(f"; {fields['hint']}") if "hint" in fields else text
+    if "hint" not in fields:
+        return text
+    hint = f"; {fields['hint']}"
+    before, told, picture = text.partition(f"{hint}\n\n")
+    return f"{before}\n\n{picture}" if told else text.removesuffix(hint)
 
 
 def rebuild_error(record: ErrorRecord) -> GuidedError:

@@ -114,6 +114,7 @@ class Door:
                 client=caller.client,
                 cost=charge.asked,
             ) as place:
+                charge.has_place = True
                 began = time.monotonic()
                 try:
                     behind = request.priority + place.ahead // _WORTH_A_LEVEL
@@ -139,6 +140,7 @@ class Door:
             async with self.admission.admitted(
                 received, nbytes, seconds=seconds, client=caller.client
             ):
+                charge.has_place = True
                 began = time.monotonic()
                 try:
                     yield

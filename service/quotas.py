@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from guided.errors import ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
 from guided_service.admission import OverloadedError
 from guided_service.token_book import Limits
@@ -45,6 +46,8 @@ class Charge:
     used: float = 0.0
     """Tokens that it used."""
     compile_seconds: float = 0.0
+    has_place: bool = False
+    """Whether it found a place."""
 
     @classmethod
     def of(cls, request: GenerationRequest, nbytes: int) -> Charge:
@@ -130,7 +133,8 @@ class Account:
     def charged(self, charge: Charge) -> Iterator[None]:
         """Charge a request that is under way in the block.
 
-        Raises ``QuotaExceededError`` where a quota is used up.
+        Raises ``QuotaExceededError`` where a quota is used up. A request for which the server has
+        no place is told to come again, and is counted when it does.
         """
         self._check()
         self._take("requests_per_minute", 1)
@@ -138,6 +142,10 @@ class Account:
         self._reserved += charge.asked
         try:
             yield
+        except ServiceUnavailableError:
+            if not charge.has_place:
+                self._take("requests_per_minute", -1)
+            raise
         finally:
             self._in_flight -= 1
             self._reserved -= charge.asked

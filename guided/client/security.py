@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import grpc
 import grpc.aio
+from grpc.experimental import ChannelOptions
 
 from guided.bearer import bearer_of, checked_token
 from guided.client.channel import CHANNEL_OPTIONS, checked_address
 from guided.errors import RequestError
 
 __all__ = ["Endpoint", "Tls", "TlsChoice"]
+
+_READ_WHERE_THEY_ARE_ASKED_FOR: Final = (ChannelOptions.SingleThreadedUnaryStream, 1)
+"""Messages of streams: else another thread hands each over, which takes as long as to send it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +87,10 @@ class Endpoint:
 
     def open(self) -> grpc.Channel:
         """A channel of the blocking client."""
+        options = (*self.options, _READ_WHERE_THEY_ARE_ASKED_FOR)
         if self.credentials is None:
-            return grpc.insecure_channel(self.address, options=self.options)
-        return grpc.secure_channel(self.address, self.credentials, options=self.options)
+            return grpc.insecure_channel(self.address, options=options)
+        return grpc.secure_channel(self.address, self.credentials, options=options)
 
     def open_async(self, interceptors: Sequence[grpc.aio.ClientInterceptor]) -> grpc.aio.Channel:
         """A channel of the asyncio client, whose calls pass the interceptors."""

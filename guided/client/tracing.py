@@ -74,8 +74,6 @@ class _TracedMessages:
     def __init__(self, call: Any, span: CallSpan) -> None:
         self._call = call
         self._span = span
-        # One that is given up is read no further.
-        call.add_done_callback(self._end_if_cancelled)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -92,13 +90,15 @@ class _TracedMessages:
         self._span.read(message)
         return message
 
+    def cancel(self) -> bool:
+        """Give the call up; it is read no further. Any other end is told to the reader."""
+        is_given_up: bool = self._call.cancel()
+        if is_given_up:
+            self._span.end(grpc.StatusCode.CANCELLED)
+        return is_given_up
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
-
-    def _end_if_cancelled(self, call: Any) -> None:
-        # Any other end is told to the reader, who may have messages left to read before it.
-        if call.code() is grpc.StatusCode.CANCELLED:
-            self._span.end(grpc.StatusCode.CANCELLED)
 
 
 # The asyncio client

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from guided.regular.transitions import paste_moves
 
-__all__ = ["ColdKernels", "is_on_disk"]
+__all__ = ["ColdKernels"]
 
 _PREPARE: Final = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
-_LATE: Final = paste_moves
+_LATE: Final[Any] = paste_moves
 """One of the kernels that are compiled last."""
 
 
@@ -29,7 +29,7 @@ class ColdKernels:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        if len(os.sched_getaffinity(0)) > 1 and not is_on_disk(_LATE):
+        if len(os.sched_getaffinity(0)) > 1 and not _LATE._cache.is_on_disk(_LATE.targetctx):
             command, none = (sys.executable, "-P", "-c", _PREPARE), subprocess.DEVNULL
             self._process = subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
 
@@ -38,15 +38,3 @@ class ColdKernels:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-
-
-def is_on_disk(kernel: Any) -> bool:
-    """Whether some form of a kernel was compiled for this processor from these sources."""
-    caches = (kernel._cache._installed, kernel._cache._cache_file)
-    processor = kernel.targetctx.codegen().magic_tuple()
-    return any(
-        of_processor == processor
-        for cache in caches
-        if cache is not None
-        for _, of_processor, _ in cache._load_index()
-    )

@@ -104,6 +104,16 @@ class KernelCache(FunctionCache):
                 return self._impl.rebuild(target_context, data)
         return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
+    def is_on_disk(self, target_context: Any) -> bool:
+        """Whether some form of the kernel was compiled for this processor from these sources."""
+        processor = target_context.codegen().magic_tuple()
+        return any(
+            of_processor == processor
+            for index in (self._installed, self._cache_file)
+            if index is not None
+            for _, of_processor, _ in index._load_index()
+        )
+
 
 @cache
 def compile_again_with_sources() -> None:

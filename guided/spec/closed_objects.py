@@ -10,18 +10,18 @@ An object stays open where it says so itself (``additionalProperties``, ``patter
 where a neighbouring keyword may name members (``allOf``, ``$ref``, ``if``, …), where closing it
 would leave no document, and where fewer documents of a part may be more of the whole: under
 ``not``, ``if``, ``contains``, ``oneOf`` and the like. Of ``oneOf``, branches are closed that a
-member tells apart, each by a value of its own, which is how discriminated unions are written.
+member tells apart which all of them require, which is how discriminated unions are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from guided.errors import InvalidConstraintError
 from guided.spec.references import target_of
+from guided.spec.telling_members import TellingMembers
 
-__all__ = ["are_apart", "closed", "has_parts_with_ids"]
+__all__ = ["closed", "has_parts_with_ids"]
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -100,6 +100,7 @@ def closed(schema: Schema) -> Schema:
 class _Closing:
     def __init__(self, root: Schema) -> None:
         self._root = root
+        self._telling = TellingMembers(root)
         self._open: dict[int, Any] = {}
         """By identity the schemas that stay as they are; held, or another may get it."""
         self._keep_open(root)
@@ -126,7 +127,7 @@ class _Closing:
         """Find what must stay open in a schema, and in all that it refers to from there."""
         if not isinstance(schema, dict):
             return
-        apart = are_apart(schema.get("oneOf"), self._root)
+        apart = any(self._telling.of(schema.get("oneOf")).values())
         for name, part in schema.items():
             if name in _CHOICES and schema.keys() - _NOTES - {name}:
                 # What stands beside it may name members that closed ones would not take.
@@ -162,34 +163,6 @@ class _Closing:
             return self._root
         target = target_of(self._root, reference)
         return self._root if target is None else target
-
-
-def are_apart(branches: Any, root: Schema) -> bool:
-    """Whether a member that all branches require has another value in each of them."""
-    if not isinstance(branches, list) or not branches:
-        return False
-    told = [dict(_told(branch, root)) for branch in branches]
-    return any(
-        all(name in values for values in told)
-        and len({values[name] for values in told}) == len(told)
-        for name in told[0]
-    )
-
-
-def _told(branch: Any, root: Schema) -> Iterator[tuple[str, str]]:
-    """Members that a branch requires to have one value, a text."""
-    if isinstance(branch, dict) and set(branch) == {"$ref"}:
-        branch = target_of(root, branch["$ref"])
-    if not isinstance(branch, dict) or branch.get("type") != "object":
-        return
-    members, required = branch.get("properties"), branch.get("required")
-    if not isinstance(members, dict) or not isinstance(required, list):
-        return
-    for name, member in members.items():
-        if name in required and isinstance(member, dict):
-            values = [member["const"]] if "const" in member else member.get("enum")
-            if isinstance(values, list) and len(values) == 1 and isinstance(values[0], str):
-                yield name, values[0]
 
 
 def _may_be_closed(schema: Schema) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from guided.errors import InvalidConstraintError
 
-__all__ = ["NOTES", "TYPES", "check_shape", "misshapen"]
+__all__ = ["NOTES", "TYPES", "check_shape", "misshapen", "old_draft"]
 
 NOTES: Final = frozenset(
     {
@@ -85,3 +86,10 @@ def check_shape(schema: dict[str, Any], pointer: str) -> None:
         raise InvalidConstraintError(
             f"{name} is {schema[name]!r:.80}, not {_KINDS[name][0]}", pointer=f"{pointer}/{name}"
         )
+
+
+def old_draft(root: Any) -> int | None:
+    """The draft that a whole schema says it is of, where that is one of 3 to 7."""
+    said = root.get("$schema") if isinstance(root, dict) else None
+    found = re.search(r"draft-0([3-7])", str(said))
+    return None if found is None else int(found[1])

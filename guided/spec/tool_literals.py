@@ -15,17 +15,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib import parse
 
-from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.spec.bare_string import BareString
-from guided.spec.closed_objects import are_apart, has_parts_with_ids
 from guided.spec.constraints import JsonSchema, Lark
-from guided.spec.references import at_pointer, escaped, pointer_of
-from guided.spec.said_types import SaidTypes, types_of_value
-from guided.spec.schema_shape import NOTES, check_shape
+from guided.spec.literal_schema import INDIRECT, SAYING, TYPE, LiteralSchema, unsupported
+from guided.spec.references import escaped
+from guided.spec.said_types import types_of_value
+from guided.spec.schema_shape import NOTES
 from guided.spec.special_token import SpecialToken
 from guided.spec.structure import Structure
 from guided.spec.tagged import FreeText
@@ -34,35 +33,14 @@ from guided.spec.tools import Tool
 __all__ = ["literals_of", "written_literals"]
 
 _NAME: Final = re.compile(r"[\w.$-]{1,256}")
-_UNHELD: Final = frozenset(
-    {
-        *("$dynamicRef", "$recursiveRef", "additionalItems", "contains", "dependencies"),
-        *("dependentRequired", "dependentSchemas", "disallow", "else", "extends", "if"),
-        *("maxProperties", "minProperties", "not", "patternProperties", "prefixItems"),
-        *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties", "uniqueItems"),
-    }
-)
-"""Keywords about objects and arrays that no grammar of ours is held to."""
-_SAYING_NOTHING: Final = {"minProperties": 0, "not": False, "uniqueItems": False}
-"""Values with which some of them say nothing."""
-_INDIRECT: Final = ("$ref", "enum", "const", "anyOf", "oneOf", "allOf")
-"""Keywords that say what values there are by way of others."""
-_DIRECT: Final = frozenset(
-    {
-        *("additionalProperties", "exclusiveMaximum", "exclusiveMinimum", "format", "items"),
-        *("maximum", "maxItems", "maxLength", "minimum", "minItems", "minLength", "multipleOf"),
-        *("pattern", "properties", "required", "type"),
-    }
-)
-_SAYING: Final = _UNHELD | {*_INDIRECT} | _DIRECT
-"""All keywords that say something of values."""
 _REFERRING: Final = frozenset({"$anchor", "$dynamicRef", "$id", "$recursiveRef", "$ref", "id"})
 _QUOTE: Final = "QUOTE"
 _TEXT: Final = "TEXT"
 """Names of holes: the special token around texts, and any text."""
 _WORDS: Final = frozenset({"boolean", "integer", "null", "number"})
 _CONTAINERS: Final = frozenset({"array", "object"})
-_TYPE: Final = frozenset({"type"})
+_MOST_UNIONS: Final = 64
+"""Sets of types and of members that are always there, in which one place is written."""
 
 
 def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Structure:
@@ -75,7 +53,7 @@ def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Str
     try:
         lowering.rules["start"] = lowering.arguments()
     except RecursionError as error:
-        raise _unsupported("what refers to one another that deep is not held to", "") from error
+        raise unsupported("what refers to one another that deep is not held to", "") from error
     declared = " ".join(lowering.holes)
     rules = "\n".join(f"{name}: {body}" for name, body in lowering.rules.items())
     return Lark(f"{rules}\n%declare {declared}\n", holes=lowering.holes)
@@ -107,14 +85,11 @@ class _Lowering:
     """Writes a grammar; a place in the schema has one rule, so places may refer to each other."""
 
     def __init__(self, schema: JsonSchema, uri: str, quote: SpecialToken, without: str) -> None:
-        self._schema = schema
+        self._text = schema.text
         self._uri = uri
         self._quote = quote
         self._without = without
-        self._root = json.loads(schema.text)
-        if has_parts_with_ids(self._root):
-            raise _unsupported("a part with an $id of its own is not looked into", "")
-        self._types = SaidTypes(self._root)
+        self._schema = LiteralSchema(schema.text)
         self.rules: dict[str, str] = {}
         """By name the body of each."""
         self.holes: dict[str, Structure] = {_QUOTE: quote, _TEXT: FreeText(without)}
@@ -122,20 +97,21 @@ class _Lowering:
         """By the digest of what fills a hole its name."""
         self._values_at: dict[str, str] = {}
         """By pointer the rule of a place; empty where no value fits."""
-        self._containers_at: dict[tuple[str, frozenset[str]], str] = {}
-        """By pointer and types the rule of a place's containers; empty where it has none."""
+        self._containers_at: dict[str, dict[tuple[frozenset[str], frozenset[str]], str]] = {}
+        """By pointer, types and members that are always there the rule of a place's containers;
+        empty where it has none."""
 
     def arguments(self) -> str:
         """The members of the whole."""
-        pointer = self._place("", _TYPE)
-        if "object" not in self._types_at("") or self._at(pointer) is False:
-            raise _unsupported("no object fits", "")
-        self._check_keywords(pointer, ())
-        return self._members(pointer)
+        pointer, always = self._schema.container_place("")
+        if "object" not in self._schema.types_at("") or self._schema.at(pointer) is False:
+            raise unsupported("no object fits", "")
+        self._schema.check_keywords(pointer)
+        return self._members(pointer, always)
 
     def _value(self, pointer: str) -> str:
         """The name of the rule of all values of a place; empty where there is none."""
-        pointer = self._place(pointer)
+        pointer = self._schema.place(pointer)
         if pointer not in self._values_at:
             name = self._values_at[pointer] = self._rule("")
             self._values_at[pointer] = self._filled_in(name, self._values(pointer))
@@ -143,12 +119,12 @@ class _Lowering:
 
     def _values(self, pointer: str) -> Iterator[str]:
         """What a value of a place is written as: texts, words, and containers."""
-        told = self._at(pointer)
+        told = self._schema.at(pointer)
         if told is False:
             return
-        types = self._types_at(pointer)
+        types = self._schema.types_at(pointer)
         if "string" in types:
-            if told.get("type") == "string" and told.keys() & _SAYING == _TYPE:
+            if told.get("type") == "string" and told.keys() & SAYING == TYPE:
                 yield f"{_QUOTE} {_TEXT} {_QUOTE}"
             else:
                 schema = self._narrowed(pointer, ["string"])
@@ -159,67 +135,76 @@ class _Lowering:
         if containers := self._containers(pointer, types & _CONTAINERS):
             yield containers
 
-    def _containers(self, pointer: str, types: frozenset[str]) -> str:
-        """The rule of a place's objects and arrays of some types; empty where there are none."""
-        pointer = self._place(pointer, _TYPE)
-        key = (pointer, types)
-        if not types or self._at(pointer) is False:
-            return ""
-        if key not in self._containers_at:
-            # It has its name before it is written, as members and items may be such a value again.
-            name = self._containers_at[key] = self._rule("")
-            found = self._each_container(pointer, types)
-            self._containers_at[key] = self._filled_in(name, found)
-        return self._containers_at[key]
+    def _containers(
+        self, pointer: str, types: frozenset[str], always: frozenset[str] = frozenset()
+    ) -> str:
+        """The rule of a place's objects and arrays of some types; empty where there are none.
 
-    def _each_container(self, pointer: str, types: frozenset[str]) -> Iterator[str]:
-        told = self._at(pointer)
-        name = next((each for each in _INDIRECT[1:] if each in told), None)
-        self._check_keywords(pointer, () if name is None else (name,))
+        Its objects have the members ``always``, whether they are required there or not.
+        """
+        pointer, required = self._schema.container_place(pointer)
+        always |= required
+        if not types or self._schema.at(pointer) is False:
+            return ""
+        rules = self._containers_at.setdefault(pointer, {})
+        if (key := (types, always)) not in rules:
+            if len(rules) == _MOST_UNIONS:
+                raise unsupported("what stands in that many unions is not held to", pointer)
+            # It has its name before it is written, as members and items may be such a value again.
+            name = rules[key] = self._rule("")
+            rules[key] = self._filled_in(name, self._each_container(pointer, types, always))
+        return rules[key]
+
+    def _each_container(
+        self, pointer: str, types: frozenset[str], always: frozenset[str]
+    ) -> Iterator[str]:
+        told = self._schema.at(pointer)
+        name = next((each for each in INDIRECT[1:] if each in told), None)
+        self._schema.check_keywords(pointer, name)
         if name in ("enum", "const"):
             for value in told["enum"] if name == "enum" else [told["const"]]:
-                if types & types_of_value(value) and self._without not in _written(value, ""):
-                    yield self._listed(value, f"{pointer}/{name}")
+                has_all = not isinstance(value, dict) or always <= value.keys()
+                if has_all and types & types_of_value(value):
+                    yield from self._listed(value, f"{pointer}/{name}")
         elif name is not None:
-            self._check_alone(pointer, name)
-            yield from self._branches(pointer, name, types)
+            yield from self._branches(pointer, name, types, always)
         else:
             if "object" in types:
-                yield f'"{{" {self._rule(self._members(pointer))} "}}"'
+                yield f'"{{" {self._rule(self._members(pointer, always))} "}}"'
             if "array" in types and (array := self._array(pointer)):
                 yield array
 
-    def _branches(self, pointer: str, name: str, types: frozenset[str]) -> Iterator[str]:
+    def _branches(
+        self, pointer: str, name: str, types: frozenset[str], always: frozenset[str]
+    ) -> Iterator[str]:
         """The containers of the alternatives of a place."""
-        branches = self._at(pointer)[name]
-        places = [f"{pointer}/{name}/{number}" for number in range(len(branches))]
-        types_at = {at: types & self._types_at(at) for at in places}
-        kinds = [kind for of in types_at.values() for kind in of]
+        told = self._schema.at(pointer)
+        always |= {*told.get("required", ())}
+        places = [f"{pointer}/{name}/{number}" for number in range(len(told[name]))]
+        types_at = {at: types & self._schema.types_at(at) for at in places}
         if name == "allOf" and len(places) > 1:
-            raise _unsupported("several schemas say what a container is", f"{pointer}/allOf")
-        if name == "oneOf" and len(kinds) > len({*kinds}) and not are_apart(branches, self._root):
-            raise _unsupported(
-                "nothing tells the alternatives apart", f"{pointer}/oneOf", hint=_TELL_APART
-            )
-        yield from filter(None, (self._containers(at, of) for at, of in types_at.items()))
+            raise unsupported("several schemas say what a container is", f"{pointer}/allOf")
+        if name == "oneOf":
+            always |= self._schema.telling(pointer, types_at)
+        yield from filter(None, (self._containers(at, of, always) for at, of in types_at.items()))
 
-    def _members(self, pointer: str) -> str:
+    def _members(self, pointer: str, always: frozenset[str]) -> str:
         """The members of an object, between commas; no more of them than are named."""
-        told = self._at(pointer)
-        properties, required = told.get("properties", {}), told.get("required", [])
-        if missing := [name for name in required if name not in properties]:
-            raise _unsupported(f"no property says what {missing[0]!r} is", f"{pointer}/required")
+        told = self._schema.at(pointer)
+        properties, required = told.get("properties", {}), always | {*told.get("required", ())}
+        if missing := sorted(name for name in required if name not in properties):
+            raise unsupported(f"no property says what {missing[0]!r} is", f"{pointer}/required")
         if not properties and told.get("additionalProperties", True) is not False and pointer:
-            raise _unsupported("an object is not held to names of its members", pointer)
+            raise unsupported("an object is not held to names of its members", pointer)
         listed: list[tuple[str, bool]] = []
         for name in _sorted(properties):
             at, is_required = f"{pointer}/properties/{escaped(name)}", name in required
             if not _NAME.fullmatch(name):
-                raise _unsupported(f"the name {name[:80]!r} cannot stand without quotes", at)
+                raise unsupported(f"the name {name[:80]!r} cannot stand without quotes", at)
             if value := self._value(at):
                 listed.append((f'"{name}:" {value}', is_required))
             elif is_required:
-                raise _unsupported("no value fits", at)
+                raise unsupported("no value fits", at)
         return self._between_commas(listed)
 
     def _between_commas(self, members: list[tuple[str, bool]]) -> str:
@@ -241,15 +226,15 @@ class _Lowering:
 
     def _array(self, pointer: str) -> str:
         """An array between its brackets; empty where none fits."""
-        told = self._at(pointer)
+        told = self._schema.at(pointer)
         least, most = int(told.get("minItems", 0)), told.get("maxItems")
         most = None if most is None else int(most)
         if most is not None and most < least:
-            raise _unsupported(f"no array has {least} to {most} items", f"{pointer}/minItems")
+            raise unsupported(f"no array has {least} to {most} items", f"{pointer}/minItems")
         if most == 0:
             return '"[]"'
         if not isinstance(told.get("items"), dict | bool) or told["items"] is True:
-            raise _unsupported("nothing says what the items are", f"{pointer}/items")
+            raise unsupported("nothing says what the items are", f"{pointer}/items")
         item = self._value(f"{pointer}/items")
         if not item:
             return "" if least else '"[]"'
@@ -259,60 +244,19 @@ class _Lowering:
         items = self._rule(f'{item} ("," {item}){bounds}')
         return f'"[" {items if least else f"[{items}]"} "]"'
 
-    def _listed(self, value: object, pointer: str) -> str:
-        """A value that a schema lists, as it is written."""
+    def _listed(self, value: object, pointer: str) -> Iterator[str]:
+        """A value that a schema lists, as it is written; none that could not be read again."""
         for name in _keywords_in(value):
             if not _NAME.fullmatch(name):
-                raise _unsupported(f"the name {name[:80]!r} cannot stand without quotes", pointer)
-        texts, mark = [], self._without
+                raise unsupported(f"the name {name[:80]!r} cannot stand without quotes", pointer)
+        mark = self._without
+        if mark in _written(value, ""):
+            return
+        texts = list[str]()
         for number, piece in enumerate(_written(value, mark).split(mark)):
             texts += [_QUOTE] if number else []
             texts += [json.dumps(piece, ensure_ascii=False)] if piece else []
-        return " ".join(texts)
-
-    def _types_at(self, pointer: str) -> frozenset[str]:
-        types = self._types.of(pointer)
-        if self._types.circular:
-            place = min(self._types.circular)
-            raise _unsupported("a schema that stands for itself is not held to", place)
-        return types
-
-    def _place(self, pointer: str, beside: frozenset[str] = frozenset()) -> str:
-        """Where references and lone parts of ``allOf`` lead that say all there is of a place, but
-        for what the keywords ``beside`` say.
-        """
-        seen = set[str]()
-        while pointer not in seen and (told := self._at(pointer)) is not False:
-            seen.add(pointer)
-            others = (told.keys() & _SAYING) - beside
-            if others == {"$ref"}:
-                pointer = self._referred(pointer)
-            elif others == {"allOf"} and len(told["allOf"]) == 1:
-                pointer = f"{pointer}/allOf/0"
-        return pointer
-
-    def _referred(self, pointer: str) -> str:
-        reference = self._at(pointer)["$ref"]
-        target = pointer_of(reference)
-        if target is None or at_pointer(self._root, target) is None:
-            raise _unsupported(f"{reference!r} leads out of the parameters", f"{pointer}/$ref")
-        return target
-
-    def _at(self, pointer: str) -> Any:
-        """The schema of a place: an object, or ``False``; ``True`` is the one that says nothing."""
-        found = at_pointer(self._root, pointer)
-        if isinstance(found, bool):
-            return {} if found else False
-        if not isinstance(found, dict):
-            raise InvalidConstraintError(f"{found!r:.80} is no schema", pointer=pointer)
-        check_shape(found, pointer)
-        if "$ref" in found and found.keys() & _SAYING != {"$ref"} and self._is_of_an_old_draft:
-            raise _unsupported("what stands beside $ref says nothing in this draft", pointer)
-        return found
-
-    @property
-    def _is_of_an_old_draft(self) -> bool:
-        return re.search(r"draft-0[3-7]", str(self._root.get("$schema"))) is not None
+        yield " ".join(texts)
 
     def _narrowed(self, pointer: str, types: list[str]) -> JsonSchema:
         """A place's values of some types.
@@ -320,14 +264,14 @@ class _Lowering:
         One that refers to no other is taken out of the whole, so that equal ones of all tools are
         one; of the others errors say where they are.
         """
-        told: dict[str, Any] = self._at(pointer)
+        told: dict[str, Any] = self._schema.at(pointer)
         if _REFERRING.isdisjoint(_keywords_in(told)):
             told = {name: value for name, value in told.items() if name not in NOTES}
-            if "$schema" in self._root:
-                told["$schema"] = self._root["$schema"]
+            if "$schema" in self._schema.root:
+                told["$schema"] = self._schema.root["$schema"]
             return JsonSchema(json.dumps(told | {"type": types}, sort_keys=True))
         told = {"$ref": f"{self._uri}#{parse.quote(pointer)}", "type": types}
-        return JsonSchema(json.dumps(told), documents=((self._uri, self._schema.text),))
+        return JsonSchema(json.dumps(told), documents=((self._uri, self._text),))
 
     def _rule(self, body: str) -> str:
         """The name of a rule of its own with this body."""
@@ -350,24 +294,6 @@ class _Lowering:
             self.holes[self._filled[digest]] = filling
         return self._filled[digest]
 
-    def _check_keywords(self, pointer: str, allowed: Collection[str]) -> None:
-        """Raise UnsupportedFeatureError for a keyword that says more of an object or array."""
-        told = self._at(pointer)
-        for name in (*_INDIRECT, *sorted(_UNHELD)):
-            if name not in told or name in allowed:
-                continue
-            if name not in _SAYING_NOTHING or told[name] != _SAYING_NOTHING[name]:
-                raise _unsupported(f"the keyword {name!r} is not held to", f"{pointer}/{name}")
-
-    def _check_alone(self, pointer: str, name: str) -> None:
-        """Raise UnsupportedFeatureError where something stands beside alternatives."""
-        for other in ("additionalProperties", "items", "maxItems", "minItems"):
-            if other in self._at(pointer):
-                raise _unsupported(f"{other!r} is not held to beside {name!r}", pointer)
-        for other in ("properties", "required"):
-            if self._at(pointer).get(other):
-                raise _unsupported(f"{other!r} is not held to beside {name!r}", pointer)
-
 
 def _keywords_in(value: object) -> Iterator[str]:
     """The names of all members, in whatever stands inside."""
@@ -378,15 +304,3 @@ def _keywords_in(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _keywords_in(each)
-
-
-_NAME_THEM: Final = "leave it out of the parameters, or say which members and items there are"
-_TELL_APART: Final = "write anyOf, or require a member that has another value in each of them"
-
-
-def _unsupported(what: str, pointer: str, hint: str = _NAME_THEM) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(
-        f"{what} where the model writes arguments without the quotes of JSON",
-        pointer=pointer,
-        hint=hint,
-    )

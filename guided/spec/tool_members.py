@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from guided.errors import UnsupportedFeatureError
 from guided.spec.bare_string import BareString
@@ -63,7 +63,7 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
     properties, required = read.get("properties", {}), read.get("required", [])
     if missing := [name for name in required if name not in properties]:
         raise _unsupported(f"no property says what {missing[0]!r} is", "/required")
-    texts, uri = text_members(tool), f"tool:{tool.name}"
+    texts, uri = _texts_among(read), f"tool:{tool.name}"
     parts: list[Structure] = []
     for name, told in properties.items():
         pointer = f"/properties/{name}"
@@ -90,7 +90,11 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
 
 def text_members(tool: Tool) -> Mapping[str, bool]:
     """By the names of a tool's arguments that are written as text, whether each may be ``null``."""
-    read = json.loads(tool.parameters) if tool.parameters else {}
+    return _texts_among(json.loads(tool.parameters) if tool.parameters else {})
+
+
+def _texts_among(read: Mapping[str, Any]) -> Mapping[str, bool]:
+    """As ``text_members``, of a schema that is read; whether its objects are closed is the same."""
     properties, said = read.get("properties"), SaidTypes(read)
     names = properties if isinstance(properties, dict) else ()
     types = {name: said.of_property(name) for name in names}

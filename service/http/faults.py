@@ -10,9 +10,15 @@ from pydantic_core import ErrorDetails
 from guided.errors import LimitExceededError, RequestError
 from guided_service.http.unions import NO_MEMBER
 
-__all__ = ["refused"]
+__all__ = ["MANY_UNKNOWN", "refused"]
 
+MANY_UNKNOWN: Final = "many_unknown"
+"""The kind of the fault of an object with many fields that are not known; its context has those
+``named``, and ``num_others``.
+"""
 _WAY_OUT: Final = "leave it out; docs/openai.md lists what is honoured"
+_LONGEST_NAME: Final = 100
+"""Of a name in a body as it is told."""
 
 
 def refused(
@@ -39,6 +45,8 @@ def refused(
         case "too_short":
             least = int(fault.get("ctx", {}).get("min_length", 0))
             return RequestError(f"{path} has fewer than {_parts(least)}", field=path, hint=hint)
+        case kind if kind == MANY_UNKNOWN:
+            return _many_unknown(fault, path)
         case kind if kind == NO_MEMBER:
             return _no_member(fault, path, hint)
         case "model_type" | "dict_type":
@@ -47,6 +55,17 @@ def refused(
             return RequestError(f"{path}: should be a list", field=path, hint=hint)
     message = fault["msg"].removeprefix("Input ")
     return RequestError(f"{path}: {message[0].lower()}{message[1:]}", field=path, hint=hint)
+
+
+def _many_unknown(fault: ErrorDetails, path: str) -> RequestError:
+    before = f"{path}." if fault["loc"] else ""
+    told = fault["ctx"]
+    paths = [f"{before}{name[:_LONGEST_NAME]}" for name in told["named"]]
+    return RequestError(
+        f"{', '.join(paths)} and {told['num_others']} other fields are not honoured by this server",
+        field=paths[0],
+        hint=_WAY_OUT.replace("it", "them", 1),
+    )
 
 
 def _no_member(fault: ErrorDetails, path: str, hint: str | None) -> RequestError:
@@ -93,6 +112,6 @@ def _path(fault: ErrorDetails, body: Any) -> str:
             path += f"[{step}]"
             at = at[step] if isinstance(at, list) and step < len(at) else None
         elif isinstance(at, dict) and (step in at or (step == last and fault["type"] == "missing")):
-            path += f".{step}" if path else step
+            path += f".{step[:_LONGEST_NAME]}" if path else step[:_LONGEST_NAME]
             at = at.get(step)
-    return path or str(last)
+    return path or str(last)[:_LONGEST_NAME]

@@ -7,19 +7,32 @@ over in silence. ``null`` is the same as leaving a field out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticKnownError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from guided.errors import RequestError
 from guided.spec import MOST_STOPS, Sampling, TokenId
-from guided_service.http.faults import refused
+from guided_service.http.faults import MANY_UNKNOWN, refused
 from guided_service.http.unions import OneOfKinds
 
 __all__ = ["Body", "GenerationFields", "Given", "Listed", "fields_of", "given"]
 
 _MANY_BIASES: Final = 1024
+_MANY_UNKNOWN: Final = 8
+"""Fields of one object that are not ours, of which pydantic may write down each."""
+_MOST_NAMED: Final = 3
+"""Of more than that are named."""
 _Item = TypeVar("_Item")
 
 Listed: TypeAlias = Annotated[list[_Item], Field(fail_fast=True)]
@@ -44,6 +57,23 @@ class Given(BaseModel):
     """A part of a request, of which every field is honoured."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_unknown(cls, told: Any) -> Any:
+        """Fields are counted first: to write down 50,000 faults would take the time of others."""
+        if not isinstance(told, dict):
+            return told
+        known = _names(cls)
+        num_unknown = len(told) - sum(name in told for name in known)
+        if num_unknown <= _MANY_UNKNOWN:
+            return told
+        named = [*islice((name for name in told if name not in known), _MOST_NAMED)]
+        raise PydanticCustomError(
+            MANY_UNKNOWN,
+            "has many fields that are not known",
+            {"named": named, "num_others": num_unknown - len(named)},
+        )
 
 
 class GenerationFields(Given):
@@ -127,6 +157,12 @@ def given(kind: type[_Model], body: Body) -> _Model:
         return kind.model_validate(said)
     except ValidationError as error:
         raise refused(error.errors(include_url=False), said, kind.hints) from error
+
+
+@cache
+def _names(kind: type[BaseModel]) -> frozenset[str]:
+    """The names of the fields as a body has them."""
+    return frozenset(field.alias or name for name, field in kind.model_fields.items())
 
 
 def fields_of(kind: type[BaseModel]) -> frozenset[str]:

@@ -52,6 +52,10 @@ class WebServer:
         self.host, port = config.http_host, config.http_port
         check_exposure(config, self.host, port)
         self._sockets = _bound(self.host, port)
+        for each in self._sockets:
+            # Connections have it from here; asyncio sets it for sockets that it made itself. Else
+            # what follows a header waits for a caller to confirm that, which takes up to 40 ms.
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._sockets[0].getsockname()[1]
         files = files_of(config)
         self.scheme = "http" if files is None else "https"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from guided.engine import cold_kernels
-from guided.engine.cold_kernels import ColdKernels, is_on_disk
+from guided.engine.cold_kernels import ColdKernels
+from guided.runtime.kernel_cache import KernelCache
 
 _KERNEL = """
 from guided.runtime.kernel import kernel
@@ -30,9 +31,10 @@ def test_a_kernel_is_on_the_disk_once_it_was_compiled(tmp_path: Path) -> None:
     assert spec.loader is not None
     made = module_from_spec(spec)
     spec.loader.exec_module(made)
-    assert not is_on_disk(made.twice)
+    cache, context = made.twice._cache, made.twice.targetctx
+    assert not cache.is_on_disk(context)
     assert made.twice(21) == 42
-    assert is_on_disk(made.twice)
+    assert cache.is_on_disk(context)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +52,14 @@ def test_another_process_compiles_what_is_missing_where_it_has_a_core(
     os.mkfifo(begun)
     code = f"import time; open({str(begun)!r}, 'w').close(); time.sleep(600)"
 
-    def looked_for(_: Any) -> bool:
+    def looked_for(_: KernelCache, __: Any) -> bool:
         return is_there
 
     def allowed(_: int) -> set[int]:
         return cores
 
     monkeypatch.setattr(cold_kernels, "_PREPARE", code)
-    monkeypatch.setattr(cold_kernels, "is_on_disk", looked_for)
+    monkeypatch.setattr(KernelCache, "is_on_disk", looked_for)
     monkeypatch.setattr(os, "sched_getaffinity", allowed)
     kernels = ColdKernels()
     assert (kernels._process is not None) == is_started

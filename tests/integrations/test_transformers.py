@@ -209,6 +209,10 @@ def test_the_page_shows_code_that_runs(host: Host) -> None:
     length = names["rows"]["input_ids"].shape[1]
     said = names["said"][:, length:].tolist()
     ends = host.compiler.vocabulary.end_ids
-    for answer in said:
-        text = host.compiler.vocabulary.decode([token for token in answer if token not in ends])
-        names["Person"].model_validate_json(text)
+    texts = [
+        host.compiler.vocabulary.decode([token for token in answer if token not in ends])
+        for answer in said
+    ]
+    people = [names["Person"].model_validate_json(text) for text in texts]
+    assert len(people) == 2, "one of each prompt"
+    assert all(len(one.name) <= 20 and 0 <= one.age <= 120 for one in people)

@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import yaml
 from ray.cluster_utils import Cluster
 
 from guided.client import wait_until_serving
+from tests.service.test_supervision import eventually
 
 ROOT = Path(__file__).parents[2]
 _NODES = 3
@@ -56,11 +56,15 @@ class Serving:
 
     def wait_for(self, count: int, *gone: str) -> dict[str, int]:
         """The engines, once there are so many and some are gone."""
-        while True:
-            found = self.replicas()
-            if len(found) == count and not found.keys() & set(gone):
-                return found
-            time.sleep(0.1)
+        found: dict[str, int] = {}
+
+        def are_there() -> bool:
+            found.clear()
+            found.update(self.replicas())
+            return len(found) == count and not found.keys() & set(gone)
+
+        eventually(are_there, 120)
+        return found
 
 
 def free_port() -> int:

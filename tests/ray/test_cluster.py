@@ -41,6 +41,7 @@ from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from tests.kit.tiny_model import save_tiny_model
 from tests.ray.cluster import Serving, echo_config, serve, serving
 from tests.ray.kills import ask_while_engines_are_killed
+from tests.service.test_supervision import eventually
 
 ENGINES = 2
 LOST = "the engine ended while the request ran; try again"
@@ -124,20 +125,14 @@ def test_a_deadline_ends_a_request_in_its_engine(client: Client) -> None:
     before = client.stats().cancelled
     with pytest.raises(DeadlineExceededError):
         client.generate(RawPrompt("wait"), max_tokens=3, timeout=0.5)
-    wait_until_cancelled(client, before + 1)
+    eventually(lambda: client.stats().cancelled > before)  # engines tell of it each second
 
 
 def test_a_stream_that_is_left_ends_in_its_engine(client: Client) -> None:
     before = client.stats().cancelled
     with client.stream(RawPrompt("wait"), max_tokens=3) as stream:
         next(iter(stream))
-    wait_until_cancelled(client, before + 1)
-
-
-def wait_until_cancelled(client: Client, count: int) -> None:
-    """Return once engines have cancelled so many requests; they tell of it each second."""
-    while client.stats().cancelled < count:
-        time.sleep(0.1)
+    eventually(lambda: client.stats().cancelled > before)
 
 
 def test_a_batch_is_spread_and_comes_in_order_of_completion(stub: GenerationServiceStub) -> None:
@@ -240,10 +235,15 @@ def test_an_upgrade_fails_no_request(served: Serving) -> None:
     assert not before.keys() & served.wait_for(ENGINES, *before).keys()
 
 
-def test_settings_are_checked_before_anything_is_deployed(served: Serving) -> None:
+def test_settings_are_checked_before_anything_is_deployed(served: Serving, client: Client) -> None:
+    def who() -> str:
+        return client.generate(RawPrompt("who"), max_tokens=9).text
+
+    engine = who()
     config = echo_config(served.port, ENGINES, modell="x")
     with pytest.raises(AssertionError, match="args sets 'modell'"):
         served.deploy(config)
+    assert who() == engine, "what ran goes on"
 
 
 def test_engines_come_and_go_with_the_requests_there_are(
@@ -270,6 +270,7 @@ def test_engines_come_and_go_with_the_requests_there_are(
     served.wait_for(2)
     for call in waiting:
         call.cancel()
+    served.wait_for(1)
 
 
 def test_serve_builds_a_config_of_the_environment() -> None:

@@ -359,12 +359,16 @@ def test_an_engine_is_started_again_where_callers_hold_all_descriptors(tmp_path:
             for channel in held
         ]
         eventually(lambda: len([*descriptors.iterdir()]) >= before + 150)
-        os.kill(server.engine_process_id(), signal.SIGKILL)
+        lost = server.engine_process_id()
+        os.kill(lost, signal.SIGKILL)
         eventually(lambda: server.log.read_text().count("engine ready") == 2, 20)
+        assert server.engine_process_id() != lost
         for call, channel in zip(calls, held, strict=True):
             call.cancel()
             channel.close()
         wait_until_serving(server.address, 30)
+        with Client(server.address) as client:
+            assert client.generate("hello", max_tokens=1).text == "hello"
 
 
 def test_descriptors_are_kept_and_lent() -> None:

@@ -21,6 +21,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
     add_TraceServiceServicer_to_server,
 )
+from starlette.types import Receive, Scope, Send
 
 from guided.bearer import bearer_of
 from guided.client import AsyncClient, Client, RawPrompt, Tls
@@ -322,6 +323,29 @@ def test_it_is_not_opened_to_others_without_encryption() -> None:
             WebServer(app, ServerConfig(http_port=port))
 
 
+def test_no_part_of_an_answer_waits_until_another_is_confirmed() -> None:
+    """By Nagle's rule the text behind a header would, which delays it by up to 40 ms."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
+        raise AssertionError("nobody calls")
+
+    async def is_sent_at_once() -> bool:
+        server = WebServer(app, ServerConfig(http_port=0))
+        await server.start()
+        with socket.create_connection(("127.0.0.1", server.port)):
+            connections = server._server.server_state.connections
+            async with asyncio.timeout(10):
+                while not connections:
+                    await asyncio.sleep(0)
+            (connection,) = connections
+            accepted = connection.transport.get_extra_info("socket")
+            option = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        await server.stop(0)
+        return bool(option)
+
+    assert asyncio.run(is_sent_at_once())
+
+
 # Bounds
 
 
@@ -462,37 +486,42 @@ def test_an_engine_that_ends_takes_its_requests_along_and_they_are_not_sent_agai
 
 
 def test_a_drain_finishes_what_runs_and_turns_others_away(tmp_path: Path) -> None:
-    asyncio.run(_drain(tmp_path))
-
-
-async def _drain(folder: Path) -> None:
     settings = {"lame_duck_seconds": "0.5", "drain_seconds": "20"}
-    with serving_http(ECHO_SERVER, folder / "log", settings) as server:
-        async with httpx2.AsyncClient(base_url=server.url, timeout=20) as client:
-            health = await client.get("/health")
-            assert health.status_code == 200
-            body = completion("wait no more", 1500, stream=True)
-            async with client.stream("POST", COMPLETIONS, json=body) as stream:
-                lines = stream.aiter_lines()
-                first = await anext(lines)
-                server.process.ask_to_stop()
-                async with asyncio.timeout(5):
-                    while (await client.get("/health")).status_code == 200:
-                        await asyncio.sleep(0.02)
-                # Until the load balancer has noticed, calls are still taken.
-                taken = await client.post(COMPLETIONS, json=completion("x"))
-                assert taken.status_code == 200
-                said = [first, *[line async for line in lines]]
-        assert said[-2] == "data: [DONE]"
-        text = "".join(
-            json.loads(line.removeprefix("data: "))["choices"][0]["text"]
-            for line in said
-            if line.startswith("data: {")
-        )
-        assert text == "wait no more"
+    with serving_http(ECHO_SERVER, tmp_path / "log", settings) as server:
+        assert asyncio.run(_said_during_a_drain(server)) == "wait no more"
         assert server.process.wait(10) == 0
         with pytest.raises(httpx2.ConnectError):
             httpx2.get(f"{server.url}/health")
+
+
+async def _said_during_a_drain(server: HttpServer) -> str:
+    """The text of a stream that runs while the server stops."""
+    async with httpx2.AsyncClient(base_url=server.url, timeout=20) as client:
+        health = await client.get("/health")
+        assert health.status_code == 200
+        body = completion("wait no more", 3000, stream=True)
+        async with client.stream("POST", COMPLETIONS, json=body) as stream:
+            lines = stream.aiter_lines()
+            first = await anext(lines)
+            server.process.ask_to_stop()
+            async with asyncio.timeout(5):
+                while (await client.get("/health")).status_code == 200:
+                    await asyncio.sleep(0.02)
+            # Until the load balancer has noticed, calls are still taken.
+            taken = await client.post(COMPLETIONS, json=completion("x"))
+            assert taken.status_code == 200
+            async with asyncio.timeout(5):
+                while taken.status_code == 200:
+                    taken = await client.post(COMPLETIONS, json=completion("x"))
+            assert taken.status_code == 503
+            assert error_of(taken)["message"].startswith("the server is stopping")
+            said = [first, *[line async for line in lines]]
+    assert said[-2] == "data: [DONE]"
+    return "".join(
+        json.loads(line.removeprefix("data: "))["choices"][0]["text"]
+        for line in said
+        if line.startswith("data: {")
+    )
 
 
 def test_a_drain_cuts_off_what_takes_longer(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from guided_service.http.findings import MaskRequest
 from tests.service.test_http_fields import FACES, FLAT_TOOL, TOOL, refusal
@@ -166,6 +167,48 @@ def test_no_list_of_any_length_has_all_of_its_faults_written_down(kind: Any) -> 
 def test_many_biases_are_counted_before_they_are_looked_at() -> None:
     biases = {str(token): "a lot" for token in range(1025)}
     assert str(refusal("chat", logit_bias=biases)) == "logit_bias has more than 1024 parts"
+
+
+UNKNOWN_50000 = {f"f{number}": number for number in range(50_000)}
+
+
+@pytest.mark.parametrize(
+    ("face", "fields", "before"),
+    [
+        ("chat", UNKNOWN_50000, ""),
+        ("completions", UNKNOWN_50000, ""),
+        ("responses", UNKNOWN_50000, ""),
+        ("chat", {"stream_options": UNKNOWN_50000}, "stream_options."),
+        ("chat", {"messages": user([{"type": "text"} | UNKNOWN_50000])}, "messages[0].content[0]."),
+        ("chat", {"tools": [TOOL | UNKNOWN_50000]}, "tools[0]."),
+        ("responses", {"input": [CALL | UNKNOWN_50000]}, "input[0]."),
+    ],
+)
+def test_of_many_unknown_fields_a_few_are_named_and_the_others_counted(
+    face: str, fields: dict[str, Any], before: str
+) -> None:
+    error = refusal(face, **fields)
+    assert error.field == f"{before}f0"
+    assert str(error) == (
+        f"{before}f0, {before}f1, {before}f2 and 49997 other fields are not honoured by this "
+        "server; leave them out; docs/openai.md lists what is honoured"
+    )
+    # Nobody else is served while pydantic writes faults down.
+    assert isinstance(error.__cause__, ValidationError)
+    assert error.__cause__.error_count() == 1
+
+
+def test_a_few_unknown_fields_are_told_with_what_is_missing_beside_them() -> None:
+    unknown = {f"f{number}": number for number in range(8)}
+    error = refusal("chat", tools=[{"type": "function"} | unknown])
+    assert str(error) == f"tools[0].f0 {OTHER}; tools[0].function is missing"
+    assert isinstance(error.__cause__, ValidationError)
+    assert error.__cause__.error_count() == 9
+
+
+def test_a_long_name_is_told_in_short() -> None:
+    error = refusal("chat", **{"f" * 1_000_000: 1})
+    assert error.field == "f" * 100
 
 
 def _kinds(schema: object) -> Iterator[str]:

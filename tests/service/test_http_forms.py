@@ -441,15 +441,55 @@ def test_objects_are_closed_where_that_is_sound(schema: Any, expected: Any) -> N
     assert json.dumps(schema) == kept
 
 
-def test_branches_that_a_member_tells_apart_are_closed() -> None:
-    def branch(kind: str, name: str) -> dict[str, Any]:
-        members = {"kind": {"const": kind}, name: {"type": "integer"}}
-        return {"type": "object", "properties": members, "required": ["kind"]}
+def _branch(*values: object, **others: Any) -> dict[str, Any]:
+    members = {"kind": {"enum": [*values]}, "x": {"type": "integer"}}
+    return {"type": "object", "properties": members, "required": ["kind"]} | others
 
-    apart = {"oneOf": [branch("a", "x"), branch("b", "y")]}
-    alike = {"oneOf": [branch("a", "x"), branch("a", "y")]}
-    assert closed(apart) == {"oneOf": [{**one, **NO_MORE} for one in apart["oneOf"]]}
-    assert closed(alike) == alike
+
+A, B, C = _branch("a"), _branch("b", 3), _branch("c", None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"oneOf": [A, B, C]}, {"oneOf": [A | NO_MORE, B | NO_MORE, C | NO_MORE]}),
+        (
+            {"oneOf": [{"oneOf": [A, B]}, C]},
+            {"oneOf": [{"oneOf": [A | NO_MORE, B | NO_MORE]}, C | NO_MORE]},
+        ),
+        ({"oneOf": [{"oneOf": [A, A]}, C]}, {"oneOf": [{"oneOf": [A, A]}, C | NO_MORE]}),
+        *(
+            (one, one)
+            for one in (
+                {"oneOf": [A, _branch("b", "a")]},
+                {"oneOf": [A, _branch("b", required=[])]},
+                {"oneOf": [_branch(1), _branch(1.5)]},
+                {"oneOf": [A, {"anyOf": [B, True]}]},
+                {"oneOf": [A, {"allOf": 3}]},
+            )
+        ),
+    ],
+)
+def test_branches_that_a_member_tells_apart_are_closed(schema: Any, expected: Any) -> None:
+    assert closed(schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("draft", "is_closed"), [("draft-04", False), ("draft-06", True), ("draft-07", True)]
+)
+def test_branches_are_told_apart_by_what_their_draft_knows(draft: str, is_closed: bool) -> None:
+    kinds = [A | {"properties": {"kind": {"const": kind}}} for kind in "ab"]
+    schema = {"$schema": f"http://json-schema.org/{draft}/schema#", "oneOf": kinds}
+    assert (closed(schema) != schema) == is_closed
+
+
+def test_what_stands_beside_a_reference_tells_nothing_in_old_drafts() -> None:
+    loose = _branch("a", required=[])
+    branch = {"$ref": "#/definitions/a", "required": ["kind"]}
+    schema = {"oneOf": [branch, B], "definitions": {"a": loose | NO_MORE}}
+    assert closed(schema) == schema | {"oneOf": [branch, B | NO_MORE]}
+    old = schema | {"$schema": "http://json-schema.org/draft-07/schema#"}
+    assert closed(old) == old
 
 
 def _schemas(*definitions: str) -> st.SearchStrategy[Any]:

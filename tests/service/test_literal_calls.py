@@ -10,24 +10,16 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from guided.constraint import ConstraintCompiler
 from guided.constraint.machine import machine_of
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.grammar.composition import lower_composition
-from guided.machine.special_bytes import special_bytes
-from guided.masks.mask import tokens_of
-from guided.spec import GenerationRequest, Message, TokenId, Tool, ToolUse
+from guided.spec import Tool, ToolUse
 from guided.spec.tool_calls import with_calls
-from guided.spec.tool_format import FUNCTION_GEMMA, GEMMA, MARK, ToolFormat, sign
-from guided_service.call_reader import Argument, CallBegun, CallReader, reader_of
+from guided.spec.tool_format import GEMMA, MARK, ToolFormat, sign
+from guided_service.call_reader import Argument, CallBegun
+from tests.kit.literal_calls import FORMS, is_let_stand, reader_for, walked
 from tests.kit.read_calls import read_calls
-from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
-FORMS = {"gemma": GEMMA, "function_gemma": FUNCTION_GEMMA}
-SIGNS = sorted({name for form in FORMS.values() for name in form.signs})
-VOCABULARY = tiny_vocabulary((*JSON_PIECES, b"city:", b",days:", b"Oslo", b"]}"), special=SIGNS)
-COMPILER = ConstraintCompiler(VOCABULARY)
-MARKED = {VOCABULARY.named[name]: sign(name) for name in SIGNS}
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -65,35 +57,11 @@ SCHEMA: dict[str, Any] = {
         },
     },
 }
-TOOLS = (Tool("forecast", "", SCHEMA), Tool("now"))
-REQUEST = GenerationRequest((Message("user", "x"),), tools=ToolUse(TOOLS, "required"))
-
-
-def walked(form: ToolFormat, rng: random.Random, length: int) -> str:
-    """The text of some answer as engines send it, closed on the shortest way."""
-    assert REQUEST.tools is not None
-    matcher, tokens = COMPILER.start(with_calls(REQUEST.tools, None, form)), list[TokenId]()
-    while not matcher.is_complete and len(tokens) < length:
-        allowed = [TokenId(int(token)) for token in tokens_of(matcher.mask()) if token]
-        if not allowed:
-            break
-        # Texts end, and members are begun, more often than bytes are drawn.
-        rare = [token for token in allowed if token in MARKED or VOCABULARY.decode([token]) == b","]
-        tokens.append(rng.choice(rare if rare and rng.random() < 0.2 else allowed))
-        matcher = matcher.advance(tokens[-1])
-    tokens += matcher.shortest_end()
-    pieces = [MARKED.get(t, "").encode() or VOCABULARY.token_bytes[t] or b"" for t in tokens]
-    return b"".join(pieces).decode(errors="replace")
-
-
-def reader(form: ToolFormat) -> CallReader:
-    make = reader_of(REQUEST, form)
-    assert make is not None
-    return make()
+USE = ToolUse((Tool("forecast", "", SCHEMA), Tool("now")), "required")
 
 
 def read(text: str, form: ToolFormat, cuts: list[int]) -> list[tuple[str, str]]:
-    return read_calls(reader(form), text, cuts)
+    return read_calls(reader_for(USE, form), text, cuts)
 
 
 def by_marks(text: str, form: ToolFormat) -> list[tuple[str, Any]]:
@@ -128,7 +96,7 @@ def test_what_the_grammar_lets_stand_is_read_however_it_is_cut(name: str) -> Non
     form, rng = FORMS[name], random.Random(7)
     is_valid, seen = Draft202012Validator(SCHEMA).is_valid, set[str]()
     for _ in range(200):
-        text = walked(form, rng, rng.choice([2, 30, 90]))
+        text = walked(USE, form, rng, rng.choice([2, 30, 90]))
         cuts = [rng.randrange(len(text) + 1) for _ in range(6)]
         told = [(called, json.loads(said)) for called, said in read(text, form, cuts)]
         assert told == by_marks(text, form)
@@ -156,11 +124,10 @@ def test_a_call_is_let_stand_and_read_back_as_it_was_written(
     name: str, arguments: dict[str, Any]
 ) -> None:
     form = FORMS[name]
-    assert REQUEST.tools is not None
     assert Draft202012Validator(SCHEMA).is_valid(arguments)
     text = form.call("forecast", json.dumps(arguments))
-    machine = machine_of(with_calls(REQUEST.tools, None, form))
-    assert _is_let_stand(machine, text)
+    machine = machine_of(with_calls(USE, None, form))
+    assert is_let_stand(machine, text)
     for cuts in ([], [*range(len(text))]):
         ((called, told),) = read(text, form, cuts)
         assert (called, json.loads(told)) == ("forecast", arguments)
@@ -185,17 +152,8 @@ def test_a_call_is_let_stand_and_read_back_as_it_was_written(
     ],
 )
 def test_what_does_not_fit_is_not_let_stand(arguments: dict[str, Any], why: str) -> None:
-    assert REQUEST.tools is not None
-    machine = machine_of(with_calls(REQUEST.tools, None, GEMMA))
-    assert not _is_let_stand(machine, GEMMA.call("forecast", json.dumps(arguments))), why
-
-
-def _is_let_stand(machine: Any, text: str) -> bool:
-    written = text.encode()
-    for name in SIGNS:
-        written = written.replace(sign(name).encode(), special_bytes(name))
-    state = machine.advance(machine.start, written)
-    return state is not None and machine.is_accepting(state)
+    machine = machine_of(with_calls(USE, None, GEMMA))
+    assert not is_let_stand(machine, GEMMA.call("forecast", json.dumps(arguments))), why
 
 
 def test_members_stand_in_the_order_of_their_names_whatever_their_letters() -> None:
@@ -208,7 +166,7 @@ def test_members_stand_in_the_order_of_their_names_whatever_their_letters() -> N
 
 
 def test_arguments_are_told_as_they_grow() -> None:
-    one, told = reader(GEMMA), ""
+    one, told = reader_for(USE, GEMMA), ""
     steps = [
         (GEMMA.header("forecast") + "ci", ""),
         ("ty:", '{"city":'),
@@ -237,7 +195,7 @@ def test_arguments_are_told_as_they_grow() -> None:
 )
 def test_of_a_call_that_breaks_off_what_there_is_is_told(end: str, told: str) -> None:
     text = GEMMA.call("forecast", '{"city": "Oslo", "Days": 3}')
-    one = reader(GEMMA)
+    one = reader_for(USE, GEMMA)
     pieces = [*one.read(text[: text.index(end)]), *one.end()]
     assert pieces[0] == CallBegun("forecast")
     assert "".join(piece.text for piece in pieces if isinstance(piece, Argument)) == told
@@ -297,7 +255,7 @@ UNHELD = "where the model writes arguments without the quotes of JSON; leave it 
         ),
         (
             {"properties": {"a": {"anyOf": [{"type": "object"}], "maxItems": 3}}},
-            "at /properties/a: 'maxItems' is not held to beside 'anyOf'",
+            "at /properties/a/maxItems: the keyword 'maxItems' is not held to beside 'anyOf'",
         ),
         (
             {"properties": {"a": {"$ref": "https://example.org/a"}}},
@@ -308,6 +266,14 @@ UNHELD = "where the model writes arguments without the quotes of JSON; leave it 
             "at /properties/a/oneOf: nothing tells the alternatives apart",
         ),
         ({"properties": {"a": {"const": {"b:": 1}}}}, "the name 'b:' cannot stand"),
+        (
+            {"properties": {"a": {"enum": [{"b": 1}], "required": ["c"]}}},
+            "at /properties/a/required: the keyword 'required' is not held to beside 'enum'",
+        ),
+        (
+            {"properties": {"a": {"const": [1], "enum": [[2]]}}},
+            "at /properties/a/const: the keyword 'const' is not held to beside 'enum'",
+        ),
     ],
 )
 def test_what_bare_names_cannot_be_held_to_is_refused(schema: Any, message: str) -> None:
@@ -398,10 +364,10 @@ def test_what_schemas_say_in_other_ways_is_held_to(
     is_valid = Draft202012Validator(whole).is_valid
     tried = [*values, None, [], {}, [[]], [None], "a", 3, {"v": True, "next": None}, {"x": None}]
     for value in tried:
-        is_let = _is_let_stand(machine, GEMMA.call("f", json.dumps({"a": value})))
+        is_let = is_let_stand(machine, GEMMA.call("f", json.dumps({"a": value})))
         assert is_let == (is_valid({"a": value})), value
     assert all(is_valid({"a": value}) for value in values)
-    assert _is_let_stand(machine, GEMMA.call("f", "{}"))
+    assert is_let_stand(machine, GEMMA.call("f", "{}"))
 
 
 def test_equal_members_of_many_tools_are_compiled_once() -> None:
@@ -426,4 +392,4 @@ def test_alternatives_that_share_their_parts_are_written_once() -> None:
     schema = {"properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": levels}
     constraint = with_calls(ToolUse((Tool("f", "", schema),), "required"), None, GEMMA)
     assert len(lower_composition(constraint).grammar.rules) < 100
-    assert _is_let_stand(machine_of(constraint), GEMMA.call("f", '{"a":{"x":true}}'))
+    assert is_let_stand(machine_of(constraint), GEMMA.call("f", '{"a":{"x":true}}'))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from guided.errors import DeadlineExceededError, ServiceUnavailableError
 from guided.spec import Beams, GenerationRequest, Sampling
+from guided_service.admission import Client, OverloadedError
+from guided_service.config import ServerConfig
+from guided_service.door import Caller, Door
 from guided_service.quotas import Account, Accounts, Charge, QuotaExceededError
 from guided_service.token_book import Limits
 
@@ -103,6 +109,66 @@ def test_requests_in_flight_are_counted_while_they_run() -> None:
             None,
         )
     spend(account, 1)
+
+
+def test_requests_that_are_turned_away_are_not_counted() -> None:
+    """By a full queue, and by a quota; one that waited in vain counts."""
+    account = Accounts(Clock()).of("ann", Limits(requests_per_minute=3))
+    asyncio.run(_ask_in_vain(Caller(Client("ann"), -3, "ann", account)))
+    refusal(account)
+
+
+async def _ask_in_vain(ann: Caller) -> None:
+    """With three requests a minute, of which two find a place and one waits for one."""
+    full, waits = (
+        Door(ServerConfig(max_requests_in_flight=1, max_batch_size=1, max_requests_queued=queued))
+        for queued in (0, 1)
+    )
+    async with full.admitted(ann, GenerationRequest("x"), 1, 0.0):
+        for _ in range(5):
+            with pytest.raises(OverloadedError, match="requests are in flight"):
+                await _ask(full, ann)
+            with pytest.raises(OverloadedError, match="requests are in flight"):
+                async with full.working(ann, 1, 0.0, seconds=None):
+                    pass
+    async with waits.admitted(ann, GenerationRequest("x"), 1, 0.0):
+        with pytest.raises(DeadlineExceededError):
+            await _ask(waits, ann, deadline=0.001)
+        with pytest.raises(QuotaExceededError):
+            await _ask(waits, ann)
+
+
+async def _ask(door: Door, caller: Caller, **options: Any) -> None:
+    async with door.admitted(caller, GenerationRequest("x", **options), 1, 0.0):
+        pass
+
+
+def test_requests_of_a_server_that_stops_are_not_counted() -> None:
+    account = Accounts(Clock()).of("ann", Limits(requests_per_minute=1))
+
+    async def ask_often() -> None:
+        door = Door(ServerConfig())
+        door.admission.close()
+        for _ in range(3):
+            with pytest.raises(ServiceUnavailableError, match="the server is stopping"):
+                await _ask(door, Caller(Client("ann"), -3, "ann", account))
+
+    asyncio.run(ask_often())
+    spend(account, 1)
+    refusal(account)
+
+
+def test_a_request_that_lost_its_place_is_counted() -> None:
+    account = Accounts(Clock()).of("ann", Limits(requests_per_minute=1))
+
+    async def lose() -> None:
+        caller = Caller(Client("ann"), -3, "ann", account)
+        with pytest.raises(ServiceUnavailableError, match="the engine ended"):
+            async with Door(ServerConfig()).admitted(caller, GenerationRequest("x"), 1, 0.0):
+                raise ServiceUnavailableError("the engine ended")
+
+    asyncio.run(lose())
+    refusal(account)
 
 
 def test_what_was_used_stays_used_when_limits_change() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -171,8 +173,32 @@ def test_a_client_that_goes_away_frees_what_its_streams_held(
     echo: Client, echo_server: ServerProcess
 ) -> None:
     with Client(echo_server.address) as leaving:
-        next(leaving.stream(RawPrompt("wait")))
+        stream = leaving.stream(RawPrompt("wait"))
+        assert next(stream)
     eventually(lambda: cancelled_requests(echo) == 1)
+    with pytest.raises(RequestCancelledError):
+        next(stream)
+
+
+def test_a_stream_is_read_on_the_thread_that_asks(echo_server: ServerProcess) -> None:
+    with Client(echo_server.address) as client:
+        before = threading.active_count()
+        with client.stream(RawPrompt("hello"), max_tokens=9) as stream:
+            assert next(stream)
+            assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("closes", ["stream", "client"])
+def test_another_thread_may_end_a_stream_that_is_waited_for(
+    echo_server: ServerProcess, closes: str
+) -> None:
+    with Client(echo_server.address) as client, ThreadPoolExecutor(1) as thread:
+        stream = client.stream(RawPrompt("wait"))
+        assert next(stream)
+        reading = thread.submit(list, stream)
+        (stream if closes == "stream" else client).close()
+        with pytest.raises(RequestCancelledError):
+            reading.result(20)
 
 
 def test_the_asyncio_client_streams_alike(echo_server: ServerProcess) -> None:

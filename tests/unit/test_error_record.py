@@ -34,31 +34,33 @@ from guided.errors import (
 from guided.spec import DrafterUsage, FinishReason, Usage
 
 words = st.text(max_size=20)
+messages = words | st.builds("{}\n\n{}".format, words, words)
+"""Some with a picture of the place behind an empty line."""
 hints = st.none() | words
 pointers = st.none() | st.sampled_from(["", "/type", "/a; b/c: d"])
 positions = st.none() | st.integers(0, 10**6)
 
 errors = st.one_of(
     *(
-        st.builds(kind, words, field=st.none() | words, hint=hints)
+        st.builds(kind, messages, field=st.none() | words, hint=hints)
         for kind in (RequestError, UnknownConstraintError, UnknownModelError)
     ),
     *(
-        st.builds(kind, words, pointer=pointers, position=positions, hint=hints)
+        st.builds(kind, messages, pointer=pointers, position=positions, hint=hints)
         for kind in (InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError)
     ),
     st.builds(
         LimitExceededError,
-        words,
+        messages,
         limit=st.integers(0, 10**20),
         field=st.none() | words,
         pointer=pointers,
         hint=hints,
     ),
-    st.builds(MissingExtraError, words, extra=words, hint=hints),
+    st.builds(MissingExtraError, messages, extra=words, hint=hints),
     st.builds(
         IncompleteAnswerError,
-        words,
+        messages,
         text=words,
         finish_reason=st.sampled_from(FinishReason),
         usage=st.builds(
@@ -69,9 +71,9 @@ errors = st.one_of(
         ),
         hint=hints,
     ),
-    st.builds(TokenRejectedError, words, token=st.integers(0, 300_000)),
+    st.builds(TokenRejectedError, messages, token=st.integers(0, 300_000)),
     *(
-        st.builds(kind, words, hint=hints)
+        st.builds(kind, messages, hint=hints)
         for kind in (
             OutOfMemoryError,
             ModelError,
