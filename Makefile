@@ -83,7 +83,7 @@ $(SGLANG)/.installed: $(STAMP)
 	touch $(SGLANG)/.installed
 
 # On a machine with a GPU, where torch is a CUDA build and Triton is there: both attention kernels, graphs,
-# draws, the tokens of the CPU. Then benchmarks/gpu.py. A minute or two.
+# draws, the tokens of the CPU. benchmarks/gpu.py has the figures.
 test-gpu: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses 4 $(GPU_TESTS)
 

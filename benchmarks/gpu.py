@@ -68,9 +68,13 @@ _SHAPES = {
 }
 
 
+_FEWEST_STEPS = 20
+"""Of fewer nothing can be said."""
+
+
 def schema(answer: int) -> JsonSchema:
     """One whose answers take about so many random tokens, as a text may not end before."""
-    text = {"type": "string", "minLength": 4 * answer}
+    text = {"type": "string", "minLength": 2 * answer}
     return JsonSchema(json.dumps({"properties": {"text": text}, "required": ["text"]}))
 
 
@@ -85,12 +89,12 @@ class TimedRunner:
         return getattr(self.inner, name)
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        return self.inner.forward(replace(batch, draws=partial(self._draws, batch)))
+        return self.inner.forward(replace(batch, to_draw=partial(self._draws, batch)))
 
     def _draws(self, batch: StepBatch) -> Sequence[Draw | None]:
-        assert batch.draws is not None
+        assert batch.to_draw is not None
         began = time.perf_counter()
-        draws = batch.draws()
+        draws = batch.to_draw()
         self.mask_seconds += time.perf_counter() - began
         return draws
 
@@ -106,8 +110,8 @@ class Decoding(NamedTuple):
 
     def cells(self) -> list[str]:
         steps = self.stats.model_calls
-        if steps == 0:
-            return ["an answer ended before all prompts were read: raise --answer"]
+        if steps < _FEWEST_STEPS:
+            return [f"an answer ended {steps} steps after all prompts were read: raise --answer"]
 
         def milliseconds(seconds: float) -> str:
             return f"{1e3 * seconds / steps:.2f}"
@@ -232,7 +236,7 @@ def main() -> None:
         "--dtype", choices=["bfloat16", "float16", "float32"], help="else as guided serve chooses"
     )
     parser.add_argument("--requests", type=int, nargs="+", default=[1, 8, 64], help="at once")
-    parser.add_argument("--kernels", choices=AttentionKernel, nargs="+", default=["torch"])
+    parser.add_argument("--kernels", choices=AttentionKernel, nargs="+", default=["triton"])
     parser.add_argument("--prompt", type=int, default=512, help="tokens")
     parser.add_argument("--answer", type=int, default=128, help="tokens")
     parser.add_argument("--temperature", type=float, nargs="+", default=[0.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ class Choice(NamedTuple):
     """The first choice would not have left room for an end, so the budget took it away."""
     logprobs: ChoiceLogprobs | None = None
     """Where the request asked for them."""
+
+
+_LEAST_TEMPERATURE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Chooser:
         except LimitExceededError:
             return Closing(matcher.shortest_end())
 
-    def draw(self, matcher: Matcher, position: int) -> Draw | None:
+    def to_draw(self, matcher: Matcher, position: int) -> Draw | None:
         """What to draw at ``position`` where the logits are; ``None`` where more is to be known.
 
         May raise what a mask raises.
@@ -103,6 +106,8 @@ class Chooser:
         is_plain = (
             not sampling.adjusts_logits
             and (sampling.temperature == 0.0 or not sampling.filters)
+            # Divided by less, scores and noise are rounded otherwise than where they are shifted.
+            and not 0.0 < sampling.temperature < _LEAST_TEMPERATURE
             and self.top_logprobs is None
             and self.rule is Verification.COUPLED
         )

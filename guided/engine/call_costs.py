@@ -107,6 +107,7 @@ class _Timer:
         batch = StepBatch((_chain(self._sequence, size),))
         started = time.perf_counter()
         self._runner.forward(batch)
+        self._runner.wait()
         took = time.perf_counter() - started
         # Nothing is kept, so that every call is made over the same rows, and behind one state.
         self._sequence.commit((), ())

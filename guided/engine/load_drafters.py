@@ -168,10 +168,12 @@ def _load(
     respelling = _respelling(plan, target, texts, progress)
     with progress.step(f"loading {plan.name}", total_bytes=files.checkpoint.nbytes) as report:
         runner = make_runner(report)
+    cache = open_cache(runner, plan.cache_tokens, limits, reuse_prefixes=reuse_prefixes)
+    runner.warm_up()
     return DraftModel(
         plan.name,
         runner,
-        open_cache(runner, plan.cache_tokens, limits, reuse_prefixes=reuse_prefixes),
+        cache,
         context_window=texts.context_window,
         widths=widths,
         step_tokens=limits.step_tokens,

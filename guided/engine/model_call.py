@@ -59,7 +59,7 @@ class ModelCall:
             for piece in step.pieces:
                 try:
                     with self._haste.hurried():
-                        draws += step.runnable.draws(piece)
+                        draws += step.runnable.to_draw(piece)
                 # What stands in the way of a mask stands in the way of the choice: it is met again
                 # there, where it is the request's own.
                 except BaseException as fault:

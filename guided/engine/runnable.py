@@ -99,7 +99,7 @@ class Runnable:
         """What is chosen by the model's output, and what follows from it; changes nothing."""
         return None
 
-    def draws(self, piece: Piece) -> Sequence[Draw | None]:
+    def to_draw(self, piece: Piece) -> Sequence[Draw | None]:
         """What may be drawn by the logits of each deciding node, where they are.
 
         May take long, and raise what a constraint raises.

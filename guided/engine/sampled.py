@@ -107,7 +107,7 @@ class SampledRunnable(AnswerRunnable):
         others = [_judged(piece.tree, logits, answer) for answer in siblings]
         return [_judged(piece.tree, logits, self.answer, logits.drawn), *others]
 
-    def draws(self, piece: Piece) -> list[Draw | None]:
+    def to_draw(self, piece: Piece) -> list[Draw | None]:
         """The choice after each deciding node, as a drafted token stays where it is the choice."""
         answer, tree = self.answer, piece.tree
         depths, trunk = tree.depths(), tree.trunk
@@ -118,7 +118,7 @@ class SampledRunnable(AnswerRunnable):
             if matcher is None or answer.chooser.remaining(position) == 0:
                 draws.append(None)
             else:
-                draws.append(answer.chooser.draw(matcher, position))
+                draws.append(answer.chooser.to_draw(matcher, position))
         return draws
 
     def settle(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> Settled:

@@ -71,7 +71,7 @@ class SlotTensor:
         exact = rows.float()
         scales = exact.abs().amax(dim=-1, keepdim=True) / _MOST  # [rows, heads, 1]
         # A head that is all zero has scale 0; any divisor keeps its bytes 0.
-        steps = exact / torch.where(scales == 0, 1, scales)
+        steps = exact / scales.masked_fill(scales == 0, 1)
         self.numbers.index_copy_(0, slots, steps.round().clamp(-_MOST, _MOST).to(torch.int8))
         self.scales.index_copy_(0, slots, scales)
 

@@ -90,7 +90,7 @@ class StepBatch:
     """
 
     segments: tuple[Segment, ...]
-    draws: Callable[[], Sequence[Draw | None]] | None = None
+    to_draw: Callable[[], Sequence[Draw | None]] | None = None
     """What to draw of each row of logits, for runners that draw where they are. To find the masks
     takes time, so a device is asked for the logits first."""
 

@@ -57,7 +57,7 @@ class CudaGraphs:
         A graph gives no hidden states, and has no more than some tokens. Nor is there one of a
         module that has to look at numbers of the device to go on.
         """
-        if not self._is_able or batch.states_rows or not self._inputs.hold(batch):
+        if not self._is_able or batch.states_rows or not self._inputs.take(batch):
             return None
         wanted = len(batch.logits_rows)
         width = next(width for width in _WIDTHS if width >= len(batch.tokens))
@@ -95,13 +95,17 @@ class CudaGraphs:
         graph = torch.cuda.CUDAGraph()
         beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         beside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(beside):
-            call()  # compiles kernels, and takes memory that is not the graph's
-        torch.cuda.current_stream().wait_stream(beside)
         try:
-            with torch.cuda.graph(graph, pool=self._pool):
+            with torch.cuda.stream(beside):
+                call()  # compiles kernels, and takes memory that is not the graph's
+            torch.cuda.current_stream().wait_stream(beside)
+            # Another thread may ask a device for what cannot be recorded meanwhile.
+            with torch.cuda.graph(
+                graph, pool=self._pool, stream=beside, capture_error_mode="thread_local"
+            ):
                 call()
-        # A module is foreign code: what cannot be recorded ends in any error of torch.
+        # A module is foreign code: what cannot be recorded ends in any error of torch, as does
+        # want of memory.
         except RuntimeError as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             _log.warning("%s is called without graphs: %s", type(self._module).__name__, reason)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Final
 
 import numpy as np
@@ -12,19 +11,14 @@ import torch
 from guided.decoding.draw import Draw
 from guided.spec import TokenId
 
-__all__ = ["DeviceDraws", "can_draw"]
+__all__ = ["DeviceDraws"]
 
 _WORD: Final = 32
 _SIGNED: Final = 1 << 63
 
 
-def can_draw(device: torch.device) -> bool:
-    """Whether tokens can be drawn there, for which Triton is needed."""
-    return device.type == "cuda" and find_spec("triton") is not None
-
-
 class DeviceDraws:
-    """Draws tokens from logits of so many tokens on one device."""
+    """Draws tokens from logits of so many tokens on one device, for which Triton is needed."""
 
     def __init__(self, device: torch.device, vocabulary_size: int) -> None:
         self._device = device

@@ -5,7 +5,7 @@ tokens. So all that a call reads of a batch is written to the same places each t
 filled up with tokens that nobody asked for. They write to a slot that nothing reads::
 
     width 4         token     position    new slot    piece of attention
-    the batch       17 23     90 4        35 8        1 token behind 90 rows, 1 token behind 4
+    the batch       17 23     90 4        35 8        1 token after 90 rows, 1 token after 4
     filled up        0  0      0 0         S S        none
 """
 
@@ -28,6 +28,9 @@ __all__ = ["FixedInputs"]
 
 _TEXTS_OF_A_SLOT: Final = 16
 """Texts with a beginning in common each have its slots in their table; more are rare."""
+_ROWS_READ_AGAIN: Final = 1 << 18
+"""Each token reads the rows of its text by itself, which for many takes longer than to ask the
+device for a call by larger pieces."""
 
 
 class FixedInputs:
@@ -44,15 +47,15 @@ class FixedInputs:
             window: _GroupInputs(storage, widest, device) for window, storage in storages.items()
         }
 
-    def hold(self, batch: StepBatch) -> bool:
-        """Whether there is room for a batch."""
+    def take(self, batch: StepBatch) -> bool:
+        """Whether there is room for a batch, and it is worth it."""
         tokens = sum([len(segment.tokens) for segment in batch.segments])
         return tokens <= self._widest and all(
-            group.hold(batch, number) for number, group in enumerate(self._groups.values())
+            group.take(batch, number) for number, group in enumerate(self._groups.values())
         )
 
     def fill(self, batch: StepBatch, width: int) -> None:
-        """Write a batch that they hold, and send it to the device."""
+        """Write a batch that they take, and send it to the device."""
         self._tokens.fill(batch.tokens, width)
         self._positions.fill(batch.positions, width)
         self._rows.fill(batch.logits_rows, width)
@@ -114,14 +117,17 @@ class _GroupInputs:
         self._among = _Input(widest * widest, torch.int8, device)
         self._pieces = _Input(widest * PIECE, torch.int32, device)
 
-    def hold(self, batch: StepBatch, number: int) -> bool:
-        """Whether their tables have room for a batch."""
-        rows = sum([len(segment.rows[number].seen) for segment in batch.segments])
+    def take(self, batch: StepBatch, number: int) -> bool:
+        """Whether their tables have room for a batch, and it is worth it."""
+        texts = [(len(each.rows[number].seen), len(each.tokens)) for each in batch.segments]
+        rows = sum([seen for seen, _ in texts])
+        again = sum([seen * (tokens - 1) for seen, tokens in texts])
         nodes = [
             len(segment.tokens) * (len(segment.tokens) + len(segment.earlier))
             for segment in batch.segments
         ]
-        return rows <= len(self._slots) and sum(nodes) <= len(self._among)
+        has_room = rows <= len(self._slots) and sum(nodes) <= len(self._among)
+        return has_room and again <= _ROWS_READ_AGAIN
 
     def fill(self, batch: StepBatch, number: int, window: int | None, width: int) -> None:
         """Send what the layers of the group, by its number, read of a batch."""

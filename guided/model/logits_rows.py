@@ -19,7 +19,7 @@ class LogitsRows:
     Where a token was drawn on the device, its row stays there unless somebody reads it.
     """
 
-    __slots__ = ("_fetched", "_logits", "drawn")
+    __slots__ = ("_fetched", "_logits", "_whole", "drawn")
 
     def __init__(self, logits: torch.Tensor, drawn: Sequence[TokenId | None] = ()) -> None:
         """``logits`` are ``[rows, vocabulary]``; ``drawn`` by row, or none for all."""
@@ -28,9 +28,10 @@ class LogitsRows:
         self._logits = logits
         wanted = [row for row, token in enumerate(self.drawn) if token is None]
         # All at once, as each fetch waits for the device.
-        self._fetched: dict[int, NDArray[np.float32]] = dict(
-            zip(wanted, self._fetch(wanted), strict=True)
-        )
+        found = self._fetch(wanted)
+        self._whole = found if len(wanted) == len(logits) else None
+        """All rows, where nothing was drawn."""
+        self._fetched: dict[int, NDArray[np.float32]] = dict(zip(wanted, found, strict=True))
 
     def __len__(self) -> int:
         return len(self._logits)
@@ -43,15 +44,10 @@ class LogitsRows:
 
     def part(self, first: int, last: int) -> NDArray[np.float32]:
         """The rows from ``first`` up to ``last``, ``[rows, vocabulary]``."""
-        if self._is_here:
-            here: NDArray[np.float32] = self._logits[first:last].numpy()
-            return here
+        if self._whole is not None:
+            return self._whole[first:last]
         rows = [self[row] for row in range(first, last)]
         return np.stack(rows) if rows else np.empty((0, self._logits.shape[1]), np.float32)
-
-    @property
-    def _is_here(self) -> bool:
-        return self._logits.device.type == "cpu" and self._logits.dtype == torch.float32
 
     def _fetch(self, rows: Sequence[int]) -> NDArray[np.float32]:
         if not rows:

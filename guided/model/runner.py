@@ -7,8 +7,10 @@ StepBatch ─▶ ModelRunner ─┬─ _OwnForward ─────────�
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import torch
@@ -21,7 +23,12 @@ from guided.kv.reservation import SlotCopies
 from guided.model.adapted_module import adapt_module
 from guided.model.adapted_rows import AdaptedRows
 from guided.model.adapter import Adapter
-from guided.model.attention import AttentionKernel, PackedAttention, chosen_kernel
+from guided.model.attention import (
+    KERNEL_VARIABLE,
+    AttentionKernel,
+    PackedAttention,
+    chosen_kernel,
+)
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.cpu import (
     CpuDecoder,
@@ -31,7 +38,7 @@ from guided.model.cpu import (
     take_decoder,
 )
 from guided.model.device import CPU
-from guided.model.device_draws import DeviceDraws, can_draw
+from guided.model.device_draws import DeviceDraws
 from guided.model.model_files import longest_text
 from guided.model.packed_call import packed_call
 from guided.model.probe import ModelShape, probe_model
@@ -48,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["ModelRunner"]
 
 
+_log: Final = logging.getLogger(__name__)
 _Storages = Mapping[int | None, PagedStorage]
 """Keys and values by window."""
 _Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -70,6 +78,8 @@ class _Forward(Protocol):
 
     spare_slots: int
     """Slots of a storage that it writes to for nobody."""
+    can_draw: bool
+    """Whether tokens can be drawn where it leaves its logits."""
 
     def open(self, storages: _Storages) -> None:
         """Use these storages from now on."""
@@ -91,6 +101,7 @@ class _OwnForward:
 
     longest_text: int | None = None
     spare_slots = 0
+    can_draw = False
 
     def __init__(self, decoder: CpuDecoder) -> None:
         self._decoder = decoder
@@ -144,17 +155,16 @@ class _TransformersForward:
         self._module = module
         self._storages: _Storages = {}
         self._graphs: CudaGraphs | None = None
-        self.shape = probe_model(module, kernel, stage)
+        self._kernel, self.shape = _tried(module, kernel, stage)
         self.longest_text = longest_text(module.config.get_text_config())
-        self._kernel = kernel or chosen_kernel(self.shape.dtype, self.shape.device)
         cache = "int8" if is_quantised else "as computed"
         self.description = f"forward transformers, attention {self._kernel.name}, cache {cache}"
         if self.shape.mixers:
             self.description += f", {len(self.shape.mixers)} layers with a state"
         self.spare_slots = int(self._kernel is AttentionKernel.TRITON)
+        self.can_draw = bool(self.spare_slots) and self.shape.device.type == "cuda"
         self._has_graphs = (
-            self._kernel is AttentionKernel.TRITON
-            and self.shape.device.type == "cuda"
+            self.can_draw
             and not self.shape.mixers
             and stage is None
             and not (distributed.is_available() and distributed.is_initialized())
@@ -206,6 +216,28 @@ class _TransformersForward:
         return output.logits[0], states, tapped
 
 
+def _tried(
+    module: PreTrainedModel, kernel: AttentionKernel | None, stage: Stage | None
+) -> tuple[AttentionKernel, ModelShape]:
+    """The kernel of a model, and what its trial showed.
+
+    Torch's computes where another one, that nobody asked for, cannot: Triton's needs a C compiler,
+    and room on a processor of the device for wide heads.
+    """
+    chosen = kernel or chosen_kernel(module.dtype, module.device)
+    try:
+        return chosen, probe_model(module, chosen, stage)
+    except ModelError as error:
+        if chosen is AttentionKernel.TORCH or kernel or KERNEL_VARIABLE in os.environ:
+            raise
+        try:
+            shape = probe_model(module, AttentionKernel.TORCH, stage)
+        except ModelError:
+            raise error from error.__cause__  # it is the model's own
+        _log.warning("torch computes attention, and nothing is replayed: %s", error)
+        return AttentionKernel.TORCH, shape
+
+
 class ModelRunner:
     """A model of one call: a step batch in, the logits it asks for out.
 
@@ -250,7 +282,8 @@ class ModelRunner:
             self._forward.adapt(adapters, self._rows)
         self._vocabulary_size = vocabulary_size
         device = self.shape.device
-        self._draws = DeviceDraws(device, vocabulary_size) if can_draw(device) else None
+        draws = self._forward.can_draw
+        self._draws = DeviceDraws(device, vocabulary_size) if draws else None
         self._taps: tuple[int, ...] = ()
         self._is_cache_quantised = quantise_cache
         self._storages: dict[int | None, PagedStorage] = {}
@@ -320,8 +353,8 @@ class ModelRunner:
             storage.copy(of_group)
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        """The logits of ``batch.logits_rows``, or what was drawn of them where ``batch.draws`` says
-        so; states and taps of ``batch.states_rows``."""
+        """The logits of ``batch.logits_rows``, with what was drawn of them; states and taps of
+        ``batch.states_rows``."""
         longest = max(batch.positions) + 1
         assert self.context_window(longest) == longest, f"a text of {longest} tokens"
         if self._rows is not None:
@@ -333,10 +366,15 @@ class ModelRunner:
             logits = torch.nn.functional.pad(logits, (0, missing), value=float("-inf"))
         logits = logits[:, : self._vocabulary_size]
         drawn: tuple[TokenId | None, ...] = ()
-        if self._draws is not None and batch.draws is not None:
+        if self._draws is not None and batch.to_draw is not None:
             # The device is still computing while the masks are found.
-            drawn = self._draws.draw(logits, batch.draws())
+            drawn = self._draws.draw(logits, batch.to_draw())
         return StepOutput(logits, states, taps, drawn)
+
+    def wait(self) -> None:
+        """Return once all that was asked of the device is done."""
+        if self.shape.device.type == "cuda":
+            torch.cuda.synchronize(self.shape.device)
 
     def close(self) -> None:
         """End what runs beside this process; here that is nothing."""

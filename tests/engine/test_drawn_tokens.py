@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
 import torch
 
+from guided.decoding.choice import Chooser
 from guided.decoding.draw import Draw
 from guided.drafters.lookup import LookupDrafter
+from guided.engine.haste import TakesLongError
+from guided.errors import LimitExceededError
 from guided.masks.mask import tokens_of
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.runner import ModelRunner
-from guided.spec import Beams, GenerationRequest, Sampling, TokenId, Verification
+from guided.spec import Beams, Forcing, GenerationRequest, Sampling, TokenId, Verification
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
 from tests.engine.tiny_models import answers, make_engine, make_model, words
+from tests.kit.effort import first_seed, times
 
 CITIES = words("London", "Lisbon", "Ljubljana", "Paris", "Prague", "Porto", "Rome")
 DRAWN = {
@@ -55,9 +61,9 @@ class DrawingRunner(ModelRunner):
 
     def forward(self, batch: StepBatch) -> StepOutput:
         output = super().forward(batch)
-        if batch.draws is None:
+        if batch.to_draw is None:
             return output
-        wanted = batch.draws()
+        wanted = batch.to_draw()
         logits = output.logits.float().clone()
         drawn = tuple(map(drawn_from, logits, wanted))
         for row, token in zip(logits, drawn, strict=True):
@@ -134,3 +140,66 @@ def test_a_draw_that_leaves_no_room_for_an_end_is_made_again(tokens: int) -> Non
     }
     model = make_model(dtype=torch.float32)
     assert told(requests, runner=runner(is_secret=False)) == told(requests, model=model)
+
+
+def any_requests(numbers: random.Random) -> dict[str, GenerationRequest]:
+    return {
+        str(number): GenerationRequest(
+            numbers.choice(["a b a b a b", "city: London city: London city: ", "x y x y x y"]),
+            constraint=numbers.choice([None, CITIES, CITIES]),
+            max_tokens=numbers.randint(8, 40),
+            sampling=Sampling(numbers.choice([0.0, 0.02, 0.3, 1.0]), seed=numbers.randint(0, 5)),
+            forcing=numbers.choice(list(Forcing)),
+        )
+        for number in range(8)
+    }
+
+
+@pytest.mark.parametrize("seed", range(first_seed(), first_seed() + times(6)))
+def test_after_drafts_as_without(seed: int) -> None:
+    """Each drafted token is drawn with the noise of its own place."""
+    numbers = random.Random(seed)
+    requests, step_tokens = any_requests(numbers), numbers.choice([16, 64, 512])
+    drawing = runner(is_secret=False)
+    found = told(
+        requests,
+        runner=drawing,
+        drafters=[LookupDrafter(make_vocabulary())],
+        widest_draft=8,
+        step_tokens=step_tokens,
+        max_batch=numbers.choice([2, 16]),
+    )
+    assert found == told(requests, model=make_model(dtype=torch.float32))
+    assert drawing.drawn > 20
+
+
+@pytest.mark.parametrize(
+    "fault", [LimitExceededError("too much", limit=1), TakesLongError(), ValueError()]
+)
+def test_what_has_no_mask_yet_is_chosen_by_the_logits(
+    fault: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = {"r": GenerationRequest("x", max_tokens=8)}
+    expected = told(requests, model=make_model(dtype=torch.float32))
+    calls = count()
+    to_draw = Chooser.to_draw
+
+    def failing(chooser: Chooser, *place: Any) -> Any:
+        if next(calls) % 2:
+            raise fault
+        return to_draw(chooser, *place)
+
+    monkeypatch.setattr(Chooser, "to_draw", failing)
+    drawing = runner()
+    assert told(requests, runner=drawing) == expected
+    assert drawing.drawn > 0
+    assert drawing.left > 0
+
+
+def test_what_ends_the_process_is_not_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ending(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Chooser, "to_draw", ending)
+    with pytest.raises(KeyboardInterrupt):
+        told({"r": GenerationRequest("x", max_tokens=3)}, runner=runner())

@@ -22,7 +22,9 @@ from transformers import (
 )
 
 from guided.errors import ModelError
-from guided.model.probe import probe_model
+from guided.model.attention import KERNEL_VARIABLE, AttentionKernel
+from guided.model.probe import ModelShape, probe_model
+from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
 from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.tiny_models import answers, from_config, make_engine, make_model
@@ -207,3 +209,25 @@ def test_a_model_that_makes_much_of_rounding_is_compared_with_itself(
     monkeypatch.setattr("guided.model.probe._rounding", lambda *_, **__: 0.0)
     with pytest.raises(ModelError, match="from those that it gives to a text alone"):
         probe_model(model())
+
+
+def failing_kernel(module: Any, kernel: AttentionKernel, stage: None) -> ModelShape:
+    if kernel is AttentionKernel.TRITON:
+        raise ModelError("no C compiler")
+    return probe_model(module, kernel, stage)
+
+
+def test_where_a_kernel_that_nobody_asked_for_fails_torch_computes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    triton = AttentionKernel.TRITON
+    monkeypatch.setattr("guided.model.runner.chosen_kernel", lambda *_: triton)
+    monkeypatch.setattr("guided.model.runner.probe_model", failing_kernel)
+    model = make_model()
+    assert "attention TORCH" in ModelRunner(model, vocabulary_size=200).description
+    assert "torch computes attention, and nothing is replayed: no C compiler" in caplog.text
+    with pytest.raises(ModelError, match="no C compiler"):
+        ModelRunner(model, vocabulary_size=200, kernel=triton)
+    monkeypatch.setenv(KERNEL_VARIABLE, "triton")
+    with pytest.raises(ModelError, match="no C compiler"):
+        ModelRunner(model, vocabulary_size=200)

@@ -78,7 +78,9 @@ class ShardedRunner(ModelRunner):
         """The logits of a batch, for which every rank does its share."""
         with self._ranks.together(Call.of(batch.segments)):
             parts = micro_batches(batch, self._ranks.split.stages)
-            return joined([super(ShardedRunner, self).forward(part) for part in parts])
+            output = joined([super(ShardedRunner, self).forward(part) for part in parts])
+            self.wait()  # what goes wrong on a device is met while it is known whose it is
+            return output
 
     def close(self) -> None:
         """End the other ranks."""

@@ -12,6 +12,7 @@ pytest.importorskip("triton", reason="triton is not installed")
 
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.paged_storage import PagedStorage
+from guided.kv.reservation import Reservation, SlotCopies
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.attention import AttentionKernel, PackedAttention, running
 from guided.model.batch import Segment, StepBatch
@@ -56,7 +57,7 @@ def chain(text: SequenceBlocks, tokens: list[int]) -> Segment:
 
 
 def tree(text: SequenceBlocks, tokens: list[int], parents: list[int]) -> Segment:
-    """New tokens, each behind another of them or the text (-1), and a choice after each."""
+    """New tokens, each after another of them or the text (-1), and a choice after each."""
     sees = np.eye(len(tokens), dtype=np.bool_)
     depths: list[int] = []
     for node, parent in enumerate(parents):
@@ -113,7 +114,7 @@ def test_a_call_by_fixed_inputs_says_the_same(architecture: str, data: st.DataOb
             for text, tokens in zip(texts.texts, trees, strict=True)
         ]
         batch = StepBatch(tuple(segments))
-        assert inputs.hold(batch)
+        assert inputs.take(batch)
         expected = by_itself(texts, batch)
         for width in (len(batch.tokens), WIDEST):
             found = by_fixed_inputs(texts, inputs, batch, width)
@@ -143,5 +144,16 @@ def test_a_batch_without_room_is_not_held() -> None:
     inputs = FixedInputs(texts.storages, WIDEST, DEVICE)
     first, second = texts.texts
     wide = [chain(first, [3] * WIDEST), chain(second, [3])]
-    assert inputs.hold(StepBatch((wide[0],)))
-    assert not inputs.hold(StepBatch(tuple(wide)))
+    assert inputs.take(StepBatch((wide[0],)))
+    assert not inputs.take(StepBatch(tuple(wide)))
+
+
+def test_many_tokens_after_a_long_text_are_not_taken() -> None:
+    """Each of them would read the text again."""
+    texts = Texts("llama", 1)
+    inputs = FixedInputs(texts.storages, WIDEST, DEVICE)
+    (text,) = texts.texts
+    batch = StepBatch((chain(text, [3] * WIDEST),))
+    assert inputs.take(batch)
+    batch.segments[0].rows = (Reservation(0, np.zeros(30_000, np.int64), 1, SlotCopies.none()),)
+    assert not inputs.take(batch)
