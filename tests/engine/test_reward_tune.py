@@ -247,7 +247,8 @@ def test_answers_are_kept_and_only_those_missing_are_drawn(engine: Engine, tmp_p
     before = engine.stats().ended
     assert answers(lambda: engine, tasks, asking, file) == drawn
     assert engine.stats().ended - before == 3
-    assert file.read_text("utf-8") == whole
+    # In the order in which they came to an end, which is another on a busy machine.
+    assert sorted(file.read_text("utf-8").splitlines(keepends=True)) == sorted(lines)
 
     def unasked() -> Engine:
         raise AssertionError("there is nothing to answer")
