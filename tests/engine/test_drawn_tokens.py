@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 
-from guided.decoding.choice import Chooser
 from guided.decoding.draw import Draw
 from guided.drafters.lookup import LookupDrafter
 from guided.engine.haste import TakesLongError
@@ -20,7 +19,7 @@ from guided.masks.mask import tokens_of
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.runner import ModelRunner
 from guided.spec import Beams, Forcing, GenerationRequest, Sampling, TokenId, Verification
-from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
+from tests.engine.finite_language import TOKEN_BYTES, AnythingMatcher, make_vocabulary
 from tests.engine.tiny_models import answers, make_engine, make_model, words
 from tests.kit.effort import first_seed, times
 
@@ -173,6 +172,18 @@ def test_after_drafts_as_without(seed: int) -> None:
     assert drawing.drawn > 20
 
 
+def faulty_masks(monkeypatch: pytest.MonkeyPatch, fault: BaseException) -> None:
+    """Let every other mask fail, from the first on."""
+    calls, mask = count(), AnythingMatcher.mask
+
+    def failing(matcher: AnythingMatcher) -> Any:
+        if next(calls) % 2 == 0:
+            raise fault
+        return mask(matcher)
+
+    monkeypatch.setattr(AnythingMatcher, "mask", failing)
+
+
 @pytest.mark.parametrize(
     "fault", [LimitExceededError("too much", limit=1), TakesLongError(), ValueError()]
 )
@@ -181,25 +192,13 @@ def test_what_has_no_mask_yet_is_chosen_by_the_logits(
 ) -> None:
     requests = {"r": GenerationRequest("x", max_tokens=8)}
     expected = told(requests, model=make_model(dtype=torch.float32))
-    calls = count()
-    to_draw = Chooser.to_draw
-
-    def failing(chooser: Chooser, *place: Any) -> Any:
-        if next(calls) % 2:
-            raise fault
-        return to_draw(chooser, *place)
-
-    monkeypatch.setattr(Chooser, "to_draw", failing)
+    faulty_masks(monkeypatch, fault)
     drawing = runner()
     assert told(requests, runner=drawing) == expected
-    assert drawing.drawn > 0
-    assert drawing.left > 0
+    assert (drawing.drawn, drawing.left) == (0, 8)
 
 
 def test_what_ends_the_process_is_not_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ending(*_: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Chooser, "to_draw", ending)
+    faulty_masks(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         told({"r": GenerationRequest("x", max_tokens=3)}, runner=runner())
