@@ -68,8 +68,10 @@ class HostedMatcher:
         Where even the shortest answer is longer, it is cut off.
         """
         try:
-            shortest = self._matcher.shortest_completion(max_tokens - 1) or ()
+            shortest = self._matcher.shortest_completion(max_tokens - 1)
         except LimitExceededError:
+            return
+        if shortest is None:
             return
         self._max_tokens = max_tokens
         self._window = max(_WINDOW, 2 * len(shortest))
@@ -95,7 +97,7 @@ class HostedMatcher:
     def fill(self, memory: NDArray[np.int32], row: int) -> None:
         """Write which tokens may come next to a row of int32 ``[rows, words]``; never none."""
         if self._closing is None:
-            self._fill_open(memory, row)
+            self._fill_open(memory, row, self._budget())
         if self._closing is not None:
             memory[row] = 0
             _set(memory[row], [self._next()])
@@ -155,13 +157,13 @@ class HostedMatcher:
         self._matcher.rollback(len(run))
         return is_complete
 
-    def _fill_open(self, memory: NDArray[np.int32], row: int) -> None:
+    def _fill_open(self, memory: NDArray[np.int32], row: int, budget: int | None) -> None:
         try:
-            self._matcher.fill_bitmask(memory, row, budget=self._budget())
+            self._matcher.fill_bitmask(memory, row, budget=budget)
         except LimitExceededError as error:
             if error.field == "budget":
-                self._max_tokens = None  # it will be cut off, whatever comes next
-                self._fill_open(memory, row)
+                # Drafts lead here, which the masks before them forbid: they will be taken back.
+                self._fill_open(memory, row, None)
             else:
                 self._close(error)
 

@@ -150,6 +150,18 @@ def test_an_answer_ends_before_it_is_cut_off(max_tokens: int, is_whole: bool) ->
     assert matcher.is_terminated == is_whole
 
 
+def test_drafts_that_lead_past_the_last_token_leave_the_budget_as_it_was() -> None:
+    matcher = hosted(Regex("a*bbb"))
+    matcher.end_within(7)
+    a, b = spelled("ab")
+    assert matcher.accept([a, a, a])
+    assert allowed(matcher) == {b}
+    assert matcher.accept([a, a])
+    assert allowed(matcher) == {a, b}
+    matcher.rollback(2)
+    assert allowed(matcher) == {b}
+
+
 def hard(length: int) -> JsonSchema:
     """One of its own for each test: what was built of a pattern is kept for the process."""
     pattern = f"^(a|b)*a(a|b){{{length}}}c$"
