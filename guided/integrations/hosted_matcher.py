@@ -148,7 +148,7 @@ class HostedMatcher:
             return self.forced()
 
     def is_complete_after(self, run: Sequence[int]) -> bool:
-        """Whether nothing but the end may follow behind a run that is allowed; nothing is moved."""
+        """Whether nothing but the end may follow after a run that is allowed; nothing is moved."""
         if self._closing is not None:
             return self._num_closed + len(run) == len(self._closing) - 1
         if not self._moved([*run]):

@@ -67,7 +67,7 @@ class ForcedRuns:
 
 
 class ForcedRunsOrNgrams(ForcedRuns):
-    """Drafts of vLLM's n-gram lookup as well, where there is no run or they go on behind it."""
+    """Drafts of vLLM's n-gram lookup as well, where there is no run or they go on after it."""
 
     def __init__(self, vllm_config: Any) -> None:
         super().__init__(vllm_config)
