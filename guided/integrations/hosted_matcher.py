@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from guided.compiler import Matcher, fill_bitmasks
 from guided.errors import LimitExceededError
+from guided.spec import Forcing
 
 __all__ = ["HostedMatcher", "fill_all"]
 
@@ -31,6 +32,7 @@ class HostedMatcher:
         "_closing",
         "_end",
         "_ends",
+        "_forcing",
         "_matcher",
         "_max_tokens",
         "_num_closed",
@@ -39,11 +41,17 @@ class HostedMatcher:
     )
 
     def __init__(
-        self, matcher: Matcher, end_ids: Iterable[int], stop_ids: Iterable[int] = ()
+        self,
+        matcher: Matcher,
+        end_ids: Iterable[int],
+        stop_ids: Iterable[int] = (),
+        forcing: Forcing = Forcing.OFF,
     ) -> None:
         """``end_ids`` are those of the vocabulary. At ``stop_ids`` the host stops as well: they may
-        come where the answer may end, and nowhere else."""
+        come where the answer may end, and nowhere else. With ``forcing`` a mask inside of a forced
+        run has the run's token alone."""
         self._matcher: Final = matcher
+        self._forcing: Final = forcing
         self._ends: Final = frozenset(end_ids)
         self._end: Final = min(self._ends)
         self._stops: Final = frozenset(stop_ids) - self._ends
@@ -60,8 +68,10 @@ class HostedMatcher:
         Where even the shortest answer is longer, it is cut off.
         """
         try:
-            shortest = self._matcher.shortest_completion(max_tokens - 1) or ()
+            shortest = self._matcher.shortest_completion(max_tokens - 1)
         except LimitExceededError:
+            return
+        if shortest is None:
             return
         self._max_tokens = max_tokens
         self._window = max(_WINDOW, 2 * len(shortest))
@@ -76,7 +86,8 @@ class HostedMatcher:
     @property
     def is_plain(self) -> bool:
         """Whether masks are those of ``plain``, which many can be filled of in one call."""
-        return self._closing is None and not self._stops and self._budget() is None
+        narrows = self._stops or self._forcing is not Forcing.OFF
+        return self._closing is None and not narrows and self._budget() is None
 
     @property
     def plain(self) -> Matcher:
@@ -86,10 +97,12 @@ class HostedMatcher:
     def fill(self, memory: NDArray[np.int32], row: int) -> None:
         """Write which tokens may come next to a row of int32 ``[rows, words]``; never none."""
         if self._closing is None:
-            self._fill_open(memory, row)
+            self._fill_open(memory, row, self._budget())
         if self._closing is not None:
             memory[row] = 0
             _set(memory[row], [self._next()])
+        elif self._forcing is not Forcing.OFF:
+            self._narrow(memory[row])
         if self._stops:
             self._fill_stops(memory[row])
 
@@ -124,25 +137,42 @@ class HostedMatcher:
         self._closing, self._num_closed = None, 0
         self._matcher.reset()
 
-    def forced(self) -> tuple[int, ...]:
+    def forced(self, forcing: Forcing = Forcing.CANONICAL) -> tuple[int, ...]:
         """Tokens that have to come next, an end not among them; often none."""
         if self._closing is not None:
             return self._closing[self._num_closed : -1]
         try:
-            return self._matcher.forced()
+            return self._matcher.forced(forcing)
         except LimitExceededError as error:
             self._close(error)
             return self.forced()
 
-    def _fill_open(self, memory: NDArray[np.int32], row: int) -> None:
+    def is_complete_after(self, run: Sequence[int]) -> bool:
+        """Whether nothing but the end may follow after a run that is allowed; nothing is moved."""
+        if self._closing is not None:
+            return self._num_closed + len(run) == len(self._closing) - 1
+        if not self._moved([*run]):
+            return False
+        is_complete = self._matcher.is_complete
+        self._matcher.rollback(len(run))
+        return is_complete
+
+    def _fill_open(self, memory: NDArray[np.int32], row: int, budget: int | None) -> None:
         try:
-            self._matcher.fill_bitmask(memory, row, budget=self._budget())
+            self._matcher.fill_bitmask(memory, row, budget=budget)
         except LimitExceededError as error:
             if error.field == "budget":
-                self._max_tokens = None  # it will be cut off, whatever comes next
-                self._fill_open(memory, row)
+                # Drafts lead here, which the masks before them forbid: they will be taken back.
+                self._fill_open(memory, row, None)
             else:
                 self._close(error)
+
+    def _narrow(self, row: NDArray[np.int32]) -> None:
+        """Leave the token of a forced run alone, unless it leads past the last one."""
+        run = self.forced(self._forcing)
+        if run and row[run[0] // 32] >> (run[0] % 32) & 1:
+            row[:] = 0
+            _set(row, run[:1])
 
     def _budget(self) -> int | None:
         """The tokens left before the end, ``None`` where there are plenty."""

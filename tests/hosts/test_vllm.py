@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,24 @@ PYTHON = os.environ.get("GUIDED_VLLM", "")
 ROOT = Path(__file__).parents[2]
 OPTIONS = [
     "--structured-outputs-config.backend=guided",
-    # Drafts, so that masks are filled ahead and matchers taken back, and two processes that check.
-    '--speculative-config={"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}',
-    "--api-server-count=2",
     "--served-model-name=default",
     "--max-model-len=2048",
     "--max-num-seqs=8",
     "--enforce-eager",
 ]
+CHECKED_BY_TWO = [
+    # Drafts, so that masks are filled ahead and matchers taken back, and two processes that check.
+    '--speculative-config={"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}',
+    "--api-server-count=2",
+]
+FORCED_RUNS = [
+    '--speculative-config={"model": "guided.integrations.vllm.forced_runs.ForcedRuns",'
+    ' "num_speculative_tokens": 16}',
+]
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",  # vLLM's n-gram lookup starts that many for the model as well
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_NO_USAGE_STATS": "1",
@@ -62,15 +70,20 @@ def model() -> Path:
 
 @pytest.fixture(scope="module")
 def url(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("vllm") / "log"
+    with serving(model, tmp_path_factory.mktemp("vllm") / "log", CHECKED_BY_TWO) as url:
+        yield url
+
+
+@contextmanager
+def serving(model: Path, log: Path, options: list[str], **environment: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", f"--model={model}"]
     with log.open("w") as output:
         server = subprocess.Popen(
-            [*command, f"--port={port}", "--host=127.0.0.1", *OPTIONS],
-            env=os.environ | ENVIRONMENT,
+            [*command, f"--port={port}", "--host=127.0.0.1", *OPTIONS, *options],
+            env=os.environ | ENVIRONMENT | environment,
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -199,3 +212,33 @@ def test_what_cannot_be_enforced_is_a_400_and_hurts_nobody(url: str) -> None:
         assert said.status_code == 400, said.text
         assert message in said.json()["error"]["message"]
     assert answer(ask(url, structured_outputs={"choice": ["alive"]})) == "alive"
+
+
+def test_forced_runs_are_drafts_that_the_model_takes(model: Path, tmp_path: Path) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"favourite_colour": {"enum": ["red", "green"]}, "is_sure": {"const": True}},
+        "required": ["favourite_colour", "is_sure"],
+        "additionalProperties": False,
+    }
+    with serving(model, tmp_path / "log", FORCED_RUNS, GUIDED_FORCING="canonical") as url:
+        with ThreadPoolExecutor(3) as calls:
+            said = [*calls.map(lambda _: ask(url, structured_outputs={"json": schema}), range(3))]
+        for one in said:
+            jsonschema_rs.validate(schema, json.loads(answer(one)))
+        drafts, accepted = drafts_of(url)
+        assert accepted == drafts
+        assert accepted > sum(one.json()["usage"]["completion_tokens"] for one in said) / 2
+        assert ask(url, max_tokens=8).status_code == 200
+        assert drafts_of(url) == (drafts, accepted), "where nothing is asked for nothing is forced"
+
+
+def drafts_of(url: str) -> tuple[float, float]:
+    """How many drafts the model has read, and how many of these it took."""
+    lines = httpx2.get(f"{url.removesuffix('/v1')}/metrics").text.splitlines()
+    told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    counts = {name.partition("{")[0]: float(count) for name, count in told.items()}
+    return (
+        counts["vllm:spec_decode_num_draft_tokens_total"],
+        counts["vllm:spec_decode_num_accepted_tokens_total"],
+    )

@@ -6,21 +6,27 @@ import json
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 
-from guided import Choice, JsonSchema, Regex
+from guided import Choice, Forcing, JsonSchema, Regex
 from guided.compiler import Compiler, ConstraintLimits
 from guided.integrations.hosted_matcher import HostedMatcher
 from guided.masks.mask import tokens_of
-from guided.spec import Structure
-from tests.kit.walks import BYTES, END
+from guided.spec import Structure, TokenId
+from tests.kit.walks import BYTES, END, PIECES
 
 COMPILER = Compiler(BYTES)
 STOP = 400
 """A token that the host stops at, and the vocabulary does not know."""
 
 
-def hosted(constraint: Structure, *stops: int, compiler: Compiler = COMPILER) -> HostedMatcher:
-    return HostedMatcher(compiler.compile(constraint).matcher(), BYTES.end_ids, stops)
+def hosted(
+    constraint: Structure,
+    *stops: int,
+    compiler: Compiler = COMPILER,
+    forcing: Forcing = Forcing.OFF,
+) -> HostedMatcher:
+    return HostedMatcher(compiler.compile(constraint).matcher(), BYTES.end_ids, stops, forcing)
 
 
 def allowed(matcher: HostedMatcher) -> set[int]:
@@ -83,6 +89,55 @@ def test_a_token_of_the_host_that_is_text_is_forbidden_before_the_end() -> None:
     assert allowed(matcher) == {c}
 
 
+PERSON = JsonSchema(
+    '{"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"],'
+    ' "additionalProperties": false}'
+)
+
+
+def test_masks_inside_of_a_forced_run_hold_its_token_alone() -> None:
+    compiler = Compiler(PIECES)
+    free = hosted(PERSON, compiler=compiler)
+    narrowed = hosted(PERSON, compiler=compiler, forcing=Forcing.CANONICAL)
+    (run, *_) = free.forced()
+    assert allowed(narrowed) == {run} < allowed(free)
+    assert not narrowed.is_plain
+    while len(allowed(narrowed)) == 1:
+        assert narrowed.accept([*allowed(narrowed)])
+    assert not narrowed.forced()
+    assert {compiler.vocabulary.decode([TokenId(token)]) for token in allowed(narrowed)} >= {
+        b"1",
+        b"2",
+    }
+
+
+def test_the_shortest_end_goes_before_the_tokenizers_spelling() -> None:
+    """Merges spell ``abc`` as ``ab`` and ``c``, and there is a token for all of it as well."""
+    letters = [*pre_tokenizers.ByteLevel.alphabet(), "ab", "bc", "abc", "</s>"]
+    merges = [("a", "b"), ("b", "c"), ("a", "bc")]
+    tokenizer = Tokenizer(models.BPE({text: n for n, text in enumerate(letters)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    ab, whole, end, c = (letters.index(text) for text in ("ab", "abc", "</s>", "c"))
+    tokenizer.add_special_tokens(["</s>"])
+    compiler = Compiler(tokenizer, end_ids=[end])
+    for max_tokens, expected in ((9, ab), (2, whole)):
+        compiled = compiler.compile(Regex("abc"))
+        matcher = HostedMatcher(compiled.matcher(), [end], (), Forcing.CANONICAL)
+        matcher.end_within(max_tokens)
+        assert matcher.forced() == (ab, c)
+        assert allowed(matcher) == {expected}
+
+
+def test_what_is_complete_after_a_run_is_told_and_nothing_moved() -> None:
+    matcher = hosted(Choice(["ab", "ac"]))
+    a, b = spelled("ab")
+    assert matcher.forced() == (a,)
+    assert not matcher.is_complete_after([a])
+    assert matcher.is_complete_after([a, b])
+    assert not matcher.is_complete_after([b]), "it may not come"
+    assert allowed(matcher) == {a}
+
+
 @pytest.mark.parametrize(("max_tokens", "is_whole"), [(70, True), (11, True), (10, False)])
 def test_an_answer_ends_before_it_is_cut_off(max_tokens: int, is_whole: bool) -> None:
     matcher = hosted(Regex("(ab){2,}x(cd){2}!"))
@@ -93,6 +148,18 @@ def test_an_answer_ends_before_it_is_cut_off(max_tokens: int, is_whole: bool) ->
         wanted = longest[place % 2]
         assert matcher.accept([wanted if wanted in choices else min(choices)])
     assert matcher.is_terminated == is_whole
+
+
+def test_drafts_that_lead_past_the_last_token_leave_the_budget_as_it_was() -> None:
+    matcher = hosted(Regex("a*bbb"))
+    matcher.end_within(7)
+    a, b = spelled("ab")
+    assert matcher.accept([a, a, a])
+    assert allowed(matcher) == {b}
+    assert matcher.accept([a, a])
+    assert allowed(matcher) == {a, b}
+    matcher.rollback(2)
+    assert allowed(matcher) == {b}
 
 
 def hard(length: int) -> JsonSchema:
@@ -135,6 +202,8 @@ def test_an_answer_that_is_closed_may_be_taken_back(caplog: pytest.LogCaptureFix
     matcher, tokens = closed_early(hard(11), caplog)
     way = [*matcher.forced(), END]
     assert len(way) > 5
+    assert matcher.is_complete_after(way[:-1])
+    assert not matcher.is_complete_after(way[:-2])
     assert matcher.validate([*way[:2], END]) == 2
     assert matcher.accept(way[:3])
     assert not matcher.accept([END])

@@ -17,8 +17,13 @@ from guided.integrations.json_form import JsonForm
 from guided.integrations.vllm import backend as backends
 from guided.integrations.vllm import register, requests
 from guided.integrations.vllm.backend import GuidedBackend
+from guided.integrations.vllm.forced_runs import (
+    ForcedRuns,
+    ForcedRunsOrNgrams,
+    forcing_of_environment,
+)
 from guided.integrations.vllm.requests import check_request, structure_of
-from guided.spec import Choice, Ebnf, JsonOptions, JsonSchema, Lark, Regex, Structure
+from guided.spec import Choice, Ebnf, Forcing, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import JsonObject, Text
 from tests.kit.walks import BYTES, END
 
@@ -134,6 +139,47 @@ def test_a_request_goes_through_the_backend() -> None:
     assert grammar.accept_tokens("r", [b])
     grammar.reset()
     assert grammar.validate_tokens([a]) == [a]
+
+
+def test_what_has_to_come_is_told_with_the_end() -> None:
+    backend = GuidedBackend(SimpleNamespace(model_config=MODEL), object(), vocab_size=300)
+    grammar = backend.compile_grammar(SimpleNamespace(name="CHOICE"), json.dumps(["abc", "abd"]))
+    a, b, c = (ord(letter) + 1 for letter in "abc")
+    assert grammar.forced(END) == [a, b]
+    assert grammar.accept_tokens("r", [a, b, c])
+    assert grammar.forced(END) == [END]
+    assert grammar.forced(None) == []
+
+
+def test_the_environment_says_whether_masks_narrow() -> None:
+    assert forcing_of_environment({}) is Forcing.OFF
+    assert forcing_of_environment({"GUIDED_FORCING": "canonical"}) is Forcing.CANONICAL
+    with pytest.raises(RequestError, match="GUIDED_FORCING says 'strict'; known are off and can"):
+        forcing_of_environment({"GUIDED_FORCING": "strict"})
+
+
+@pytest.mark.parametrize("drafter", [ForcedRuns, ForcedRunsOrNgrams])
+@pytest.mark.parametrize(
+    ("version", "backend", "message"),
+    [
+        ("0.33.0", "guided", "not tried with vllm 0.33.0; install vllm 0.32"),
+        ("0.3.2", "guided", "not tried with vllm 0.3.2"),
+        ("0.32.0", "xgrammar", "only the backend 'guided' knows forced runs"),
+    ],
+)
+def test_forced_runs_are_refused_where_there_would_be_none(
+    drafter: type[ForcedRuns],
+    version: str,
+    backend: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = ModuleType("vllm")
+    module.__version__ = version  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "vllm", module)
+    config = SimpleNamespace(structured_outputs_config=SimpleNamespace(backend=backend))
+    with pytest.raises(UnsupportedFeatureError, match=message):
+        drafter(config)
 
 
 @pytest.mark.parametrize("version", ["0.30.2", "0.34.0", "1.0", "dev"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from guided.integrations.hosted_matcher import HostedMatcher
 from guided.integrations.json_form import JsonForm
+from guided.integrations.vllm.forced_runs import forcing_of_environment
 from guided.integrations.vllm.requests import ModelConfig, compiler_of, structure_of
 
 if TYPE_CHECKING:
@@ -38,12 +39,14 @@ class GuidedBackend:
         """``vocab_size`` is how many logits the model has.
 
         Takes some seconds, for the first request would wait otherwise. Raises ModelError for a
-        tokenizer that cannot be used, and RequestError for a wrong ``GUIDED_JSON``.
+        tokenizer that cannot be used, and RequestError for a wrong ``GUIDED_JSON`` or
+        ``GUIDED_FORCING``.
         """
         self.vllm_config = vllm_config
         self.tokenizer = tokenizer
         self.vocab_size = vocab_size
         self._form: Final = JsonForm.of_environment()
+        self._forcing: Final = forcing_of_environment()
         self._compiler: Final = compiler_of(tokenizer, vllm_config.model_config)
         self._compiler.rehearse(self._form.options)
 
@@ -54,7 +57,9 @@ class GuidedBackend:
         structure = structure_of(request_type.name.lower(), grammar_spec, self._form)
         compiled = self._compiler.compile(structure)
         ends = compiled.vocabulary.end_ids
-        return GuidedGrammar(HostedMatcher(compiled.matcher(), ends, stop_token_ids or ()))
+        return GuidedGrammar(
+            HostedMatcher(compiled.matcher(), ends, stop_token_ids or (), self._forcing)
+        )
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """int32 ``[max_num_seqs, words]`` for all logits of the model."""
@@ -84,6 +89,13 @@ class GuidedGrammar:
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         """The first of the tokens, up to one that may not follow; nothing is moved."""
         return tokens[: self._matcher.validate(tokens)]
+
+    def forced(self, end: int | None) -> list[int]:
+        """Tokens that have to come next, with ``end`` at last where nothing else may follow."""
+        run = [*self._matcher.forced()]
+        if end is not None and self._matcher.is_complete_after(run):
+            run.append(end)
+        return run
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens."""

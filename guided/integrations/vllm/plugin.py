@@ -135,11 +135,14 @@ def _add_backend() -> None:
         if vllm_config.model_config.skip_tokenizer_init:
             return  # every constraint is refused then: no tokenizer, no masks
         from guided.integrations.vllm.backend import GuidedBackend, GuidedGrammar
+        from guided.integrations.vllm.forced_runs import drafts_forced_runs, runs_first
 
         StructuredOutputBackend.register(GuidedBackend)
         StructuredOutputGrammar.register(GuidedGrammar)
         size = vllm_config.model_config.get_vocab_size()
         self.backend = GuidedBackend(vllm_config, self.tokenizer, size)
+        if drafts_forced_runs(vllm_config):
+            self.validate_tokens = runs_first(self, self.validate_tokens)
         if self.reasoner_cls is None or self.enable_in_reasoning:
             self._create_grammar = _ending_in_time(self._create_grammar)
 

@@ -32,6 +32,7 @@ from vllm.v1.structured_output.request import StructuredOutputRequest
 
 from guided.integrations.vllm import register
 from guided.integrations.vllm.backend import GuidedBackend, GuidedGrammar
+from guided.integrations.vllm.forced_runs import ForcedRuns
 
 SCHEMA = {
     "type": "object",
@@ -64,7 +65,12 @@ class ThinkParser:
 
 class Host:
     def __init__(
-        self, folder: str, max_num_seqs: int = 4, drafts: int = 0, config: Any = None
+        self,
+        folder: str,
+        max_num_seqs: int = 4,
+        drafts: int = 0,
+        config: Any = None,
+        drafter: str = "ngram",
     ) -> None:
         register()
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -82,7 +88,7 @@ class Host:
             scheduler_config=SimpleNamespace(max_num_seqs=max_num_seqs),
             parallel_config=SimpleNamespace(distributed_executor_backend="mp"),
             num_speculative_tokens=drafts,
-            speculative_config=None,
+            speculative_config=SimpleNamespace(model=drafter) if drafts else None,
         )
         module = inspect.getmodule(StructuredOutputManager)
         assert module is not None
@@ -97,6 +103,7 @@ class Host:
     def request(self, number: int = 0, max_tokens: int = 200, **constraint: Any) -> Any:
         asked = StructuredOutputsParams(**(constraint or {"json": SCHEMA}))
         params = SamplingParams(structured_outputs=asked, max_tokens=max_tokens)
+        params.update_from_generation_config({}, self.tokenizer.eos_token_id)
         config = self.config.structured_outputs_config
         params._validate_structured_outputs(self.model_config, config, self.tokenizer)
         assert asked._backend == config.backend
@@ -187,6 +194,20 @@ def drafts_are_validated_filled_and_taken_back(host: Host) -> None:
     assert host.manager.accept_tokens(request, right)
 
 
+def forced_runs_come_before_drafts(host: Host) -> None:
+    request = host.request(choice=["perhaps not"])
+    text = host.tokens("perhaps not")
+    assert len(text) > 2
+    assert host.manager.validate_tokens(request, []) == text[:2], "no more than are scheduled"
+    assert host.manager.validate_tokens(request, [text[0]]) == text[:2]
+    assert host.manager.accept_tokens(request, text[:-1])
+    assert host.manager.validate_tokens(request, []) == [host.tokenizer.eos_token_id]
+    free = SimpleNamespace(use_structured_output=False)
+    assert host.manager.validate_tokens(free, [1]) == [1]
+    host.manager.reasoner_cls = ThinkParser
+    assert host.manager.validate_tokens(host.request(choice=["perhaps not"]), []) == []
+
+
 def reasoning_is_free(host: Host) -> None:
     host.manager.reasoner_cls = ThinkParser
     request = host.request()
@@ -257,6 +278,8 @@ def main() -> None:
     others_are_served_as_before(host)
     reasoning_is_free(host)
     drafts_are_validated_filled_and_taken_back(Host(folder, drafts=3))
+    drafter = f"{ForcedRuns.__module__}.{ForcedRuns.__name__}"
+    forced_runs_come_before_drafts(Host(folder, drafts=2, drafter=drafter))
     many_rows_are_filled_by_threads(Host(folder, max_num_seqs=256))
     print(vllm.__version__)
 
