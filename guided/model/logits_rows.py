@@ -31,16 +31,19 @@ class LogitsRows:
         found = self._fetch(wanted)
         self._whole = found if len(wanted) == len(logits) else None
         """All rows, where nothing was drawn."""
-        self._fetched: dict[int, NDArray[np.float32]] = dict(zip(wanted, found, strict=True))
+        self._fetched: dict[int, NDArray[np.float32]] = {}
+        if self._whole is None:
+            self._fetched.update(zip(wanted, found, strict=True))
 
     def __len__(self) -> int:
         return len(self._logits)
 
     def __getitem__(self, row: int) -> NDArray[np.float32]:
         """One row, ``[vocabulary]``."""
-        if row not in self._fetched:
+        if self._whole is None and row not in self._fetched:
             self._fetched[row] = self._fetch([row])[0]
-        return self._fetched[row]
+        found: NDArray[np.float32] = (self._fetched if self._whole is None else self._whole)[row]
+        return found
 
     def part(self, first: int, last: int) -> NDArray[np.float32]:
         """The rows from ``first`` up to ``last``, ``[rows, vocabulary]``."""
