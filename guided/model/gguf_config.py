@@ -20,6 +20,7 @@ from guided.errors import ModelError
 
 __all__ = [
     "GGUF_ARCHITECTURES",
+    "GGUF_TYPES",
     "GgufHeader",
     "end_ids",
     "read_gguf_config",
@@ -30,13 +31,13 @@ __all__ = [
 GGUF_ARCHITECTURES = ("gemma2", "gemma3", "gpt2", "llama", "phi3", "qwen2", "qwen3")
 """Those that come out of a GGUF file as they went in, by test."""
 
-_TYPES = (
+GGUF_TYPES = (
     *("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"),
     *("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS"),
     *("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"),
     *("TQ1_0", "TQ2_0", "MXFP4"),
 )
-"""Types of ggml that can be unpacked."""
+"""Types of ggml that are unpacked, each by test."""
 
 _SETTINGS = {
     "context_length": "max_position_embeddings",
@@ -150,10 +151,10 @@ def refuse_gguf(file: Path, header: GgufHeader) -> None:
             hint=f"choose one of {', '.join(GGUF_ARCHITECTURES)}, or a folder of transformers",
         )
     for kind in header.types:
-        if kind not in _TYPES:
+        if kind not in GGUF_TYPES:
             raise ModelError(
                 f"{file} has tensors of the type {kind}, which cannot be unpacked",
-                hint=f"choose a file with {', '.join(_TYPES)}",
+                hint=f"choose a file with {', '.join(GGUF_TYPES)}",
             )
     if header.files > 1:
         raise ModelError(

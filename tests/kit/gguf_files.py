@@ -12,7 +12,7 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import PreTrainedModel
 
-__all__ = ["BYTE_TOKENS", "MERGES", "write_gguf"]
+__all__ = ["BYTE_TOKENS", "MERGES", "pack", "rounded", "write_gguf"]
 
 MERGES = ("h e", "l l", "he ll", "hell o", "Ġ Ġ", "1 2", "Ġ 1")
 BYTE_TOKENS = (
@@ -23,6 +23,39 @@ BYTE_TOKENS = (
 )
 """A byte-level vocabulary, its two control tokens first."""
 _CONTROL, _NORMAL = 3, 1
+_DRAWN = 4096
+"""Random blocks, of which those are taken whose numbers are as large as weights."""
+
+
+def pack(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
+    """The rows of a matrix as blocks; random ones, the same for a shape, where `gguf` cannot.
+
+    It unpacks every type of ggml and packs some of them alone.
+    """
+    try:
+        packed: np.ndarray = gguf.quants.quantize(weight, kind)
+    except NotImplementedError:
+        numbers, nbytes = gguf.GGML_QUANT_SIZES[kind]
+        rng = np.random.default_rng(weight.shape)
+        blocks = rng.integers(0, 256, (_DRAWN, nbytes), dtype=np.uint8)
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = np.abs(gguf.quants.dequantize(blocks, kind)).max(axis=1)
+        blocks = blocks[(largest > 0.01) & (largest < 1)]
+        packed = rng.choice(blocks, (len(weight), weight.shape[1] // numbers))
+        packed = packed.reshape(len(weight), -1)
+    return packed
+
+
+def rounded(model: PreTrainedModel, kind: gguf.GGMLQuantizationType) -> PreTrainedModel:
+    """The model with matrices of such blocks' numbers, so that a file loses nothing.
+
+    Not for `llama` with types that `gguf` cannot pack: its queries are written in another order.
+    """
+    for weight in model.parameters():
+        if weight.ndim == 2:
+            packed = pack(weight.detach().numpy(), kind)
+            weight.data = torch.from_numpy(gguf.quants.dequantize(packed, kind))
+    return model
 
 
 def write_gguf(
@@ -57,8 +90,7 @@ def write_gguf(
         if name == skipped:
             continue
         if quantised is not None and weight.ndim == 2:
-            packed = gguf.quants.quantize(weight, quantised)
-            writer.add_tensor(name, packed, raw_dtype=quantised)
+            writer.add_tensor(name, pack(weight, quantised), raw_dtype=quantised)
         else:
             writer.add_tensor(name, weight)
     for name, weight in tensors.items():

@@ -28,10 +28,10 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from guided.errors import ModelError
 from guided.model.convert import convert_gguf
-from guided.model.gguf_config import GGUF_ARCHITECTURES
+from guided.model.gguf_config import GGUF_ARCHITECTURES, GGUF_TYPES
 from guided.model.load import load_model
 from guided.model.progress import SilentProgress
-from tests.kit.gguf_files import BYTE_TOKENS, write_gguf
+from tests.kit.gguf_files import BYTE_TOKENS, rounded, write_gguf
 
 SHAPE: dict[str, Any] = {
     "vocab_size": len(BYTE_TOKENS),
@@ -197,19 +197,22 @@ def test_a_tokenizer_beside_the_file_is_used(tmp_path: Path, cache: Path) -> Non
     assert len([path for path in cache.iterdir() if path.is_dir()]) == 2
 
 
-@pytest.mark.parametrize("kind", ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "F16", "BF16"])
-def test_blocks_are_unpacked(kind: str, tmp_path: Path) -> None:
-    """Weights come back within half a step of their block, rounded to bf16."""
-    model = make(MODELS["llama"][1])
-    file = tmp_path / "model.gguf"
-    write_gguf(file, model, "llama", quantised=gguf.GGMLQuantizationType[kind])
-    converted = convert(file)
-    assert converted.dtype == (torch.float16 if kind == "F16" else torch.bfloat16)
-    weight, packed = (m.state_dict()["lm_head.weight"].float() for m in (model, converted))
-    step = float(weight.abs().max()) * {"Q8_0": 1 / 127, "F16": 1e-3, "BF16": 1 / 128}.get(
-        kind, 0.2
+@pytest.mark.parametrize("kind", GGUF_TYPES)
+def test_each_type_is_unpacked(kind: str, tmp_path: Path) -> None:
+    """Matrices come out as the numbers of their blocks, rounded to bf16 where they were packed."""
+    config = Qwen3Config(
+        **SHAPE | {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 1},
+        head_dim=64,
     )
-    assert 0 < float((packed - weight).abs().max()) <= step
+    quantised = gguf.GGMLQuantizationType[kind]
+    model = rounded(make(config), quantised)
+    file = tmp_path / "model.gguf"
+    write_gguf(file, model, "qwen3", quantised=quantised)
+    converted = convert(file)
+    dtype = {"F32": torch.float32, "F16": torch.float16}.get(kind, torch.bfloat16)
+    assert converted.dtype == dtype
+    for name, weight in model.state_dict().items():
+        assert torch.equal(converted.state_dict()[name], weight.to(dtype)), name
 
 
 LLAMA = MODELS["llama"][1]

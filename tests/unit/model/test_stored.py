@@ -26,12 +26,12 @@ from guided.engine.find_files import find_files
 from guided.engine.formats import kept_dtype
 from guided.engine.memory_plan import measure_footprint
 from guided.errors import ModelError
-from guided.model.cpu import CpuDecoder, WeightFormat, take_decoder
+from guided.model.cpu import BLOCK_TYPES, CpuDecoder, WeightFormat, take_decoder
 from guided.model.device import CPU
 from guided.model.load import load_stored_decoder, load_texts
 from guided.model.model_files import ModelFiles, find_stored
 from guided.model.progress import SilentProgress
-from tests.kit.gguf_files import BYTE_TOKENS, write_gguf
+from tests.kit.gguf_files import BYTE_TOKENS, rounded, write_gguf
 from tests.unit.model.cpu.paging import Pages, Piece, Text
 
 SHAPE: dict[str, Any] = {
@@ -77,12 +77,8 @@ def rounded_model(name: str, kind: str) -> PreTrainedModel:
     torch.manual_seed(1)
     from_config: Callable[..., PreTrainedModel] = AutoModelForCausalLM.from_config
     model = from_config(MODELS[name][1])
-    quantised = gguf.GGMLQuantizationType[kind]
-    for weight in model.parameters():
-        if weight.ndim == 2:
-            packed = gguf.quants.quantize(weight.detach().numpy(), quantised)
-            weight.data = torch.from_numpy(gguf.quants.dequantize(packed, quantised))
-        else:
+    for weight in rounded(model, gguf.GGMLQuantizationType[kind]).parameters():
+        if weight.ndim != 2:
             torch.nn.init.normal_(weight, mean=0.5, std=0.2)
     model.train(mode=False)
     return model
@@ -128,9 +124,9 @@ def test_answers_are_the_same_to_the_last_bit_however_a_text_is_cut(
     assert torch.equal(logits(decoder, chunk), logits(decoder))
 
 
-@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q5_0", "Q5_1"])
-def test_each_type_that_the_library_writes_is_loaded(kind: str, tmp_path: Path) -> None:
-    file, model = written(tmp_path, "llama", kind)
+@pytest.mark.parametrize("kind", BLOCK_TYPES)
+def test_each_type_is_loaded(kind: str, tmp_path: Path) -> None:
+    file, model = written(tmp_path, "qwen3", kind)
     found = logits(load_stored_decoder(found_stored(file)))
     expected = logits(take_decoder(model, WeightFormat.FP32))
     assert (found - expected).norm() / expected.norm() < 1e-3
