@@ -209,7 +209,7 @@ $(SERVED): pyproject.toml constraints.txt
 	@echo "== creating $(VENV) and installing what is needed (a minute or two the first time)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) $(TORCH)
-	GUIDED_NATIVE=no $(INSTALL) -e '.[server,client]'
+	GUIDED_NATIVE=no $(INSTALL) -e '.[http]'
 	touch $(SERVED)
 
 # What tests and checks take besides.
