@@ -195,6 +195,7 @@ STAGES: Final[Mapping[str, Stage]] = {
         given=lambda: {"Ticket": Ticket, "prompt": "The printer burns."}, is_alone=True
     ),
     "docs/openai.md": Stage(shows="urgent=False"),
+    "docs/quick-start.md": Stage(shows="/title \n"),
     "docs/security-settings.md": Stage(given=_certificates),
     "docs/testing.md": Stage(ends=_all_tests_pass),
     "docs/using.md": Stage(_USING, _using, shows=_USING_SHOWS, ends=_using_ends),
