@@ -165,6 +165,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy proto/generate.py
 	$(BIN)/mypy .ci/write_lock.py
+	$(BIN)/mypy .ci/site/reference.py
 	$(BIN)/lint-imports
 	$(MAKE) --no-print-directory test-proto
 

@@ -1,11 +1,17 @@
-"""The nav of the site leads to every page of docs/; without one `make docs` stops."""
+"""The site leads to every page of docs/, without which `make docs` stops, and tells all names."""
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
+
+import guided
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / ".ci" / "site"
@@ -40,3 +46,28 @@ def test_every_page_is_in_the_nav_once() -> None:
     assert sorted(leaves(settings["nav"])) == sorted(expected)
     hook = (SITE / "pages.py").read_text("utf-8")
     assert all(f'"{page}"' in hook for page in added), added
+
+
+def reference() -> ModuleType:
+    """The part of the build that makes pages of the code, which needs no mkdocs."""
+    spec = spec_from_file_location("reference", SITE / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    told = re.findall(r"^::: (\S+)$", reference().python_page(ROOT), re.MULTILINE)
+    assert {f"guided.{name}" for name in guided.__all__} <= {*told}
+    assert len({*told}) == len(told)
+    for path in told:
+        module, _, name = path.rpartition(".")
+        assert hasattr(import_module(module), name), path
+
+
+def test_the_reference_has_the_whole_api() -> None:
+    page = reference().proto_page(ROOT)
+    for service in ("GenerationService", "GrammarService", "ModelService"):
+        assert f"service {service} {{" in page
