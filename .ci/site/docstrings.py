@@ -1,4 +1,4 @@
-"""Makes Markdown of docstrings: sessions of the interpreter, and blocks after two colons."""
+"""Makes Markdown of docstrings: of lines after ``>>>``, and of blocks after two colons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import griffe
 
 __all__ = ["Markdown"]
 
-_SESSION: Final = re.compile(r"^>>> .*(?:\n(?:>>>|\.\.\.) .*)*", re.MULTILINE)
+_TYPED: Final = re.compile(r"^>>> .*(?:\n(?:>>>|\.\.\.) .*)*", re.MULTILINE)
 _BLOCK: Final = re.compile(r"::\n\n(?=    )")
 
 
@@ -19,8 +19,8 @@ class Markdown(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
             text = _BLOCK.sub(":\n\n", obj.docstring.value)
-            obj.docstring.value = _SESSION.sub(_fenced, text)
+            obj.docstring.value = _TYPED.sub(_fenced, text)
 
 
-def _fenced(session: re.Match[str]) -> str:
-    return f"\n```python\n{session[0]}\n```\n"
+def _fenced(typed: re.Match[str]) -> str:
+    return f"\n```python\n{typed[0]}\n```\n"
