@@ -13,6 +13,7 @@ SGLANG := $(VENV)/sglang
 MLX := $(VENV)/mlx
 VLLM := $(VENV)/vllm
 RAY := $(VENV)/ray
+SITE := $(VENV)/site
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
@@ -50,13 +51,14 @@ test-long: $(NATIVE)
 test-formats: $(NATIVE)
 	$(BIN)/python -m pytest -W default tests/unit/drafters/test_heads_in_speculators.py
 
-# The site of docs/ in build/site; fails for a link that leads nowhere.
-docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --config-file .ci/site/mkdocs.yml
+# The site of docs/ in build/site, by an environment of its own; fails for a link that leads nowhere.
+docs: $(SITE)/.installed
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --config-file .ci/site/mkdocs.yml
 
-$(VENV)/.docs: $(SERVED)
-	GUIDED_NATIVE=no $(INSTALL) -e '.[docs]'
-	touch $(VENV)/.docs
+$(SITE)/.installed: pyproject.toml constraints.txt
+	test -x $(SITE)/bin/python || $(PYTHON) -m venv $(SITE)
+	GUIDED_NATIVE=no $(SITE)/bin/python -m pip install --progress-bar on -c constraints.txt -e '.[docs]'
+	touch $(SITE)/.installed
 
 # Clients of OpenAI's API by others (instructor, LangChain, pydantic-ai, LiteLLM, openai for Node), unchanged,
 # in an environment of their own, and answers read by the types of Open Responses; needs Node 20 and npm.
@@ -163,6 +165,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy proto/generate.py
 	$(BIN)/mypy .ci/write_lock.py
+	$(BIN)/mypy .ci/site/reference.py
 	$(BIN)/lint-imports
 	$(MAKE) --no-print-directory test-proto
 
@@ -207,7 +210,7 @@ $(SERVED): pyproject.toml constraints.txt
 	@echo "== creating $(VENV) and installing what is needed (a minute or two the first time)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) $(TORCH)
-	GUIDED_NATIVE=no $(INSTALL) -e '.[server,client]'
+	GUIDED_NATIVE=no $(INSTALL) -e '.[http]'
 	touch $(SERVED)
 
 # What tests and checks take besides.

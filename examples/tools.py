@@ -1,68 +1,67 @@
-"""Let a model call tools in the middle of its text: ``python -m examples.tools [ADDRESS]``.
+"""Let a model call tools and answer by their results: ``python -m examples.tools [ADDRESS]``.
 
-The server of the address runs already, e.g. by ``guided serve``.
+The server of the address runs already, e.g. by ``guided serve``. Calls are written as its model
+was taught, and held to the tools that there are.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import sys
+from typing import Literal
+
+from pydantic import BaseModel, Field
 
 import guided
 
-TOOLS = {
-    "get_weather": {
-        "type": "object",
-        "properties": {"city": {"type": "string", "maxLength": 40}},
-        "required": ["city"],
-        "additionalProperties": False,
-    },
-    "convert": {
-        "type": "object",
-        "properties": {
-            "amount": {"type": "number"},
-            "to": {"enum": ["EUR", "USD", "JPY"]},
-        },
-        "required": ["amount", "to"],
-        "additionalProperties": False,
-    },
-}
-BEGIN, END = "<tool_call>\n", "\n</tool_call>"
+DOLLARS = {"EUR": 1.1, "USD": 1.0, "JPY": 0.007}
 
 
-def tagged(tools: dict[str, dict[str, object]]) -> guided.Tagged:
-    """Text with at least one call of one of the tools, as Qwen and Hermes write them."""
-    return guided.Tagged(
-        [
-            guided.Tag(
-                f'{BEGIN}{{"name": "{name}", "arguments": ',
-                guided.JsonSchema(json.dumps(schema)),
-                "}" + END,
-            )
-            for name, schema in tools.items()
-        ],
-        triggers="<tool_call>",
-        calls="required",
-    )
+class Weather(BaseModel):
+    """Tell how warm it is in a city."""
+
+    city: str = Field(max_length=40)
+
+    def result(self) -> str:
+        return f"{len(self.city)} degrees in {self.city}"  # your own look-up
+
+
+class Convert(BaseModel):
+    """Convert dollars to a currency."""
+
+    amount: float
+    to: Literal["EUR", "USD", "JPY"]
+
+    def result(self) -> str:
+        return f"{self.amount / DOLLARS[self.to]:.2f} {self.to}"
+
+
+TOOLS = {tool.__name__: tool for tool in (Weather, Convert)}
+
+
+def result_of(call: guided.ToolCall) -> guided.Message:
+    """Run the tool that is called; its arguments fit its type."""
+    tool = TOOLS[call.name].model_validate_json(call.arguments)
+    print(f"{call.name} {call.arguments}: {tool.result()}")
+    return guided.Message("tool", tool.result(), tool_call_id=call.id)
 
 
 def main(address: str) -> None:
-    prompt = (
-        "How warm is it in Oslo, and how many euros are 20 dollars? You have the tools "
-        f"{json.dumps(TOOLS)}. Call each by {BEGIN}{{...}}{END}"
-    )
+    question = "How warm is it in Oslo, and how many euros are 20 dollars?"
+    asked = [guided.Message("user", question)]
+    tools = [*TOOLS.values()]
     with guided.Client(address) as client:
         try:
             # A call that the budget had to close, {"city":""} say, is valid and none to make.
             answer = client.generate(
-                prompt, grammar=tagged(TOOLS), max_tokens=200, on_incomplete="error"
+                asked, tools=tools, tool_choice="required", max_tokens=200, on_incomplete="error"
             )
         except guided.IncompleteAnswerError as error:
             sys.exit(f"{error}: {error.text}")
-    print(answer.text)
-    for call in re.findall(f"{BEGIN}(.*?){END}", answer.text):
-        print("call:", json.loads(call))
+        results = [result_of(call) for call in answer.tool_calls]
+        answer = client.generate(
+            [*asked, answer.message, *results], tools=tools, tool_choice="none", max_tokens=200
+        )
+    print(answer.content)
 
 
 if __name__ == "__main__":

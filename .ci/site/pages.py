@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reference import proto_page, python_page
 
 _ROOT: Final = Path(__file__).parents[2]
 _MORE: Final = {
@@ -41,6 +45,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     lines = [f"- [{_title(file)}]({file.name})" for file in decided]
     content = "# Decisions\n\n" + "\n".join(lines) + "\n"
     files.append(File.generated(config, _DECISIONS, content=content))
+    for name, text in (("python.md", python_page(_ROOT)), ("grpc.md", proto_page(_ROOT))):
+        files.append(File.generated(config, name, content=text))
     return files
 
 

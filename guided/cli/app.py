@@ -31,13 +31,23 @@ from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
 
-__all__ = ["main"]
+__all__ = ["command_line", "main"]
 
 _GENERATE = "--generate"
 
 
 def main() -> None:
     """Run the command line; a ``GuidedError`` ends it with its message and status 1."""
+    app = command_line()
+    try:
+        with needing(" ".join(("guided", *sys.argv[1:2]))):
+            app()
+    except GuidedError as error:
+        _fail(str(error))
+
+
+def command_line() -> typer.Typer:
+    """All commands; of those of other packages the one that is called, or where help is, each."""
     app = typer.Typer(name="guided", no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback(epilog=examples_of(_options))(_options)
     for function in (check, generate, batch, bench, top, _prepare):
@@ -58,11 +68,7 @@ def main() -> None:
     app.add_typer(train, name="train")
     for command in entry_points(group="guided.commands"):
         _add(app, command)
-    try:
-        with needing(" ".join(("guided", *sys.argv[1:2]))):
-            app()
-    except GuidedError as error:
-        _fail(str(error))
+    return app
 
 
 class _InspectGroup(TyperGroup):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,10 @@ from guided.drafters.heads import (
 from guided.engine import load_engine
 from guided.errors import ModelError, RequestError
 from guided.model.progress import SilentProgress
+from guided.spec import GenerationRequest
 from tests.engine.test_devices import REQUESTS, make_config
 from tests.engine.tiny_models import answers, from_config
+from tests.kit.pages import run_blocks
 from tests.kit.tokenizers import real_tokenizer
 from tests.unit.drafters.heads import random_eagle
 
@@ -78,6 +81,20 @@ def test_an_engine_drafts_with_the_heads_of_its_folders(folder: Path) -> None:
     assert all(tokens == found["none",] for tokens in found.values())
     with pytest.raises(RequestError, match="eagle"):
         engine.submit("typo", replace(REQUESTS["free"], drafters=("eagel",)))
+
+
+def test_the_page_shows_code_that_runs(folder: Path) -> None:
+    names = {
+        "load_engine": partial(load_engine, str(folder), dtype="float32", device="cpu", threads=1),
+        "GenerationRequest": GenerationRequest,
+        "prompt": "Somebody",
+    }
+    folders = {
+        "./medusa-smollm2": str(folder / "medusa"),
+        "./eagle3-smollm2": str(folder / "eagle"),
+    }
+    engine = run_blocks("docs/heads.md", names, folders)["engine"]
+    assert engine.has_work
 
 
 def test_what_is_wrong_is_told_before_the_weights_are_read(folder: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,9 @@ from guided.compiler import Compiled, Compiler
 from guided.errors import LimitExceededError, RequestError
 from guided.integrations.llama_cpp import ConstrainedLogits
 from guided.spec import TokenId
+from tests.kit.pages import run_blocks
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
-_PAGE = Path(__file__).parents[2] / "docs/hosts/llama-cpp-python.md"
 VOCABULARY = tiny_vocabulary()
 NUM_LOGITS = len(VOCABULARY) + 37  # models have more than tokenizers have tokens
 SCHEMA = {
@@ -76,17 +74,15 @@ def test_answers_fit_and_end_within_their_tokens(person: Compiled, max_tokens: i
 
 def test_the_page_is_right() -> None:
     """Its code, on what stands for a model of llama-cpp-python; that of the class is ours."""
-    (code,) = re.findall(r"```python\n(.*?)```", _PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    code = re.sub(
-        r"(?m)^from (llama_cpp|transformers) import .*\n|^(llama|tokenizer) = .*\n", "", code
-    )
-    names: dict[str, Any] = {
-        "llama": Llama(),
-        "tokenizer": VOCABULARY,
-        "LogitsProcessorList": list,
+    given = {"llama": Llama(), "tokenizer": VOCABULARY, "LogitsProcessorList": list}
+    replaced = {
+        "from llama_cpp import Llama, LogitsProcessorList\n": "",
+        "from transformers import AutoTokenizer\n": "",
+        'llama = Llama("model.gguf", n_ctx=2048)\n': "",
+        'tokenizer = AutoTokenizer.from_pretrained("the model\'s folder")\n': "",
+        "Compiler(tokenizer, num_logits=llama.n_vocab())": "Compiler(tokenizer)",
     }
-    code = code.replace("Compiler(tokenizer, num_logits=llama.n_vocab())", "Compiler(tokenizer)")
-    exec(code, names)  # noqa: S102 - of our own page
+    names = run_blocks("docs/hosts/llama-cpp-python.md", given, replaced)
     assert isinstance(names["someone"], names["Person"])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from guided.integrations.transformers import ConstrainedLogits
 from guided.model.runner import ModelRunner
 from guided.spec import TokenId
 from tests.engine.tiny_models import answers
+from tests.kit.pages import run_blocks
 from tests.kit.tiny_model import save_tiny_model
 
 _SCHEMA = {
@@ -202,10 +202,8 @@ def test_what_cannot_be_right_is_refused(host: Host) -> None:
 
 
 def test_the_page_shows_code_that_runs(host: Host) -> None:
-    page = Path(__file__).parents[2] / "docs" / "hosts" / "transformers.md"
-    (block,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-    names: dict[str, Any] = {"model": host.model, "tokenizer": host.tokenizer}
-    exec(block, names)  # noqa: S102 - it is our own
+    given = {"model": host.model, "tokenizer": host.tokenizer}
+    names = run_blocks("docs/hosts/transformers.md", given)
     length = names["rows"]["input_ids"].shape[1]
     said = names["said"][:, length:].tolist()
     ends = host.compiler.vocabulary.end_ids

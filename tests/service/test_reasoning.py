@@ -15,6 +15,7 @@ from guided.client import AsyncClient, Client
 from guided.errors import RequestError
 from guided.spec import FinishReason
 from tests.kit.built_tokenizers import built_vocabulary
+from tests.kit.pages import run_blocks
 from tests.service.http_server import HttpServer
 
 
@@ -47,6 +48,15 @@ def test_an_answer_is_of_its_type_and_the_thoughts_are_beside(client: Client) ->
     assert answer.finish_reason is FinishReason.COMPLETE
     plain = client.generate("Who?", Who, **OPTIONS)
     assert (plain.reasoning, plain.usage.reasoning_tokens) == ("", 0)
+
+
+def test_the_page_shows_code_that_runs(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    names = run_blocks("docs/reasoning.md", {"client": client, "Verdict": Who})
+    answer = names["answer"]
+    assert capsys.readouterr().out == (
+        f"{answer.reasoning}\n{answer.value}\n{answer.usage.reasoning_tokens}\n"
+        f"{names['stream'].answer.reasoning}"
+    )
 
 
 def test_a_stream_tells_thoughts_apart(client: Client) -> None:

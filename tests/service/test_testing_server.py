@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
-import types
-from pathlib import Path
 
 import pytest
 from openai import OpenAI
@@ -165,16 +162,3 @@ def test_openai_clients_are_answered_where_that_is_asked_for(model_free: testing
         )
         openai.close()
     assert answer.choices[0].message.parsed == Person(name="Ada", age=36)
-
-
-def test_the_examples_of_the_documentation_pass() -> None:
-    page = Path(__file__).parents[2] / "docs" / "testing.md"
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    module = types.ModuleType("examples_of_testing")
-    sys.modules[module.__name__] = module
-    for block in blocks:
-        exec(block, vars(module))  # noqa: S102 - our own page
-    examples = [name for name in vars(module) if name.startswith("test_")]
-    assert len(examples) == 3
-    for name in examples:
-        vars(module)[name]()

@@ -10,15 +10,9 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    {
-        *ROOT.glob("*.md"),
-        *ROOT.glob("docs/**/*.md"),
-        *ROOT.glob("benchmarks/*.md"),
-        *ROOT.glob("examples/**/*.md"),
-    }
-)
+from tests.kit.pages import PAGES, ROOT
+
+FILES = [ROOT / page for page in PAGES]
 PARSER = MarkdownIt().enable("table")
 
 
@@ -55,7 +49,7 @@ def links(page: Path) -> list[str]:
     return [str(link) for link in told if link and "://" not in str(link)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", FILES, ids=PAGES)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(page):
         to, _, anchor = link.partition("#")
@@ -65,4 +59,4 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_links_are_found() -> None:
-    assert sum(len(links(page)) for page in PAGES) > 200
+    assert sum(len(links(page)) for page in FILES) > 200

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from examples.tools import TOOLS, tagged
 from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
 from guided.grammar.machine.composite_machine import CompositeMachine
@@ -26,6 +25,7 @@ from guided.spec import (
     TokenId,
 )
 from guided.spec.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
+from guided.spec.tagged import Tag, Tagged
 from tests.kit.walks import BYTES, PIECES, accepts, random_walk
 
 _COMPILER = ConstraintCompiler(BYTES)
@@ -358,8 +358,18 @@ def _allowed(matcher: Matcher) -> set[bytes]:
     return {text for text in texts if text is not None}
 
 
-def test_the_example_of_tools_lets_their_calls_stand_in_a_text() -> None:
-    start = _COMPILER.start(tagged(TOOLS))
+def test_calls_of_tools_stand_in_a_text() -> None:
+    schemas = {
+        "weather": '{"type": "object", "properties": {"city": {"type": "string"}}}',
+        "convert": '{"type": "object", "properties": {"amount": {}, "to": {"enum": ["EUR"]}}}',
+    }
+    tags = [
+        Tag(
+            f'<tool_call>\n{{"name": "{name}", "arguments": ', JsonSchema(schema), "}\n</tool_call>"
+        )
+        for name, schema in schemas.items()
+    ]
+    start = _COMPILER.start(Tagged(tags, triggers="<tool_call>", calls="required"))
     call = '<tool_call>\n{"name": "convert", "arguments": {"amount":20,"to":"EUR"}}\n</tool_call>'
     assert accepts(start, f"Well, 3 < 4. {call}\nAnd {call}".encode())
     assert not accepts(start, b"No calls.")
