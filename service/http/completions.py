@@ -65,6 +65,12 @@ def read_completion(body: Body, _: ServerConfig) -> Asked:
     if asked.stream_options is not None and not asked.stream:
         raise RequestError("stream_options needs stream", field="stream_options")
     wanted = asked.wanted()
+    if wanted is not None and wanted.description:
+        raise RequestError(
+            "a description needs messages, in which the model is told of it",
+            field="response_format.json_schema.description",
+            hint="write it into the prompt, or use /v1/chat/completions",
+        )
     request = GenerationRequest(
         prompt=asked.prompt if isinstance(asked.prompt, str) else asked.prompt[0],
         constraint=None if wanted is None else wanted.structure,

@@ -95,7 +95,8 @@ class ConstraintFields(GenerationFields):
                 return [Wanted(JsonObject(), "response_format")]
             case JsonSchemaFormat(json_schema=named):
                 field = "response_format.json_schema.schema"
-                return [Wanted(schema_of(named.schema_, strict=named.strict), field)]
+                structure = schema_of(named.schema_, strict=named.strict)
+                return [Wanted(structure, field, named.description or "")]
         return []
 
     def _of_vllm(self) -> list[Wanted]:
@@ -122,6 +123,8 @@ class Wanted(msgspec.Struct, frozen=True):
 
     structure: Structure
     field: str
+    description: str = ""
+    """What the model is told of it."""
 
 
 def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
