@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import guided
 from guided.spec import Message, ToolCall
 from tests.service.test_http_fields import FLAT_TOOL, RESULT, SCHEMA, SHOWN, TOOL, asked
 
@@ -37,6 +38,21 @@ def test_the_description_of_an_answer_is_told(
     face: str, fields: dict[str, Any], told: tuple[Message, ...]
 ) -> None:
     assert asked(face, **fields).request.prompt == told
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "hello",
+        [],
+        [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo", "cache_control": None}],
+        [{"type": "text", "text": ""}, {"type": "text", "text": " hello\n"}],
+    ],
+)
+def test_parts_are_one_text_as_in_requests_of_ours(content: Any) -> None:
+    turns = [{"role": "user", "content": content}]
+    over_http, ours = asked("chat", messages=turns).request, guided.Request(turns).specification
+    assert over_http.prompt == ours.prompt
 
 
 def test_what_the_assistant_refused_to_say_is_what_it_said() -> None:
