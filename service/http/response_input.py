@@ -1,4 +1,8 @@
-"""What is sent to ``POST /v1/responses`` as ``input``: what was said, called and thought."""
+"""What is sent to ``POST /v1/responses`` as ``input``: what was said, called and thought.
+
+The ``id`` and the ``status`` that an item was given with are not looked at: all there is of it was
+said.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,6 @@ from guided_service.http.messages import RefusalPart, written_arguments
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["Item", "messages_of"]
-
-Status: TypeAlias = Literal["in_progress", "completed", "incomplete"]
-"""How far an item had come when it was given. Not looked at, as its ``id``: all there is of it was
-said.
-"""
 
 
 class Text(Given):
@@ -47,7 +46,7 @@ class MessageItem(Given):
     phase: Literal["final_answer"] | None = None
     """Messages of the assistant are answers here; commentary would not be told from them."""
     id: str | None = None
-    status: Status | None = None
+    status: str | None = None
 
 
 class CallItem(Given):
@@ -60,7 +59,7 @@ class CallItem(Given):
     parsed_arguments: Any = None
     """The same again, as openai's ``parse`` puts it beside; not looked at."""
     id: str | None = None
-    status: Status | None = None
+    status: str | None = None
 
 
 class OutputItem(Given):
@@ -72,7 +71,7 @@ class OutputItem(Given):
     name: str | None = None
     """That of the function that was called."""
     id: str | None = None
-    status: Status | None = None
+    status: str | None = None
 
 
 class ThoughtPart(Given):
@@ -92,7 +91,7 @@ class ThoughtItem(Given):
     content: Listed[ThoughtPart] | None = None
     encrypted_content: None = None
     id: str | None = None
-    status: Status | None = None
+    status: str | None = None
 
 
 Item: TypeAlias = Annotated[
