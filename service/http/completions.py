@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MOST_TOP_LOGPROBS, GenerationRequest, GenerationResult
+from guided.spec import MOST_TOP_LOGPROBS, GenerationRequest, GenerationResult, TokenLogprobs
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
 from guided_service.http.chat_answer import One, answers_of, usage_of
@@ -112,8 +112,8 @@ class CompletionForm:
         """None: nothing asks for thoughts here."""
         raise AssertionError(f"a thought in an answer without any: {text!r}")
 
-    def grown(self, text: str) -> bytes:
-        """The chunk of more text."""
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
+        """The chunk of more text; log-probabilities come with the last one."""
         return self._chunk(self._choice(0, text, None))
 
     def ended(self, result: GenerationResult) -> bytes:

@@ -365,6 +365,16 @@ def test_several_answers_and_log_probabilities_come_as_asked_for(
         for token in tokens:
             assert token.logprob <= 0
             assert len(token.top_logprobs) == 2
+    single: dict[str, Any] = options | {"n": 1, "stream": True}
+    scored = [chunk.choices[0] for chunk in client.chat.completions.create(**single)]
+    parts = [part.logprobs.content or [] for part in scored if part.logprobs is not None]
+    assert len(parts) > 2
+    came = [token for part in parts for token in part]
+    assert answer.choices[0].logprobs is not None
+    # In a batch of three numbers are rounded in another way.
+    for token, same in zip(came, answer.choices[0].logprobs.content or (), strict=True):
+        assert token.bytes == same.bytes
+        assert token.logprob == pytest.approx(same.logprob, abs=1e-4)
     chunks = [*client.chat.completions.create(**options, stream=True)]
     texts = {0: "", 1: "", 2: ""}
     for chunk in chunks:
