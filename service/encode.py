@@ -11,7 +11,7 @@ from guided.v1 import model_pb2
 from guided.wire import duration_of, number_of, write
 from guided.wire_grammar import encode_report
 from guided_service.call_reader import CallReader, ReaderOf, calls_in
-from guided_service.stream_events import StreamEvent, Thought
+from guided_service.stream_events import Scored, StreamEvent, Thought
 
 __all__ = ["encode_event", "encode_model", "encode_result", "encode_stats"]
 
@@ -22,6 +22,8 @@ def encode_event(
     reader: ReaderOf | None = None,
 ) -> pb.GenerateStreamResponse:
     """The message of some text, or of the answer that ends a stream."""
+    if isinstance(event, Scored):
+        event = event.text
     if isinstance(event, str):
         return pb.GenerateStreamResponse(delta=event if reader is None else reader().shown(event))
     if isinstance(event, Thought):

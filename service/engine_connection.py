@@ -156,7 +156,10 @@ class EngineConnection:
         """Hand answers to their requests until the process ends; returns how it ended."""
         while (message := await self._next_message()) is not None:
             match message:
-                case Grown(deltas):
+                case Grown(deltas, logprobs):
+                    for request_id, scores in logprobs:
+                        if request_id in self._outboxes:
+                            self._outboxes[request_id].put_logprobs(scores)
                     for request_id, text, is_thought in deltas:
                         # Text and a cancellation may cross on their way.
                         if request_id in self._outboxes:

@@ -14,7 +14,7 @@ from structlog.contextvars import bound_contextvars
 
 from guided.error_record import record_error
 from guided.errors import GuidedError, incident_of
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import GenerationRequest, GenerationResult, TokenLogprobs
 from guided.spec.prompt_bound import PromptBound
 from guided.spec.tool_format import ToolFormat
 from guided.stats import EngineStats, ModelInfo
@@ -92,6 +92,8 @@ class TextDelta(Protocol):
     def text(self) -> str: ...
     @property
     def is_thought(self) -> bool: ...
+    @property
+    def logprobs(self) -> tuple[TokenLogprobs, ...]: ...
 
 
 class RunningEngine(HasWorkbench, HasVocabulary, Protocol):
@@ -246,13 +248,13 @@ def _serve(
         # with it, and the server starts another.
         if engine.has_work:
             ended = engine.step()
-            deltas = [
-                (each.request_id, each.text, each.is_thought) for each in engine.take_deltas()
-            ]
+            grown = engine.take_deltas()
+            deltas = [(each.request_id, each.text, each.is_thought) for each in grown]
             told = watches.told([finished.request_id for finished in ended])
             deltas += [(request_id, text, False) for request_id, text in told]
             if deltas:
-                _send(socket, Grown(tuple(deltas)))
+                logprobs = [(each.request_id, each.logprobs) for each in grown if each.logprobs]
+                _send(socket, Grown(tuple(deltas), tuple(logprobs)))
             for finished in ended:
                 _send(socket, _message(finished.request_id, finished.outcome))
 

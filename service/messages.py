@@ -23,7 +23,13 @@ from typing import Literal, Self, TypeAlias
 import msgspec
 
 from guided.error_record import ErrorRecord
-from guided.spec import CheckedConstraint, GenerationRequest, GenerationResult, TextReport
+from guided.spec import (
+    CheckedConstraint,
+    GenerationRequest,
+    GenerationResult,
+    TextReport,
+    TokenLogprobs,
+)
 from guided.spec.findings import Automaton, MaskReport
 from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
@@ -229,6 +235,8 @@ class Grown(msgspec.Struct, frozen=True, tag=True):
 
     deltas: tuple[tuple[str, str, bool], ...]
     """Request ids, each with text, and whether that is of the thoughts before the answer."""
+    logprobs: tuple[tuple[str, tuple[TokenLogprobs, ...]], ...] = ()
+    """Request ids with the log-probabilities of tokens that text came of."""
 
 
 class Answered(msgspec.Struct, frozen=True, tag=True):

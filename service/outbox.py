@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
-from guided_service.stream_events import Thought
+from guided.spec import TokenLogprobs
+from guided_service.stream_events import Scored, Thought
 
 __all__ = ["Outbox"]
 
@@ -18,6 +20,7 @@ class Outbox:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
+        self._logprobs: list[TokenLogprobs] = []
         self._is_closed = False
         self._has_news = asyncio.Event()
 
@@ -26,23 +29,30 @@ class Outbox:
         (self._thoughts if is_thought else self._pieces).append(text)
         self._has_news.set()
 
+    def put_logprobs(self, logprobs: Iterable[TokenLogprobs]) -> None:
+        """Add those of the tokens that the next text is of."""
+        self._logprobs.extend(logprobs)
+
     def close(self) -> None:
         """End the text: nobody waits for more."""
         self._is_closed = True
         self._has_news.set()
 
-    async def take(self) -> str | Thought:
+    async def take(self) -> str | Scored | Thought:
         """All that is there of one sort, waiting for some, thoughts first; empty once it is closed
         and nothing is left.
         """
         await self._has_news.wait()
-        taken: str | Thought
+        taken: str | Scored | Thought
         if self._thoughts:
             taken = Thought("".join(self._thoughts))
             self._thoughts.clear()
         else:
             taken = "".join(self._pieces)
             self._pieces.clear()
+            if self._logprobs:
+                taken = Scored(taken, tuple(self._logprobs))
+                self._logprobs.clear()
         if not self._is_closed and not self._pieces:
             self._has_news.clear()
         return taken

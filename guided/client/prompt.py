@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from guided.client.content import said_text
 from guided.errors import RequestError
 from guided.spec import Message
 
@@ -19,10 +20,11 @@ class RawPrompt:
     text: str
 
 
-Prompt: TypeAlias = str | Sequence[Message | Mapping[str, str]] | RawPrompt
+Prompt: TypeAlias = str | Sequence[Message | Mapping[str, object]] | RawPrompt
 """A string is one turn of the user in the model's chat template, since that is how chat models
 are trained to be asked; several turns are messages, or mappings
-of exactly ``role`` and ``content``; a ``RawPrompt`` is text to be continued."""
+of exactly ``role`` and ``content``, which is a text or a list of
+parts of type ``text``; a ``RawPrompt`` is text to be continued."""
 
 
 def spoken_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
@@ -44,20 +46,16 @@ def spoken_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
 
 def _spoken_turn(index: int, turn: object) -> Message:
     if isinstance(turn, Mapping) and set(turn) == {"role", "content"}:
-        turn = Message(turn["role"], turn["content"])
+        turn = Message(turn["role"], said_text(turn["content"], index))
     if not isinstance(turn, Message):
         raise RequestError(
             f"message {index} is {turn!r}, which is not a guided.Message",
             field="messages",
             hint="write guided.Message(role, content), or a mapping of just these two",
         )
-    if not isinstance(turn.content, str):
-        raise RequestError(
-            f"the content of message {index} is {turn.content!r}, which is not a string",
-            field="messages.content",
-            hint="pass it as text",
-        )
-    return turn
+    # Parts are of another type than a Message says, which nothing has checked.
+    text = said_text(turn.content, index)
+    return turn if text is turn.content else replace(turn, content=text)
 
 
 def _no_prompt(prompt: object) -> RequestError:

@@ -82,6 +82,8 @@ class AnswerState:
         self._logprobs: list[ChoiceLogprobs | None] = []
         """By token of the answer, ``None`` where forced; empty unless the request asks for them."""
         self._end: ChoiceLogprobs | None = None
+        self._streamed = 0
+        """Tokens of the answer whose log-probabilities were streamed, or are not to be."""
         self._sampled = 0
         self._forced = 0
         self.drafts = DraftCounts()
@@ -200,6 +202,12 @@ class AnswerState:
     def new_thoughts(self) -> str:
         """The same of the thoughts before the answer."""
         return "" if self._thoughts is None else self._thoughts.new_text(self.tokens)
+
+    def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+        """Those of the tokens that have come since the last call, thoughts left out."""
+        begin = max(self._streamed, self.num_thoughts)
+        self._streamed = self.answer_length
+        return self.token_logprobs(vocabulary, begin)
 
     @property
     def num_thoughts(self) -> int:

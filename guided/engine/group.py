@@ -20,6 +20,7 @@ from guided.spec import (
     GenerationRequest,
     GenerationResult,
     OnIncomplete,
+    TokenLogprobs,
     Usage,
 )
 
@@ -94,6 +95,10 @@ class Group:
     def new_thoughts(self) -> str:
         """The same of the thoughts before the answer."""
         return ""
+
+    def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:  # noqa: ARG002
+        """The log-probabilities of the tokens since the last call, where they are asked for."""
+        return ()
 
     def begin_call(self) -> None:
         """Take note that it takes part in a model call."""
@@ -174,6 +179,10 @@ class SampledGroup(Group):
     def new_thoughts(self) -> str:
         """The part of the thoughts before it that became certain."""
         return self._answers[0].new_thoughts()
+
+    def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+        """Those of the one answer."""
+        return self._answers[0].new_logprobs(vocabulary)
 
     def close_for_deadline(self) -> None:
         """End what has not ended along its shortest completion."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from guided.engine.group import Group
 from guided.errors import GuidedError
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import GenerationResult
+from guided.spec import GenerationResult, TokenLogprobs
 
 __all__ = ["Delta", "Finished", "Results"]
 
@@ -21,6 +21,9 @@ class Delta:
     """Whole characters, at least one."""
     is_thought: bool = False
     """Whether it is of the thoughts before the answer."""
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    """Of the tokens of the answer since its last delta, where they are asked for: of those that the
+    text is of, and of those whose text is kept back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,8 @@ class Results:
         if thought := group.new_thoughts():
             self._deltas.append(Delta(group.request_id, thought, is_thought=True))
         if text := group.new_text():
-            self._deltas.append(Delta(group.request_id, text))
+            logprobs = group.new_logprobs(self._vocabulary)
+            self._deltas.append(Delta(group.request_id, text, logprobs=logprobs))
 
     def finish(self, group: Group) -> GenerationResult:
         """Hand out the answer to a request; raises where it is not to be given."""

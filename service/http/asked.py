@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import GenerationRequest, GenerationResult, TokenLogprobs
 from guided.spec.tool_format import HERMES, ToolFormat
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import encode_request
@@ -31,8 +31,11 @@ class Form(Protocol):
     def whole(self, result: GenerationResult) -> JsonObject:
         """The body of an answer."""
 
-    def grown(self, text: str) -> bytes:
-        """The events of more text; none where they have to wait for what follows."""
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
+        """The events of more text; none where they have to wait for what follows.
+
+        ``logprobs`` are those of the tokens that have come with it.
+        """
 
     def thought(self, text: str) -> bytes:
         """The events of more of the thoughts before the text."""

@@ -14,6 +14,7 @@ from guided.errors import LimitExceededError, RequestCancelledError, RequestErro
 from guided_service.admission import OverloadedError
 from guided_service.config import ServerConfig
 from guided_service.http.errors import RefusedCallError, TooLargeError
+from guided_service.http.members import may_repeat_members, repeated_member
 
 __all__ = ["Bodies", "check_values", "read_json"]
 
@@ -85,16 +86,23 @@ class Bodies:
 
 
 def read_json(body: bytes, most_values: int) -> dict[str, Any]:
-    """The object that a body holds; raises RequestError for anything else."""
+    """The object that a body holds; raises RequestError for anything else, and for members that are
+    named twice.
+    """
     check_values(body, most_values)
     try:
         read = msgspec.json.decode(body)
+        repeated = repeated_member(body) if may_repeat_members(body, read) else None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RequestError(f"the body of the call is not JSON: {error}".lower()) from error
     except RecursionError as error:
         raise RequestError("the body of the call nests too deeply") from error
     if not isinstance(read, dict):
         raise RequestError(f"the body of the call is a {type(read).__name__}, no object")
+    if repeated is not None:
+        raise RequestError(
+            f"an object in the body of the call has {repeated!r} twice", field=repeated
+        )
     return read
 
 

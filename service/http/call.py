@@ -40,7 +40,7 @@ from guided_service.request_record import (
 )
 from guided_service.request_watch import UNREAD, WatchesRequests
 from guided_service.servicers import AnswerMaker, ModelSource
-from guided_service.stream_events import Thought
+from guided_service.stream_events import Scored, Thought
 from guided_service.token_book import TokenBook
 
 __all__ = [
@@ -254,6 +254,8 @@ class Answers:
                     return event
                 if isinstance(event, Thought):
                     grown = form.thought(event.text)
+                elif isinstance(event, Scored):
+                    grown = form.grown(event.text, event.logprobs)
                 else:
                     grown = form.grown(event)
                 if grown:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
+from guided.spec import CandidateResult, FinishReason, GenerationResult, TokenLogprobs, Usage
 from guided.spec.tool_format import ToolFormat
 from guided_service.call_reader import (
     Argument,
@@ -78,9 +78,9 @@ class ChatForm:
             "usage": usage_of(result.usage),
         }
 
-    def grown(self, text: str) -> bytes:
-        """The chunks of more text."""
-        return self._chunks(self._growing.grown(text))
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
+        """The chunks of more text, the first of them with the log-probabilities so far."""
+        return self._chunks(self._growing.grown(text, logprobs))
 
     def thought(self, text: str) -> bytes:
         """The chunk of more of the thoughts."""
@@ -135,6 +135,10 @@ class _Choice:
         self._index = index
         self._reader = style.reader_of(form)
         self._is_begun = False
+        self._num_scored = 0
+        """Tokens whose log-probabilities have come."""
+        self._untold: list[TokenLogprobs] = []
+        """Those of them that no chunk has told."""
 
     def whole(self, one: One) -> JsonObject:
         read = (one.text, ()) if self._reader is None else calls_in(one.text, self._reader)
@@ -150,8 +154,15 @@ class _Choice:
             message["tool_calls"] = [_call(call.name, call.arguments) for call in calls]
         return {"index": self._index, "message": message, **self._end(one)}
 
-    def grown(self, text: str) -> list[JsonObject]:
-        return [self._delta(piece) for piece in self._read(text)]
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> list[JsonObject]:
+        if self._style.tells_logprobs:
+            self._num_scored += len(logprobs)
+            self._untold.extend(logprobs)
+        chunks = [self._delta(piece) for piece in self._read(text)]
+        if chunks and self._untold:
+            chunks[0]["logprobs"] = chat_logprobs(self._untold)
+            self._untold.clear()
+        return chunks
 
     def thought(self, text: str) -> JsonObject:
         return self._chunk({"reasoning_content": text})
@@ -159,6 +170,9 @@ class _Choice:
     def ended(self, one: One) -> list[JsonObject]:
         left = [self._delta(piece) for piece in self._rest()]
         last: JsonObject = {"index": self._index, "delta": self._begun({}), **self._end(one)}
+        if self._num_scored:
+            rest = (*self._untold, *one.logprobs[one.reasoning_tokens + self._num_scored :])
+            last["logprobs"] = chat_logprobs(rest) if rest else None
         return [*left, last]
 
     def _read(self, text: str) -> Iterable[Piece]:

@@ -16,10 +16,11 @@ from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatForm, ChatStyle
 from guided_service.http.constraints import ConstraintFields
+from guided_service.http.described import described
 from guided_service.http.fields import Body, Given, Listed, given
 from guided_service.http.messages import Turn, conversation
 from guided_service.http.thinking import Effort, Thinking, thinking_of
-from guided_service.http.tools import Tool, ToolChoice, tool_use
+from guided_service.http.tools import NamedChoice, Tool, ToolChoice, tool_use
 
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
 
@@ -111,7 +112,7 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
     if chat.show_schema and not isinstance(structure, JsonSchema):
         raise RequestError("show_schema needs a schema", field="show_schema")
     request = GenerationRequest(
-        prompt=conversation(chat.messages),
+        prompt=described(conversation(chat.messages), wanted),
         constraint=structure,
         tools=tools,
         max_tokens=chat.budget,
@@ -122,7 +123,7 @@ def read_chat(body: Body, _: ServerConfig) -> Asked:
     )
     style = ChatStyle(
         reader=partial(reader_of, request),
-        is_named=not (chat.tool_choice is None or isinstance(chat.tool_choice, str)),
+        is_named=isinstance(chat.tool_choice, NamedChoice),
         is_structured=wanted is not None,
         tells_usage=chat.stream_options is not None and chat.stream_options.include_usage,
         tells_logprobs=chat.logprobs,

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from pydantic import Field
 
 from guided.errors import RequestError
-from guided.spec import MOST_TOP_LOGPROBS, GenerationRequest, GenerationResult
+from guided.spec import MOST_TOP_LOGPROBS, GenerationRequest, GenerationResult, TokenLogprobs
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
 from guided_service.http.chat_answer import One, answers_of, usage_of
@@ -65,6 +65,12 @@ def read_completion(body: Body, _: ServerConfig) -> Asked:
     if asked.stream_options is not None and not asked.stream:
         raise RequestError("stream_options needs stream", field="stream_options")
     wanted = asked.wanted()
+    if wanted is not None and wanted.description:
+        raise RequestError(
+            "a description needs messages, in which the model is told of it",
+            field="response_format.json_schema.description",
+            hint="write it into the prompt, or use /v1/chat/completions",
+        )
     request = GenerationRequest(
         prompt=asked.prompt if isinstance(asked.prompt, str) else asked.prompt[0],
         constraint=None if wanted is None else wanted.structure,
@@ -106,8 +112,8 @@ class CompletionForm:
         """None: nothing asks for thoughts here."""
         raise AssertionError(f"a thought in an answer without any: {text!r}")
 
-    def grown(self, text: str) -> bytes:
-        """The chunk of more text."""
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
+        """The chunk of more text; log-probabilities come with the last one."""
         return self._chunk(self._choice(0, text, None))
 
     def ended(self, result: GenerationResult) -> bytes:

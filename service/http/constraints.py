@@ -17,6 +17,7 @@ from guided.spec.closed_objects import closed
 from guided.spec.composition import JsonObject
 from guided.spec.structural_tags import read_structural_tag
 from guided_service.http.fields import GenerationFields, Given, Listed
+from guided_service.http.members import repeated_member
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["ConstraintFields", "JsonSchemaFormat", "ResponseFormat", "Wanted", "schema_of"]
@@ -94,7 +95,8 @@ class ConstraintFields(GenerationFields):
                 return [Wanted(JsonObject(), "response_format")]
             case JsonSchemaFormat(json_schema=named):
                 field = "response_format.json_schema.schema"
-                return [Wanted(schema_of(named.schema_, strict=named.strict), field)]
+                structure = schema_of(named.schema_, strict=named.strict)
+                return [Wanted(structure, field, named.description or "")]
         return []
 
     def _of_vllm(self) -> list[Wanted]:
@@ -121,6 +123,8 @@ class Wanted(msgspec.Struct, frozen=True):
 
     structure: Structure
     field: str
+    description: str = ""
+    """What the model is told of it."""
 
 
 def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
@@ -150,20 +154,34 @@ def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
 
 
 def _json(given: Schema | str, field: str) -> JsonSchema:
-    if isinstance(given, str):
-        try:
-            given = msgspec.json.decode(given, type=Schema)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise RequestError(f"{field} is no schema: {error}", field=field) from error
-    return schema_of(given, strict=None)
+    if isinstance(given, dict):
+        return schema_of(given, strict=None)
+    try:
+        read = msgspec.json.decode(given, type=Schema)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise RequestError(f"{field} is no schema: {error}", field=field) from error
+    _check_members(given, field)
+    return schema_of(read, strict=None)
 
 
 def _tagged(text: str, field: str) -> Structure:
     try:
-        return read_structural_tag(text, _held)
+        tagged = read_structural_tag(text, _held)
     except RequestError as error:
         message = f"{field}: {error.message}"
         raise RequestError(message, field=field, hint=error.hint) from error
+    _check_members(text, field)
+    return tagged
+
+
+def _check_members(text: str, field: str) -> None:
+    """Raise RequestError for a text of JSON that has been read and names a member twice."""
+    try:
+        name = repeated_member(text)
+    except RecursionError as error:
+        raise RequestError(f"{field} nests too deeply", field=field) from error
+    if name is not None:
+        raise RequestError(f"an object in {field} has {name!r} twice", field=field)
 
 
 def _held(schema: object) -> JsonSchema:

@@ -61,9 +61,14 @@ class Given(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _has_few_unknown(cls, told: Any) -> Any:
-        """Fields are counted first: to write down 50,000 faults would take the time of others."""
+        """Fields are counted first: to write down 50,000 faults would take the time of others.
+
+        Those of ``null`` are left out.
+        """
         if not isinstance(told, dict):
             return told
+        if None in told.values():
+            told = {name: value for name, value in told.items() if value is not None}
         known = _names(cls)
         num_unknown = len(told) - sum(name in told for name in known)
         if num_unknown <= _MANY_UNKNOWN:
@@ -152,11 +157,10 @@ _Model = TypeVar("_Model", bound=GenerationFields)
 
 def given(kind: type[_Model], body: Body) -> _Model:
     """The request that a body says; raises RequestError for a field that is not honoured."""
-    said = {name: value for name, value in body.items() if value is not None}
     try:
-        return kind.model_validate(said)
+        return kind.model_validate(body)
     except ValidationError as error:
-        raise refused(error.errors(include_url=False), said, kind.hints) from error
+        raise refused(error.errors(include_url=False), body, kind.hints) from error
 
 
 @cache

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from guided.spec import GenerationResult
+from guided.spec import GenerationResult, TokenLogprobs
 from guided_service.call_reader import Argument, CallBegun, Content, Piece
 from guided_service.http.asked import Shown
 from guided_service.http.chat_answer import ChatStyle
@@ -64,8 +64,8 @@ class ResponseForm:
             events += self._added("reasoning")
         return b"".join([*events, self._delta(text)])
 
-    def grown(self, text: str) -> bytes:
-        """The events of more text."""
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
+        """The events of more text; log-probabilities come with those of its end."""
         return b"".join([*self._begin(), *self._told(self._read(text))])
 
     def ended(self, result: GenerationResult) -> bytes:

@@ -1,25 +1,23 @@
-"""What is sent to ``POST /v1/responses`` as ``input``: what was said, called and thought."""
+"""What is sent to ``POST /v1/responses`` as ``input``: what was said, called and thought.
+
+The ``id`` and the ``status`` that an item was given with are not looked at: all there is of it was
+said.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from guided.spec import Message, ToolCall
+from guided_service.http.calls_made import CallsMade
 from guided_service.http.fields import Given, Listed
-from guided_service.http.messages import (
-    AssistantTurn,
-    Called,
-    CallMade,
-    SystemTurn,
-    TextPart,
-    ToolTurn,
-    Turn,
-    UserTurn,
-)
+from guided_service.http.messages import RefusalPart, written_arguments
 from guided_service.http.unions import OneOf, OneOfKinds
 
-__all__ = ["Item", "turns_of"]
+__all__ = ["Item", "messages_of"]
 
 
 class Text(Given):
@@ -30,9 +28,13 @@ class Text(Given):
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     logprobs: list[Any] | None = None
     """Not looked at: they are of an answer that was given."""
+    parsed: Any = None
+    """The text again, as openai's ``parse`` puts it beside; not looked at."""
 
 
-Texts: TypeAlias = Annotated[str | Listed[Text], OneOfKinds()]
+Texts: TypeAlias = Annotated[
+    str | Listed[Annotated[Text | RefusalPart, OneOf("type")]], OneOfKinds()
+]
 
 
 class MessageItem(Given):
@@ -41,9 +43,10 @@ class MessageItem(Given):
     type: Literal["message"] = "message"
     role: Literal["system", "developer", "user", "assistant"]
     content: Texts
+    phase: Literal["final_answer"] | None = None
+    """Messages of the assistant are answers here; commentary would not be told from them."""
     id: str | None = None
     status: str | None = None
-    phase: str | None = None
 
 
 class CallItem(Given):
@@ -53,6 +56,8 @@ class CallItem(Given):
     call_id: str
     name: str
     arguments: str
+    parsed_arguments: Any = None
+    """The same again, as openai's ``parse`` puts it beside; not looked at."""
     id: str | None = None
     status: str | None = None
 
@@ -63,6 +68,8 @@ class OutputItem(Given):
     type: Literal["function_call_output"]
     call_id: str
     output: Texts
+    name: str | None = None
+    """That of the function that was called."""
     id: str | None = None
     status: str | None = None
 
@@ -92,47 +99,53 @@ Item: TypeAlias = Annotated[
 ]
 
 
-def turns_of(said: str | list[Item], instructions: str | None) -> list[Turn]:
-    """What was said and called, in order, behind the instructions."""
-    turns: list[Turn] = []
-    if instructions:
-        turns.append(SystemTurn(role="system", content=instructions))
+def messages_of(said: str | list[Item], instructions: str | None) -> tuple[Message, ...]:
+    """What was said and called, in order, behind the instructions; raises RequestError."""
+    turns = [_Turn("system", instructions)] if instructions else []
+    calls = CallsMade("call_id")
     if isinstance(said, str):
-        return [*turns, UserTurn(role="user", content=said)]
-    for item in said:
-        _add(item, turns)
-    return turns
+        turns.append(_Turn("user", said))
+    else:
+        for at, item in enumerate(said):
+            _add(item, f"input[{at}]", turns, calls)
+    return tuple(turn.message() for turn in turns)
 
 
-def _add(item: Item, turns: list[Turn]) -> None:
+@dataclass(slots=True)
+class _Turn:
+    """A message, to which more calls may come."""
+
+    role: str
+    content: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    answers: str = ""
+    """The call that it answers."""
+
+    def message(self) -> Message:
+        return Message(self.role, self.content, tuple(self.calls), self.answers)
+
+
+def _add(item: Item, place: str, turns: list[_Turn], calls: CallsMade) -> None:
     """Add what an item says to the turns; calls in a row are of one turn."""
     match item:
-        case MessageItem(role="user"):
-            turns.append(UserTurn(role="user", content=_texts(item.content)))
-        case MessageItem(role="assistant"):
-            turns.append(AssistantTurn(role="assistant", content=_texts(item.content)))
         case MessageItem():
-            turns.append(SystemTurn(role="system", content=_texts(item.content)))
+            role = "system" if item.role == "developer" else item.role
+            turns.append(_Turn(role, _joined(item.content)))
         case ThoughtItem():
             pass  # not told to the model again
         case OutputItem():
-            turns.append(
-                ToolTurn(role="tool", tool_call_id=item.call_id, content=_texts(item.output))
-            )
+            calls.check_answer(item.call_id, item.name, place)
+            turns.append(_Turn("tool", _joined(item.output), answers=item.call_id))
         case CallItem():
-            call = CallMade(
-                id=item.call_id, function=Called(name=item.name, arguments=item.arguments)
-            )
-            last = turns[-1] if turns else None
-            said = last if isinstance(last, AssistantTurn) else None
-            if said is not None:
-                turns.pop()
-            content = None if said is None else said.content
-            calls = [*((said.tool_calls or []) if said is not None else []), call]
-            turns.append(AssistantTurn(role="assistant", content=content, tool_calls=calls))
+            told = written_arguments(item.arguments, item.call_id, f"{place}.arguments")
+            call = ToolCall(item.name, told, item.call_id)
+            calls.add([call])
+            if not turns or turns[-1].role != "assistant":
+                turns.append(_Turn("assistant"))
+            turns[-1].calls.append(call)
 
 
-def _texts(content: Texts) -> str | list[TextPart]:
+def _joined(content: str | list[Text | RefusalPart]) -> str:
     if isinstance(content, str):
         return content
-    return [TextPart(type="text", text=part.text) for part in content]
+    return "".join(part.text if isinstance(part, Text) else part.refusal for part in content)

@@ -18,20 +18,13 @@ from guided_service.http.asked import Asked
 from guided_service.http.chat_answer import ChatStyle
 from guided_service.http.chat_request import DEFAULT_BUDGET
 from guided_service.http.constraints import Wanted, schema_of
+from guided_service.http.described import described
 from guided_service.http.fields import Body, GenerationFields, Given, Listed, given
-from guided_service.http.messages import conversation
 from guided_service.http.response_answer import ResponseForm
-from guided_service.http.response_input import Item, turns_of
+from guided_service.http.response_input import Item, messages_of
+from guided_service.http.response_tools import FunctionTool, ResponseToolChoice, choice_of
 from guided_service.http.thinking import Effort, Thinking, thinking_of
-from guided_service.http.tools import (
-    Choice,
-    Function,
-    Named,
-    NamedChoice,
-    Tool,
-    ToolChoice,
-    tool_use,
-)
+from guided_service.http.tools import NamedChoice, Tool, tool_use
 from guided_service.http.unions import OneOf, OneOfKinds
 
 __all__ = ["ResponseRequest", "read_response"]
@@ -78,18 +71,15 @@ class ReasoningOptions(Given):
     """The thoughts are told as their own summary: nobody here writes a shorter one."""
 
 
-class FunctionTool(Function):
-    """A function that the model may call."""
+class StreamOptions(Given):
+    """What a stream tells besides."""
 
-    type: Literal["function"]
+    include_obfuscation: Literal[False] | None = None
+    """Nothing is added to hide the length of tokens."""
 
 
-class ChosenFunction(Given):
-    """The one function that has to be called."""
-
-    type: Literal["function"]
-    name: str
-
+_ENCRYPTED: Final = "reasoning.encrypted_content"
+"""Where nobody thinks there is nothing of it."""
 
 Items: TypeAlias = Annotated[Listed[Item], Field(min_length=1, max_length=MOST_MESSAGES)]
 
@@ -112,10 +102,13 @@ class ResponseRequest(GenerationFields):
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     text: TextOptions | None = None
     tools: Listed[FunctionTool] = Field(default_factory=list, max_length=MOST_TOOLS)
-    tool_choice: Annotated[Choice | ChosenFunction, OneOfKinds()] | None = None
+    tool_choice: ResponseToolChoice | None = None
     parallel_tool_calls: bool = True
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
-    include: Listed[Literal["message.output_text.logprobs"]] | None = None
+    include: Listed[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] = Field(
+        default_factory=list
+    )
+    stream_options: StreamOptions | None = None
     truncation: Literal["disabled"] | None = None
     """A prompt that is too long is an error."""
     background: Literal[False] | None = None
@@ -124,6 +117,20 @@ class ResponseRequest(GenerationFields):
     # Ours
     max_reasoning_tokens: Annotated[int, Field(ge=0)] | None = None
     """Tokens of thoughts before the answer, of all that it may have."""
+
+    def checked(self) -> ResponseRequest:
+        """The request; raises RequestError where fields contradict each other."""
+        if self.stream_options is not None and not self.stream:
+            raise RequestError("stream_options needs stream", field="stream_options")
+        thinking = self.thinking()
+        if thinking is not None and not thinking.reasoning.is_off and _ENCRYPTED in self.include:
+            field = f"include[{self.include.index(_ENCRYPTED)}]"
+            raise RequestError(
+                f"{field} is {_ENCRYPTED!r}, and thoughts are told openly here",
+                field=field,
+                hint="leave it out: items of thoughts are sent back as they are",
+            )
+        return self
 
     @property
     def budget(self) -> int:
@@ -160,18 +167,8 @@ class ResponseRequest(GenerationFields):
                 return Wanted(JsonObject(), "text.format")
             case SchemaFormat() as named:
                 structure = schema_of(named.schema_, strict=named.strict)
-                return Wanted(structure, "text.format.schema")
+                return Wanted(structure, "text.format.schema", named.description or "")
         return None
-
-    def choice(self) -> ToolChoice:
-        """Which tools have to be called."""
-        match self.tool_choice:
-            case ChosenFunction(name=name):
-                return NamedChoice(type="function", function=Named(name=name))
-            case None:
-                return "auto"
-            case str() as word:
-                return word
 
 
 _REPEATED: Final = {
@@ -189,8 +186,8 @@ _REPEATED: Final = {
 
 def read_response(body: Body, _: ServerConfig) -> Asked:
     """What a call asks for; raises RequestError."""
-    asked = given(ResponseRequest, body)
-    wanted, choice, thinking = asked.wanted(), asked.choice(), asked.thinking()
+    asked = given(ResponseRequest, body).checked()
+    wanted, choice, thinking = asked.wanted(), choice_of(asked.tool_choice), asked.thinking()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
     listed = [Tool(type="function", function=one) for one in asked.tools]
@@ -199,9 +196,11 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
         field = "tools" if wanted is None else f"tools, or {field}"
     elif asked.tool_choice not in (None, "none", "auto"):
         raise RequestError("tool_choice needs tools", field="tool_choice")
-    tells_logprobs = asked.top_logprobs is not None or bool(asked.include)
+    tells_logprobs = (
+        asked.top_logprobs is not None or "message.output_text.logprobs" in asked.include
+    )
     request = GenerationRequest(
-        prompt=conversation(turns_of(asked.input, asked.instructions)),
+        prompt=described(messages_of(asked.input, asked.instructions), wanted),
         constraint=structure,
         tools=tools,
         max_tokens=asked.budget,
@@ -242,9 +241,7 @@ def _repeated(asked: ResponseRequest) -> dict[str, Any]:
         "service_tier": "default",
         "store": False,
         "text": {"format": _format(asked)},
-        "tool_choice": choice.model_dump()
-        if isinstance(choice, ChosenFunction)
-        else choice or "auto",
+        "tool_choice": choice.model_dump() if isinstance(choice, Given) else choice or "auto",
         "tools": tools,
         "top_logprobs": asked.top_logprobs or 0,
         "top_p": 1.0 if asked.top_p is None else asked.top_p,

@@ -12,11 +12,24 @@ from guided.errors import RequestError
 from guided.spec import JsonSchema
 from guided.spec.tool_calls import with_calls
 from guided.spec.tool_format import HERMES
+from guided.spec.tools import MOST_TOOLS
 from guided_service.http.constraints import Wanted
-from guided_service.http.fields import Given
-from guided_service.http.unions import OneOfKinds
+from guided_service.http.fields import Given, Listed
+from guided_service.http.unions import OneOf, OneOfKinds
 
-__all__ = ["Choice", "Function", "Named", "NamedChoice", "Tool", "ToolChoice", "tool_use"]
+__all__ = [
+    "AllowedChoice",
+    "AllowedMode",
+    "AllowedTools",
+    "Choice",
+    "Function",
+    "Named",
+    "NamedChoice",
+    "NamedTool",
+    "Tool",
+    "ToolChoice",
+    "tool_use",
+]
 
 
 class Function(Given):
@@ -56,8 +69,34 @@ class NamedChoice(Given):
     function: Named
 
 
+class NamedTool(Given):
+    """A tool of the request; functions are the only kind."""
+
+    type: Literal["function"]
+    function: Named
+
+
+AllowedMode: TypeAlias = Literal["auto", "required"]
+
+
+class AllowedTools(Given):
+    """Those that may be called, of all that there are."""
+
+    mode: AllowedMode
+    tools: Annotated[Listed[NamedTool], Field(min_length=1, max_length=MOST_TOOLS)]
+
+
+class AllowedChoice(Given):
+    """A choice among some of the tools."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: AllowedTools
+
+
 Choice: TypeAlias = Literal["none", "auto", "required"]
-ToolChoice: TypeAlias = Annotated[Choice | NamedChoice, OneOfKinds()]
+ToolChoice: TypeAlias = Annotated[
+    Choice | Annotated[NamedChoice | AllowedChoice, OneOf("type")], OneOfKinds()
+]
 
 
 def tool_use(
@@ -66,13 +105,20 @@ def tool_use(
     """The tools of a request; raises RequestError for what they cannot stand beside."""
     if not tools:
         return None
-    named = choice.function.name if isinstance(choice, NamedChoice) else choice or "auto"
     found = tuple(tool.function.tool() for tool in tools)
-    # A function's name may be a word that has another meaning where a choice is a word.
-    if isinstance(choice, NamedChoice) and named not in [tool.name for tool in found]:
-        raise RequestError(
-            f"tool_choice names {named[:80]!r}, which is none of the tools", field="tool_choice"
-        )
+    named: str
+    match choice:
+        case NamedChoice():
+            named = choice.function.name
+            # A function's name may be a word that has another meaning where a choice is a word.
+            _check_listed([named], found)
+        case AllowedChoice(allowed_tools=allowed):
+            named = allowed.mode
+            names = [tool.function.name for tool in allowed.tools]
+            _check_listed(names, found)
+            found = tuple(tool for tool in found if tool.name in names)
+        case word:
+            named = word or "auto"
     if named != "none" and beside is not None and not isinstance(beside.structure, JsonSchema):
         raise RequestError(
             f"{beside.field} is no JSON, and so not told from calls of tools",
@@ -83,3 +129,12 @@ def tool_use(
     # The engine does it by the model's own format; what is wrong with a tool is told here.
     with_calls(use, None if beside is None else beside.structure, HERMES)
     return use
+
+
+def _check_listed(names: list[str], tools: tuple[spec.Tool, ...]) -> None:
+    listed = {tool.name for tool in tools}
+    for name in names:
+        if name not in listed:
+            raise RequestError(
+                f"tool_choice names {name[:80]!r}, which is none of the tools", field="tool_choice"
+            )

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from guided.errors import RequestError
-from guided.spec import FinishReason, GenerationResult
+from guided.spec import FinishReason, GenerationResult, TokenLogprobs
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
 from guided_service.http.chat_request import read_chat
@@ -58,7 +58,7 @@ class WatchForm:
         """Never: what is watched tells tokens instead of its text, those of thoughts among them."""
         raise AssertionError(f"a thought in an answer that is watched: {text!r}")
 
-    def grown(self, text: str) -> bytes:
+    def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
         """The events of some lines, each of which is JSON already."""
         # Not by ``splitlines``: there are more line breaks in texts than those between lines.
         lines = text.removesuffix("\n").split("\n")

@@ -23,7 +23,7 @@ from guided_service.inspection import reply_of_finding
 from guided_service.logs import configure_logs
 from guided_service.messages import Answered, Grown, Inspect, Ready, Report
 from guided_service.ray.messages import Absent, Asked, Reply, failed, write_reply
-from guided_service.stream_events import StreamEvent, Thought
+from guided_service.stream_events import Scored, StreamEvent, Thought
 
 __all__ = ["BEGUN", "KV_USE", "Engine"]
 
@@ -146,5 +146,7 @@ def _reply_of_event(event: StreamEvent) -> Reply:
             return Answered("", event)
         case Thought(text):
             return Grown((("", text, True),))
+        case Scored(text):
+            return Grown((("", text, False),))
         case _:
             return Grown((("", event, False),))

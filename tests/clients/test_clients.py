@@ -34,10 +34,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
 PROGRAMS_OF_OTHERS = [
     "instructor.py",
     "langchain.py",
+    "langchain_responses.py",
     "litellm.py",
     "node.cjs",
     "open_responses.py",
     "pydantic_ai.py",
+    "pydantic_ai_responses.py",
 ]
 
 

@@ -35,6 +35,7 @@ from guided.spec import (
     Reasoning,
     Sampling,
     TokenId,
+    TokenLogprobs,
     Verification,
 )
 from guided.spec.composition import Text
@@ -132,6 +133,24 @@ def run(engine: Engine, *requests: GenerationRequest, stream: bool = False) -> l
             assert "".join(thoughts) == outcome.reasoning
             assert "".join(text) == outcome.text
     return outcomes
+
+
+def test_the_log_probabilities_of_thoughts_are_not_streamed() -> None:
+    engine = make_engine()
+    engine.submit("r", thinking(7, top_logprobs=1), stream=True)
+    told: list[TokenLogprobs] = []
+    ended: list[Finished] = []
+    while engine.has_work:
+        ended += engine.step()
+        for delta in engine.take_deltas():
+            assert not (delta.is_thought and delta.logprobs)
+            told += delta.logprobs
+    (result,) = (finished.outcome for finished in ended)
+    assert isinstance(result, GenerationResult)
+    assert result.reasoning_tokens > 1
+    of_answer = result.logprobs[result.reasoning_tokens :]
+    assert len(told) > 1
+    assert of_answer[: len(told)] == (*told,)
 
 
 def answered(engine: Engine, *requests: GenerationRequest, **how: Any) -> list[GenerationResult]:

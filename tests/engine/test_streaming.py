@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,14 @@ import pytest
 
 from guided.drafters import LookupDrafter
 from guided.engine.engine import Engine
-from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
+from guided.spec import (
+    Forcing,
+    GenerationRequest,
+    GenerationResult,
+    Sampling,
+    TokenId,
+    TokenLogprobs,
+)
 from tests.engine.finite_language import make_vocabulary
 from tests.engine.tiny_models import answers, make_engine, make_model, words
 
@@ -99,6 +107,35 @@ def test_all_deltas_together_are_the_text_of_the_answer(options: dict[str, Any])
     assert deltas["decided"] == ["語"]
     if "cache_tokens" in options:
         assert engine.stats().preempted > 0
+
+
+@pytest.mark.parametrize("options", [{}, {"step_tokens": 12, "max_batch": 3}])
+def test_deltas_have_the_logprobs_of_the_tokens_so_far(options: dict[str, Any]) -> None:
+    engine = make_engine(MODEL, **options)
+    told: dict[str, list[TokenLogprobs]] = {key: [] for key in REQUESTS}
+    texts: dict[str, bytes] = dict.fromkeys(REQUESTS, b"")
+    lengths: dict[str, set[int]] = {key: set() for key in REQUESTS}
+    results: dict[str, GenerationResult] = {}
+    for key, request in REQUESTS.items():
+        engine.submit(key, replace(request, top_logprobs=1), stream=True)
+    while engine.has_work:
+        ended = engine.step()
+        for delta in engine.take_deltas():
+            key = delta.request_id
+            told[key] += delta.logprobs
+            texts[key] += delta.text.encode()
+            lengths[key].add(len(told[key]))
+            so_far = b"".join(one.text for one in told[key])
+            # Bytes that are no text are told in another way.
+            assert so_far.startswith(texts[key]) or "�".encode() in texts[key]
+        for finished in ended:
+            assert isinstance(finished.outcome, GenerationResult)
+            results[finished.request_id] = finished.outcome
+    for key, result in results.items():
+        assert result.logprobs[: len(told[key])] == (*told[key],)
+        assert len(told[key]) > 0
+    assert results.keys() == REQUESTS.keys()
+    assert len(lengths["greedy"]) > 3
 
 
 def test_only_who_asks_for_deltas_gets_them() -> None:

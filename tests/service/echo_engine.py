@@ -28,6 +28,7 @@ from guided.spec import (
     GenerationResult,
     OnIncomplete,
     TokenId,
+    TokenLogprobs,
     Usage,
 )
 from guided.spec.prompt_bound import PromptBound
@@ -53,6 +54,7 @@ class EchoDelta:
     request_id: str
     text: str
     is_thought: bool = False
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass

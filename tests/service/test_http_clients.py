@@ -255,6 +255,73 @@ def test_a_conversation_goes_on_behind_its_calls(client: openai.OpenAI, model: s
     assert second.usage.prompt_tokens > 20
 
 
+REPLAYED: list[dict[str, Any]] = [
+    {"tools": TOOLS, "tool_choice": "required"},
+    {"response_format": Person},
+]
+
+
+# openai warns of what its own ``parse`` has put into a message.
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("fields", REPLAYED, ids=["calls", "model"])
+def test_what_a_client_got_goes_back_as_it_is(
+    client: openai.OpenAI, model: str, fields: dict[str, Any]
+) -> None:
+    options: dict[str, Any] = {"model": model, "max_tokens": 80, "seed": 3}
+    parsed = client.chat.completions.parse(messages=ASK, **options, **fields)
+    with client.chat.completions.stream(messages=ASK, **options, **fields) as stream:
+        streamed = stream.until_done().get_final_completion()
+    for completion in (parsed, streamed):
+        message = completion.choices[0].message
+        answers = [
+            {
+                "role": "tool",
+                "tool_call_id": call.id,
+                "name": call.function.name,
+                "content": [{"type": "text", "text": "rain"}],
+            }
+            for call in message.tool_calls or ()
+        ]
+        assert bool(answers) == ("tools" in fields)
+        for sent in (message, message.to_dict()):
+            told: Any = [*ASK, sent, *answers]
+            after = client.chat.completions.create(messages=told, **options)
+            assert isinstance(after.choices[0].message.content, str)
+
+
+@pytest.mark.parametrize("fields", REPLAYED, ids=["calls", "model"])
+def test_what_a_client_got_of_a_response_goes_back_as_it_is(
+    client: openai.OpenAI, model: str, fields: dict[str, Any]
+) -> None:
+    options: dict[str, Any] = {
+        "model": model,
+        "max_output_tokens": 80,
+        "extra_body": {"seed": 3},
+        "include": ["reasoning.encrypted_content"],
+    }
+    asking: Any = {"input": ASK}
+    if "tools" in fields:
+        tools = [{"type": "function", **tool["function"]} for tool in TOOLS]
+        asking |= {"tools": tools, "tool_choice": "required"}
+    if "response_format" in fields:
+        asking |= {"text_format": fields["response_format"]}
+    parsed = client.responses.parse(**options, **asking)
+    quiet: Any = {"stream_options": {"include_obfuscation": False}}
+    with client.responses.stream(**options, **asking, **quiet) as stream:
+        streamed = stream.until_done().get_final_response()
+    for response in (parsed, streamed):
+        answers = [
+            {"type": "function_call_output", "call_id": item.call_id, "output": "rain"}
+            for item in response.output
+            if item.type == "function_call"
+        ]
+        assert bool(answers) == ("tools" in fields)
+        for sent in (response.output, [item.to_dict() for item in response.output]):
+            told: Any = [*ASK, *sent, *answers]
+            after = client.responses.create(input=told, **options)
+            assert after.output[0].type == "message"
+
+
 def test_tools_and_a_schema_are_one_grammar(client: openai.OpenAI, model: str) -> None:
     told = set()
     for seed in range(12):
@@ -298,6 +365,16 @@ def test_several_answers_and_log_probabilities_come_as_asked_for(
         for token in tokens:
             assert token.logprob <= 0
             assert len(token.top_logprobs) == 2
+    single: dict[str, Any] = options | {"n": 1, "stream": True}
+    scored = [chunk.choices[0] for chunk in client.chat.completions.create(**single)]
+    parts = [part.logprobs.content or [] for part in scored if part.logprobs is not None]
+    assert len(parts) > 2
+    came = [token for part in parts for token in part]
+    assert answer.choices[0].logprobs is not None
+    # In a batch of three numbers are rounded in another way.
+    for token, same in zip(came, answer.choices[0].logprobs.content or (), strict=True):
+        assert token.bytes == same.bytes
+        assert token.logprob == pytest.approx(same.logprob, abs=1e-4)
     chunks = [*client.chat.completions.create(**options, stream=True)]
     texts = {0: "", 1: "", 2: ""}
     for chunk in chunks:

@@ -47,7 +47,7 @@ def part(**fields: object) -> list[object]:
         (part(type="text", text=5), "[0].content[1].text", ": should be a valid string"),
         (part(type="image_url", image_url={}), "[0].content[1].type", ": should be 'text'"),
         (part(type="text", text="x", mood=1), "[0].content[1].mood", UNKNOWN),
-        ([{"role": "assistant", "refusal": "no"}], "[0].refusal", UNKNOWN),
+        ([{"role": "assistant", "audio": {"id": "x"}}], "[0].audio", UNKNOWN),
     ],
 )  # fmt: skip
 def test_a_message_is_told_what_its_role_and_its_parts_lack(
@@ -80,7 +80,8 @@ def test_a_message_is_told_what_its_role_and_its_parts_lack(
         (
             {"type": "function_call_output", "call_id": "1", "output": [{"type": "input_image"}]},
             ".output[0].type",
-            ": should be 'input_text', 'output_text' or 'text'",
+            f" is 'input_image', which {OTHER}; it is one of 'input_text', 'output_text', 'text', "
+            "'refusal'",
         ),
         ({"type": "function_call_output", "output": "x"}, ".call_id", " is missing"),
         ({"type": "reasoning", "summary": "so"}, ".summary", ": should be a list"),

@@ -16,7 +16,7 @@ from openai.types.chat import completion_create_params as chat_create_params
 from openai.types.responses import response_create_params
 
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
-from guided.spec import FinishReason, GenerationResult, Usage
+from guided.spec import FinishReason, GenerationResult, JsonSchema, Usage
 from guided_service.config import ServerConfig
 from guided_service.http.asked import Asked, Shown
 from guided_service.http.body import check_values, read_json
@@ -34,8 +34,8 @@ CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
 COMPLETION: dict[str, Any] = {"model": "m", "prompt": "Hi"}
 RESPONSE: dict[str, Any] = {"model": "m", "input": "Hi"}
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-TOOL = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
-FLAT_TOOL = {"type": "function", "name": "f", "parameters": SCHEMA}
+TOOL: dict[str, Any] = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
+FLAT_TOOL: dict[str, Any] = {"type": "function", "name": "f", "parameters": SCHEMA}
 
 FACES: dict[str, tuple[type[GenerationFields], Read, dict[str, Any], Any]] = {
     "chat": (ChatRequest, read_chat, CHAT, chat_create_params.CompletionCreateParamsStreaming),
@@ -96,6 +96,16 @@ def test_null_says_nothing(face: str) -> None:
     names = set(get_type_hints(FACES[face][3])) | {"best_off"}
     nothing = dict.fromkeys(names - FACES[face][2].keys())
     assert asked(face, **nothing).message == asked(face).message
+
+
+def test_null_says_nothing_inside_of_others() -> None:
+    turn = {"role": "user", "content": "Hi", "name": None, "mood": None}
+    schema = {"name": "x", "schema": {"default": None}, "strict": None, "mood": None}
+    form = {"type": "json_schema", "json_schema": schema, "mood": None}
+    constraint = asked("chat", messages=[turn], response_format=form).request.constraint
+    assert constraint == JsonSchema('{"default":null}')
+    with pytest.raises(RequestError, match=r"messages\[0\].content is missing"):
+        asked("chat", messages=[{"role": "user", "content": None}])
 
 
 # What asks for something that is not done
@@ -179,6 +189,90 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "structured_outputs.structural_tag",
     ),
     ("chat", {"show_schema": True}, "show_schema"),
+    (
+        "chat",
+        {"messages": [{"role": "user", "content": [{"type": "refusal", "refusal": "x"}]}]},
+        "messages[0].content[0].type",
+    ),
+    (
+        "chat",
+        {"messages": [{"role": "assistant", "content": "Yes.", "refusal": "No."}]},
+        "messages[0].refusal",
+    ),
+    (
+        "chat",
+        {
+            "messages": [
+                {"role": "user", "content": "I am Ada.", "name": "Ada"},
+                {"role": "assistant", "content": "So?", "name": "Bob"},
+                {"role": "user", "content": "And I am not.", "name": "Eve"},
+            ]
+        },
+        "messages[2].name",
+    ),
+    (
+        "chat",
+        {
+            "messages": [
+                {"role": "system", "content": "Hi", "name": "example_user"},
+                {"role": "developer", "content": "Ho", "name": "example_assistant"},
+            ]
+        },
+        "messages[1].name",
+    ),
+    (
+        "chat",
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
+                },
+                {"role": "tool", "content": "x", "tool_call_id": "1", "name": "g"},
+            ]
+        },
+        "messages[1].name",
+    ),
+    (
+        "chat",
+        {"tools": [TOOL], "tool_choice": {"type": "custom", "custom": {"name": "f"}}},
+        "tool_choice.type",
+    ),
+    (
+        "chat",
+        {
+            "tools": [TOOL],
+            "tool_choice": {
+                "type": "allowed_tools",
+                "allowed_tools": {
+                    "mode": "auto",
+                    "tools": [{"type": "function", "function": {"name": "g"}}],
+                },
+            },
+        },
+        "tool_choice",
+    ),
+    (
+        "chat",
+        {
+            "tools": [TOOL],
+            "tool_choice": {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": []},
+            },
+        },
+        "tool_choice.allowed_tools.tools",
+    ),
+    (
+        "completions",
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "x", "schema": SCHEMA, "description": "A thing."},
+            }
+        },
+        "response_format.json_schema.description",
+    ),
     ("completions", {"echo": True}, "echo"),
     ("completions", {"prompt": ["a", "b"]}, "prompt"),
     ("completions", {"prompt": [1]}, "prompt[0]"),
@@ -188,7 +282,54 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("responses", {"n": 2}, "n"),
     ("responses", {"background": True}, "background"),
     ("responses", {"truncation": "auto"}, "truncation"),
-    ("responses", {"include": ["reasoning.encrypted_content"]}, "include[0]"),
+    ("responses", {"include": ["file_search_call.results"]}, "include[0]"),
+    (
+        "responses",
+        {
+            "include": ["message.output_text.logprobs", "reasoning.encrypted_content"],
+            "reasoning": {"effort": "low"},
+        },
+        "include[1]",
+    ),
+    ("responses", {"stream_options": {"include_obfuscation": False}}, "stream_options"),
+    (
+        "responses",
+        {"stream": True, "stream_options": {"include_obfuscation": True}},
+        "stream_options.include_obfuscation",
+    ),
+    (
+        "responses",
+        {"stream": True, "stream_options": {"include_usage": True}},
+        "stream_options.include_usage",
+    ),
+    (
+        "responses",
+        {"input": [{"role": "assistant", "content": "Hm.", "phase": "commentary"}]},
+        "input[0].phase",
+    ),
+    (
+        "responses",
+        {"input": [{"type": "function_call_output", "call_id": "1", "output": "x"}]},
+        "input[0].call_id",
+    ),
+    (
+        "responses",
+        {"input": [{"type": "function_call", "call_id": "1", "name": "f", "arguments": "{"}]},
+        "input[0].arguments",
+    ),
+    ("responses", {"tools": [FLAT_TOOL], "tool_choice": {"type": "custom"}}, "tool_choice.type"),
+    (
+        "responses",
+        {
+            "tools": [FLAT_TOOL],
+            "tool_choice": {
+                "type": "allowed_tools",
+                "mode": "auto",
+                "tools": [{"type": "mcp", "server_label": "x"}],
+            },
+        },
+        "tool_choice.tools[0].type",
+    ),
     ("responses", {"text": {"verbosity": "low"}}, "text.verbosity"),
     ("responses", {"tools": [{"type": "web_search"}]}, "tools[0].type"),
     ("responses", {"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
@@ -315,19 +456,23 @@ EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
         "parallel_tool_calls": {"tools": [FLAT_TOOL], "parallel_tool_calls": False},
         "top_logprobs": {"top_logprobs": 2},
         "include": {"include": ["message.output_text.logprobs"]},
+        "stream_options": {"stream": True, "stream_options": {"include_obfuscation": False}},
         "truncation": {"truncation": "disabled"},
         "background": {"background": False},
         "reasoning": {"reasoning": {"effort": "low"}},
         "max_reasoning_tokens": {"max_reasoning_tokens": 20},
     },
 }
-NEUTRAL = {"responses": {"n", "truncation", "background"}, "completions": {"echo"}}
+NEUTRAL = {
+    "responses": {"n", "truncation", "background", "stream_options"},
+    "completions": {"echo"},
+}
 """Fields of which only the value that changes nothing is taken."""
 RESULT = GenerationResult("x", (), FinishReason.STOP, Usage(), 1.0)
 SHOWN = Shown("id", 0, "m")
 
 
-def _seen(one: Asked) -> tuple[object, ...]:
+def seen(one: Asked) -> tuple[object, ...]:
     """All that a request leads to, but for what is drawn anew each time."""
     body = re.sub(r"msg_[0-9a-f]+", "msg", str(one.form(SHOWN).whole(RESULT)))
     events = re.sub(rb"msg_[0-9a-f]+", b"msg", one.form(SHOWN).ended(RESULT))
@@ -342,7 +487,7 @@ def test_a_field_that_is_taken_is_honoured(face: str, name: str) -> None:
     fields = EXAMPLES[face][name]
     # Fields that it goes with are given in both.
     beside = {key: value for key, value in fields.items() if key != name}
-    is_same = _seen(asked(face, **fields)) == _seen(asked(face, **beside))
+    is_same = seen(asked(face, **fields)) == seen(asked(face, **beside))
     again = {"metadata", "prompt_cache_key", "safety_identifier", "user"}
     ignored = IGNORED - (again if face == "responses" else set())
     assert is_same == (name in ignored | NEUTRAL.get(face, set()))

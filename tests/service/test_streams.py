@@ -24,11 +24,12 @@ from guided.errors import (
     RequestError,
     ServiceUnavailableError,
 )
-from guided.spec import FinishReason, Usage
+from guided.spec import FinishReason, TokenId, TokenLogprobs, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.calls import write_within
 from guided_service.outbox import Outbox
+from guided_service.stream_events import Scored, Thought
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import cancelled_requests, eventually
 
@@ -302,5 +303,22 @@ def test_text_that_nobody_takes_is_kept_as_one_piece() -> None:
         outbox.put("d")
         outbox.close()
         assert [await outbox.take(), await outbox.take()] == ["d", ""]
+
+    asyncio.run(use())
+
+
+def test_log_probabilities_are_taken_with_their_text() -> None:
+    one, other = (TokenLogprobs(TokenId(number), b"a", -1.0, -1.0) for number in range(2))
+
+    async def use() -> None:
+        outbox = Outbox()
+        for text, token in (("a", one), ("b", other)):
+            outbox.put_logprobs([token])
+            outbox.put(text)
+        outbox.put("hm", is_thought=True)
+        assert await outbox.take() == Thought("hm")
+        assert await outbox.take() == Scored("ab", (one, other))
+        outbox.put("c")
+        assert await outbox.take() == "c"
 
     asyncio.run(use())

@@ -74,8 +74,22 @@ def test_mappings_of_role_and_content_are_messages() -> None:
     assert Request(turns).specification.prompt == spoken
 
 
+def test_parts_of_a_content_are_one_text() -> None:
+    parts: list[dict[str, Any]] = [PART, {"type": "text", "text": "lo", "cache_control": None}]
+    for turn in (
+        {"role": "user", "content": parts},
+        {"role": "user", "content": (*parts,)},
+        Message("user", cast("Any", parts)),
+    ):
+        assert Request([turn]).specification.prompt == (Message("user", "hello"),)
+    empty = Request([{"role": "system", "content": []}, Message("user", "hi")])
+    assert empty.specification.prompt == (Message("system", ""), Message("user", "hi"))
+
+
 NO_PROMPT = "pass a string, a list of guided.Message, or a guided.RawPrompt of a string"
 NO_MESSAGE = "write guided.Message(role, content), or a mapping of just these two"
+PART: dict[str, Any] = {"type": "text", "text": "hel"}
+NO_PART = 'write {"type": "text", "text": ...} without anything else'
 NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
 
 
@@ -109,7 +123,28 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
         (
             {"prompt": [{"role": "user", "content": 5}]},
             "messages.content",
-            "the content of message 0 is 5, which is not a string; pass it as text",
+            "the content of message 0 is 5, which is neither a string nor a list of parts; pass it "
+            "as text",
+        ),
+        (
+            {"prompt": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            "messages.content",
+            "part 0 of message 0 is of type 'image_url', and models are told texts alone; leave it "
+            "out",
+        ),
+        (
+            {"prompt": [Message("user", cast("Any", [PART, {"type": "input_audio"}]))]},
+            "messages.content",
+            "part 1 of message 0 is of type 'input_audio', and models are told texts alone; leave "
+            "it out",
+        ),
+        *(
+            (
+                {"prompt": [{"role": "user", "content": [part]}]},
+                "messages.content",
+                f"part 0 of message 0 is {part!r}, which is no part of text; {NO_PART}",
+            )
+            for part in (5, "hi", {"text": "hi"}, {"type": "text"}, {**PART, "mood": 1})
         ),
         (
             {"prompt": [{"role": "me", "content": "hi"}]},

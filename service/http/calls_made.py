@@ -1,0 +1,39 @@
+"""Calls of functions in a conversation, to which the answers in it belong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guided.errors import RequestError
+from guided.spec import ToolCall
+
+__all__ = ["CallsMade"]
+
+
+class CallsMade:
+    """Those that were made so far."""
+
+    def __init__(self, id_field: str) -> None:
+        """``id_field`` is the field in which an answer says which call it answers."""
+        self._id_field = id_field
+        self._names: dict[str, str] = {}
+        """Of the functions, by the ids of their calls."""
+
+    def add(self, calls: Iterable[ToolCall]) -> None:
+        """Note calls that were made now."""
+        self._names.update((call.id, call.name) for call in calls)
+
+    def check_answer(self, call_id: str, name: str | None, place: str) -> None:
+        """Raise RequestError for an answer to a call of nobody's, or of another function."""
+        called = self._names.get(call_id)
+        if called is None:
+            raise RequestError(
+                f"{place} answers the call {call_id[:80]!r}, which nothing before it made",
+                field=f"{place}.{self._id_field}",
+            )
+        if name and name != called:
+            raise RequestError(
+                f"{place}.name is {name[:80]!r}, and the call that it answers is of {called!r}",
+                field=f"{place}.name",
+                hint="leave it out",
+            )

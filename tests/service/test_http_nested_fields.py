@@ -1,0 +1,413 @@
+"""Fields inside of the fields of requests over HTTP: each that is taken is honoured, or listed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from pydantic import BaseModel
+
+from tests.service.test_http_fields import FACES, FLAT_TOOL, SCHEMA, TOOL, asked, refusal, seen
+
+ABSENT = object()
+
+Row = tuple[dict[str, Any], str, Any]
+"""Fields of a body, the place of one inside of them, and another value for it."""
+
+
+# Every field of the models that read bodies
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) is not Literal:
+        for part in get_args(annotation):
+            yield from _models_in(part)
+
+
+def _inner_models(kind: type[BaseModel]) -> list[type[BaseModel]]:
+    """All models that stand somewhere inside of a request."""
+    found: list[type[BaseModel]] = []
+    waiting = [kind]
+    while waiting:
+        for field in waiting.pop().model_fields.values():
+            for model in _models_in(field.annotation):
+                if model not in found:
+                    found.append(model)
+                    waiting.append(model)
+    return found
+
+
+def _is_tag(annotation: Any) -> bool:
+    """Whether a field has one value alone, which tells what the object around it is."""
+    return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
+
+
+def _declared() -> Iterator[tuple[str, str]]:
+    for face, (kind, *_) in FACES.items():
+        for model in _inner_models(kind):
+            for name, field in model.model_fields.items():
+                if not _is_tag(field.annotation):
+                    yield face, f"{model.__name__}.{field.alias or name}"
+
+
+# What is said in them
+
+
+def _said(**turn: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", **turn}]}
+
+
+def _answered(**turn: Any) -> dict[str, Any]:
+    return {"messages": [CALLED, {"role": "tool", "tool_call_id": "1", "content": "x", **turn}]}
+
+
+CALL: dict[str, Any] = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CALLED: dict[str, Any] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [CALL, {**CALL, "id": "2"}],
+}
+NAMED = {"name": "n", "schema": SCHEMA, "description": "A thing.", "strict": True}
+FORMAT = {"response_format": {"type": "json_schema", "json_schema": NAMED}}
+TWO_TOOLS = [TOOL, {"type": "function", "function": {"name": "g", "description": "G."}}]
+CHOSEN = {
+    "tools": TWO_TOOLS,
+    "tool_choice": {"type": "function", "function": {"name": "f"}},
+}
+ALLOWED = {
+    "tools": TWO_TOOLS,
+    "tool_choice": {
+        "type": "allowed_tools",
+        "allowed_tools": {
+            "mode": "auto",
+            "tools": [{"type": "function", "function": {"name": "f"}}],
+        },
+    },
+}
+TAG = '{"type": "structural_tag", "format": {"type": "any_text"}}'
+USER: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi", "name": "Ada"}]}
+SYSTEM: dict[str, Any] = {"messages": [{"role": "system", "content": "Hi", "name": "Ada"}]}
+PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]}
+STREAMED: dict[str, Any] = {"stream": True}
+
+CONSTRAINTS: dict[str, Row] = {
+    "JsonSchemaFormat.json_schema": (
+        FORMAT,
+        "response_format.json_schema",
+        {"name": "n", "schema": {}},
+    ),
+    "NamedSchema.name": (FORMAT, "response_format.json_schema.name", "m"),
+    "NamedSchema.schema": (FORMAT, "response_format.json_schema.schema", {}),
+    "NamedSchema.description": (FORMAT, "response_format.json_schema.description", ABSENT),
+    "NamedSchema.strict": (FORMAT, "response_format.json_schema.strict", False),
+    **{
+        f"StructuredOutputs.{name}": (
+            {"structured_outputs": {name: value}},
+            "structured_outputs",
+            None,
+        )
+        for name, value in (
+            ("json", SCHEMA),
+            ("regex", "a"),
+            ("choice", ["a"]),
+            ("grammar", 'start: "a"'),
+            ("json_object", True),
+            ("structural_tag", TAG),
+        )
+    },
+    "StreamOptions.include_usage": (
+        STREAMED | {"stream_options": {"include_usage": True}},
+        "stream_options.include_usage",
+        False,
+    ),
+    "StreamOptions.include_obfuscation": (
+        STREAMED | {"stream_options": {"include_obfuscation": False}},
+        "stream_options.include_obfuscation",
+        ABSENT,
+    ),
+}
+CHAT: dict[str, Row] = CONSTRAINTS | {
+    "SystemTurn.role": (SYSTEM, "messages.0.role", "user"),
+    "SystemTurn.content": (SYSTEM, "messages.0.content", "Ho"),
+    "SystemTurn.name": (SYSTEM, "messages.0.name", ABSENT),
+    "UserTurn.content": (USER, "messages.0.content", "Ho"),
+    "UserTurn.name": (USER, "messages.0.name", ABSENT),
+    "TextPart.text": (PARTS, "messages.0.content.0.text", "Ho"),
+    "AssistantTurn.content": (_said(content="Ho"), "messages.1.content", "Hi"),
+    "AssistantTurn.refusal": (_said(refusal="No."), "messages.1.refusal", ABSENT),
+    "AssistantTurn.parsed": (_said(content="1", parsed=1), "messages.1.parsed", ABSENT),
+    "AssistantTurn.audio": (_said(content="Ho", audio=None), "messages.1.audio", ABSENT),
+    "AssistantTurn.annotations": (
+        _said(content="Ho", annotations=[]),
+        "messages.1.annotations",
+        ABSENT,
+    ),
+    "AssistantTurn.function_call": (
+        _said(content="Ho", function_call=None),
+        "messages.1.function_call",
+        ABSENT,
+    ),
+    "AssistantTurn.tool_calls": (_said(tool_calls=[CALL]), "messages.1.tool_calls", ABSENT),
+    "AssistantTurn.reasoning_content": (
+        _said(content="Ho", reasoning_content="hm"),
+        "messages.1.reasoning_content",
+        ABSENT,
+    ),
+    "AssistantTurn.name": (_said(content="Ho", name="Bob"), "messages.1.name", ABSENT),
+    "RefusalPart.refusal": (
+        _said(content=[{"type": "refusal", "refusal": "No."}]),
+        "messages.1.content.0.refusal",
+        "Never.",
+    ),
+    "CallMade.id": (_said(tool_calls=[CALL]), "messages.1.tool_calls.0.id", "2"),
+    "CallMade.function": (
+        _said(tool_calls=[CALL]),
+        "messages.1.tool_calls.0.function",
+        {"name": "g", "arguments": "{}"},
+    ),
+    "CallMade.index": (
+        _said(tool_calls=[{**CALL, "index": 0}]),
+        "messages.1.tool_calls.0.index",
+        ABSENT,
+    ),
+    "Called.name": (_said(tool_calls=[CALL]), "messages.1.tool_calls.0.function.name", "g"),
+    "Called.arguments": (
+        _said(tool_calls=[CALL]),
+        "messages.1.tool_calls.0.function.arguments",
+        '{"a": 1}',
+    ),
+    "Called.parsed_arguments": (
+        _said(tool_calls=[{**CALL, "function": {**CALL["function"], "parsed_arguments": {}}}]),
+        "messages.1.tool_calls.0.function.parsed_arguments",
+        ABSENT,
+    ),
+    "ToolTurn.content": (_answered(), "messages.1.content", "y"),
+    "ToolTurn.tool_call_id": (_answered(), "messages.1.tool_call_id", "2"),
+    "ToolTurn.name": (_answered(name="f"), "messages.1.name", ABSENT),
+    "Tool.function": ({"tools": [TOOL]}, "tools.0.function", {"name": "g"}),
+    "Function.name": ({"tools": [TOOL]}, "tools.0.function.name", "g"),
+    "Function.description": ({"tools": TWO_TOOLS}, "tools.1.function.description", "H."),
+    "Function.parameters": ({"tools": [TOOL]}, "tools.0.function.parameters", ABSENT),
+    "Function.strict": (
+        {"tools": [{**TOOL, "function": {**TOOL["function"], "strict": False}}]},
+        "tools.0.function.strict",
+        True,
+    ),
+    "NamedChoice.function": (CHOSEN, "tool_choice.function", {"name": "g"}),
+    "Named.name": (CHOSEN, "tool_choice.function.name", "g"),
+    "AllowedChoice.allowed_tools": (ALLOWED, "tool_choice", "auto"),
+    "AllowedTools.mode": (ALLOWED, "tool_choice.allowed_tools.mode", "required"),
+    "AllowedTools.tools": (
+        ALLOWED,
+        "tool_choice.allowed_tools.tools",
+        [{"type": "function", "function": {"name": "g"}}],
+    ),
+    "NamedTool.function": (
+        ALLOWED,
+        "tool_choice.allowed_tools.tools.0.function",
+        {"name": "g"},
+    ),
+}
+
+
+def _items(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"input": [{"role": "user", "content": "Hi"}, *items]}
+
+
+LOGPROB = {"token": "Ho", "bytes": [72, 111], "logprob": 0, "top_logprobs": []}
+TEXT = {"type": "output_text", "text": "Ho", "annotations": [], "logprobs": [LOGPROB]}
+ITEM = {"type": "message", "role": "assistant", "content": [TEXT]}
+CALL_ITEM = {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "1", "output": "x"}
+OUTPUTS = _items(CALL_ITEM, {**CALL_ITEM, "call_id": "2"}, {**OUTPUT, "name": "f"})
+THOUGHT = {
+    "type": "reasoning",
+    "summary": [{"type": "summary_text", "text": "hm"}],
+    "content": [{"type": "reasoning_text", "text": "hm"}],
+    "encrypted_content": None,
+}
+TEXT_FORMAT = {"text": {"format": {"type": "json_schema", **NAMED}}}
+FLAT_TOOLS = [FLAT_TOOL, {"type": "function", "name": "g", "description": "G."}]
+FLAT_CHOSEN = {"tools": FLAT_TOOLS, "tool_choice": {"type": "function", "name": "f"}}
+FLAT_ALLOWED = {
+    "tools": FLAT_TOOLS,
+    "tool_choice": {
+        "type": "allowed_tools",
+        "mode": "auto",
+        "tools": [{"type": "function", "name": "f"}],
+    },
+}
+RETURNED = {"id": "x", "status": "completed"}
+
+RESPONSES: dict[str, Row] = {
+    "MessageItem.role": (_items(ITEM), "input.1.role", "user"),
+    "MessageItem.content": (_items(ITEM), "input.1.content", "Hi"),
+    "MessageItem.phase": (_items({**ITEM, "phase": "final_answer"}), "input.1.phase", ABSENT),
+    "Text.type": (_items(ITEM), "input.1.content.0.type", "input_text"),
+    "Text.text": (_items(ITEM), "input.1.content.0.text", "Hi"),
+    "Text.annotations": (_items(ITEM), "input.1.content.0.annotations", ABSENT),
+    "Text.logprobs": (_items(ITEM), "input.1.content.0.logprobs", ABSENT),
+    "Text.parsed": (
+        _items({**ITEM, "content": [{**TEXT, "parsed": 1}]}),
+        "input.1.content.0.parsed",
+        ABSENT,
+    ),
+    "RefusalPart.refusal": (
+        _items({**ITEM, "content": [{"type": "refusal", "refusal": "No."}]}),
+        "input.1.content.0.refusal",
+        "Never.",
+    ),
+    "CallItem.call_id": (_items(CALL_ITEM), "input.1.call_id", "2"),
+    "CallItem.name": (_items(CALL_ITEM), "input.1.name", "g"),
+    "CallItem.arguments": (_items(CALL_ITEM), "input.1.arguments", '{"a": 1}'),
+    "CallItem.parsed_arguments": (
+        _items({**CALL_ITEM, "parsed_arguments": {}}),
+        "input.1.parsed_arguments",
+        ABSENT,
+    ),
+    "OutputItem.call_id": (OUTPUTS, "input.3.call_id", "2"),
+    "OutputItem.output": (OUTPUTS, "input.3.output", "y"),
+    "OutputItem.name": (OUTPUTS, "input.3.name", ABSENT),
+    "ThoughtItem.summary": (_items(THOUGHT), "input.1.summary", ABSENT),
+    "ThoughtItem.content": (_items(THOUGHT), "input.1.content", ABSENT),
+    "ThoughtItem.encrypted_content": (_items(THOUGHT), "input.1.encrypted_content", ABSENT),
+    "ThoughtPart.type": (_items(THOUGHT), "input.1.content.0.type", "summary_text"),
+    "ThoughtPart.text": (_items(THOUGHT), "input.1.content.0.text", "so"),
+    **{
+        f"{model}.{name}": (_items(CALL_ITEM, {**item, **RETURNED}), f"input.2.{name}", ABSENT)
+        for name in RETURNED
+        for model, item in (
+            ("MessageItem", ITEM),
+            ("CallItem", CALL_ITEM),
+            ("OutputItem", OUTPUT),
+            ("ThoughtItem", THOUGHT),
+        )
+    },
+    "TextOptions.format": (TEXT_FORMAT, "text.format", ABSENT),
+    "TextOptions.verbosity": (TEXT_FORMAT | {"text": {"verbosity": "medium"}}, "text", ABSENT),
+    "SchemaFormat.name": (TEXT_FORMAT, "text.format.name", "m"),
+    "SchemaFormat.schema": (TEXT_FORMAT, "text.format.schema", {}),
+    "SchemaFormat.description": (TEXT_FORMAT, "text.format.description", ABSENT),
+    "SchemaFormat.strict": (TEXT_FORMAT, "text.format.strict", False),
+    "FunctionTool.name": ({"tools": FLAT_TOOLS}, "tools.0.name", "h"),
+    "FunctionTool.description": ({"tools": FLAT_TOOLS}, "tools.1.description", ABSENT),
+    "FunctionTool.parameters": ({"tools": FLAT_TOOLS}, "tools.0.parameters", ABSENT),
+    "FunctionTool.strict": ({"tools": [{**FLAT_TOOL, "strict": False}]}, "tools.0.strict", True),
+    "ChosenFunction.name": (FLAT_CHOSEN, "tool_choice.name", "g"),
+    "ChosenTools.mode": (FLAT_ALLOWED, "tool_choice.mode", "required"),
+    "ChosenTools.tools": (
+        FLAT_ALLOWED,
+        "tool_choice.tools",
+        [{"type": "function", "name": "g"}],
+    ),
+    "StreamOptions.include_obfuscation": (
+        STREAMED | {"stream_options": {"include_obfuscation": False}},
+        "stream_options",
+        ABSENT,
+    ),
+    "ReasoningOptions.effort": ({"reasoning": {"effort": "low"}}, "reasoning.effort", "high"),
+    "ReasoningOptions.summary": (
+        {"reasoning": {"effort": "low", "summary": "auto"}},
+        "reasoning.summary",
+        ABSENT,
+    ),
+}
+ROWS = {"chat": CHAT, "completions": CONSTRAINTS, "responses": RESPONSES}
+
+NEUTRAL = {
+    "chat": {
+        "AssistantTurn.annotations",
+        "AssistantTurn.audio",
+        "AssistantTurn.function_call",
+        "StreamOptions.include_obfuscation",
+        "ToolTurn.name",
+    },
+    "completions": {"StreamOptions.include_obfuscation"},
+    "responses": {
+        "MessageItem.phase",
+        "OutputItem.name",
+        "StreamOptions.include_obfuscation",
+        "Text.annotations",
+        "Text.type",
+        "TextOptions.verbosity",
+        "ThoughtItem.encrypted_content",
+    },
+}
+"""Of these only a value is taken that says what is so without it."""
+IGNORED = {
+    "chat": {
+        "AssistantTurn.name",
+        "AssistantTurn.parsed",
+        "AssistantTurn.reasoning_content",
+        "CallMade.index",
+        "Called.parsed_arguments",
+        "NamedSchema.name",
+        "SystemTurn.name",
+        "UserTurn.name",
+    },
+    "completions": {"NamedSchema.name"},
+    "responses": {
+        "CallItem.id",
+        "CallItem.parsed_arguments",
+        "CallItem.status",
+        "MessageItem.id",
+        "MessageItem.status",
+        "OutputItem.id",
+        "OutputItem.status",
+        "Text.logprobs",
+        "Text.parsed",
+        "ThoughtItem.content",
+        "ThoughtItem.id",
+        "ThoughtItem.status",
+        "ThoughtItem.summary",
+        "ThoughtPart.text",
+        "ThoughtPart.type",
+    },
+}
+"""Of these any value is taken and not looked at; docs/openai.md says why of each."""
+
+
+def _changed(fields: dict[str, Any], place: str, other: Any) -> dict[str, Any]:
+    """The fields with another value at a place."""
+    made = copy.deepcopy(fields)
+    *steps, last = place.split(".")
+    at: Any = made
+    for step in steps:
+        at = at[int(step) if isinstance(at, list) else step]
+    if other is ABSENT:
+        del at[last]
+    else:
+        at[last] = other
+    return made
+
+
+@pytest.mark.parametrize(("face", "field"), [*_declared()])
+def test_a_field_inside_that_is_taken_is_honoured(face: str, field: str) -> None:
+    fields, place, other = ROWS[face][field]
+    if face == "completions" and "description" in str(fields):
+        if field == "NamedSchema.description":
+            assert refusal(face, **fields).field == "response_format.json_schema.description"
+            return
+        fields = _changed(fields, "response_format.json_schema.description", ABSENT)
+    is_same = seen(asked(face, **fields)) == seen(asked(face, **_changed(fields, place, other)))
+    assert is_same == (field in NEUTRAL[face] | IGNORED[face])
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_every_row_is_of_a_field_that_there_is(face: str) -> None:
+    declared = {field for of, field in _declared() if of == face}
+    assert ROWS[face].keys() == declared
+    assert NEUTRAL[face] | IGNORED[face] <= declared
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_the_page_tells_what_is_not_looked_at(face: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "openai.md").read_text("utf-8")
+    for field in NEUTRAL[face] | IGNORED[face]:
+        _, _, name = field.partition(".")
+        assert f"`{name}`" in page, field
