@@ -109,7 +109,7 @@ class ServerConfig(BaseSettings):
     metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
     """Port for Prometheus metrics; else none. 0 takes a free one."""
     metrics_host: Annotated[str, _NETWORK] = "127.0.0.1"
-    """Address to serve metrics on; 127.0.0.1. They are not encrypted."""
+    """Address to serve metrics on; 127.0.0.1. Any but this machine's own take a certificate."""
     reflection: Annotated[bool | None, _NETWORK] = None
     """Tell anybody which methods there are; else on this machine's own addresses only."""
     tls_cert: Annotated[Path | None, _ACCESS] = None

@@ -33,7 +33,6 @@ from guided_service.intake import Intake, Readers
 from guided_service.listening import (
     bind,
     has_playground,
-    in_url,
     is_loopback,
     tells_methods,
     transport_options,
@@ -121,9 +120,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         from guided_service.exposition import EngineCollector, start_exposition
 
         collector = EngineCollector(supervisor, servicer.admission)
-        host = config.metrics_host
-        metrics = start_exposition(host, config.metrics_port, collector)
-        _log.info("serving metrics", url=f"http://{in_url(host)}:{metrics}/metrics")
+        _log.info("serving metrics", url=start_exposition(config, config.metrics_port, collector))
     await server.start()
     if not is_native():
         _log.warning(
