@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import grpc
+import httpx2
 import pytest
 from h2.events import StreamEnded
 
@@ -23,6 +24,7 @@ from guided_service.held_bytes import HeldBytes, count_held
 from guided_service.object_sizes import memory_of
 from tests.kit.processes import facts_of, peak_mebibytes
 from tests.service.http2_peer import Peer, connected
+from tests.service.http_server import serving_http
 from tests.service.long_calls import long_calls
 from tests.service.memory_bound import growth_bound
 from tests.service.server_process import ECHO_SERVER, serving
@@ -56,6 +58,30 @@ def test_many_long_messages_take_bounded_memory_and_give_it_back(
         eventually(lambda: facts_of(process).mebibytes < start + 64, 10)
         with Client(server.address) as client:
             assert client.generate(RawPrompt("hello"), max_tokens=1).text == "hello"
+
+
+def test_bodies_count_until_their_calls_end(tmp_path: Path) -> None:
+    """There is room for one such call of two callers, and again once it has ended."""
+    form = {"name": "x", "schema": {"description": "x" * 500_000}}
+    asked = {
+        "model": "echo",
+        "prompt": "wait",
+        "stream": True,
+        "response_format": {"type": "json_schema", "json_schema": form},
+    }
+    with serving_http(ECHO_SERVER, tmp_path / "log", {"max_held_bytes": "4MiB"}) as server:
+        url = f"{server.url}/v1/completions"
+        with httpx2.Client(timeout=30) as first, first.stream("POST", url, json=asked) as holding:
+            assert holding.status_code == 200
+            refused = httpx2.post(url, json=asked, timeout=30)
+            assert refused.status_code == 429
+            assert "retry-after" in refused.headers
+        eventually(lambda: _is_taken(url, asked))
+
+
+def _is_taken(url: str, asked: dict[str, object]) -> bool:
+    with httpx2.stream("POST", url, json=asked, timeout=30) as response:
+        return response.status_code == 200
 
 
 def test_messages_that_do_not_come_keep_nobody_out(tmp_path: Path) -> None:
