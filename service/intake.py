@@ -30,7 +30,7 @@ from guided.errors import LimitExceededError, RequestError
 from guided.spec import MAX_NESTING
 from guided_service.config import ServerConfig
 from guided_service.door import Door
-from guided_service.field_count import check_fields
+from guided_service.field_count import counted_fields
 from guided_service.held_bytes import CALL_BYTES
 from guided_service.request_watch import note_message
 from guided_service.status import Context, abort
@@ -46,6 +46,9 @@ _SHORT_BYTES = 2**12
 """Of a message that is read at once: it has some two thousand fields at most.
 
 A question about the health or the model is no longer."""
+
+_FIELD_BYTES = 128
+"""What a field of a message that was parsed takes at most."""
 
 READERS: Final = 2
 """Threads at most; each is started when the others are busy."""
@@ -89,10 +92,17 @@ class _Reading:
                 hint="send less in one call",
             )
 
-    def __call__(self, message: bytes) -> Any:
+    def memory(self, message: bytes) -> int:
+        """What its fields take once it is parsed; raises LimitExceededError for too many.
+
+        One that is short is no message for long: it is read, and what it asks for made, at once.
+        """
+        if len(message) <= min(_SHORT_BYTES, self.max_fields):  # a field has a byte at least
+            return 0
+        return _FIELD_BYTES * counted_fields(message, self.descriptor, self.max_fields)
+
+    def read(self, message: bytes) -> Any:
         """The message as an object, or the error that says why not."""
-        if len(message) > self.max_fields:  # a field has a byte at least
-            check_fields(message, self.descriptor, self.max_fields)
         try:
             return self.parse(message)
         except DecodeError as error:
@@ -153,9 +163,13 @@ class Intake(grpc.aio.ServerInterceptor):
             with nullcontext() if door is None else door.held.of_call(client) as hold:
                 try:
                     reading.check_size(message)
+                    size = len(message)
                     if hold is not None:
-                        hold.add(CALL_BYTES + len(message))
-                    read = await self._readers.do(partial(reading, message), len(message))
+                        hold.add(CALL_BYTES + size)
+                    memory = await self._readers.do(partial(reading.memory, message), size)
+                    if hold is not None:
+                        hold.add(memory)
+                    read = await self._readers.do(partial(reading.read, message), size)
                 except Exception as error:
                     del message  # see ``abort``: this frame is in the circle as well
                     await abort(context, error, self._config.retry_after_seconds)

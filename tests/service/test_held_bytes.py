@@ -18,6 +18,8 @@ from guided import Sequence, Text
 from guided.client import Client, RawPrompt
 from guided.errors import LimitExceededError
 from guided.spec import GenerationRequest
+from guided.v1 import generation_pb2 as pb
+from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.admission import OverloadedError
 from guided_service.arrivals import ARRIVING
 from guided_service.held_bytes import HeldBytes, count_held
@@ -82,6 +84,19 @@ def test_bodies_count_until_their_calls_end(tmp_path: Path) -> None:
 def _is_taken(url: str, asked: dict[str, object]) -> bool:
     with httpx2.stream("POST", url, json=asked, timeout=30) as response:
         return response.status_code == 200
+
+
+def test_fields_count_before_there_are_objects_of_them(tmp_path: Path) -> None:
+    """Ten kilobytes that would be five thousand objects, and no constraint at all."""
+    parts = pb.ConstraintList(parts=[pb.Constraint()] * 5_000)
+    asked = pb.GenerateRequest(text="x", constraint=pb.Constraint(sequence=parts))
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"max_held_bytes": "1MiB"}) as server,
+        grpc.insecure_channel(server.address) as channel,
+    ):
+        with pytest.raises(grpc.RpcError, match="the call holds") as caught:
+            GenerationServiceStub(channel).Generate(asked, timeout=20)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_messages_that_do_not_come_keep_nobody_out(tmp_path: Path) -> None:
