@@ -15,6 +15,7 @@ thresholds for buffers that ports of a switch share (Choudhury and Hahne, 1998).
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,7 +119,8 @@ class HeldBytes:
 
     def _give_back(self) -> None:
         self._unreturned, self._is_returning = 0, False
-        asyncio.get_running_loop().run_in_executor(None, give_back_memory)
+        # In a thread that ends with it: this is seldom, and may take tenths of a second.
+        threading.Thread(target=give_back_memory, name="give back", daemon=True).start()
 
 
 def count_held(nbytes: int) -> None:
