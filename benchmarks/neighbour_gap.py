@@ -1,19 +1,24 @@
-"""How long a running stream waits while hostile constraints are compiled and followed beside it.
+"""How a running stream fares while hostile inputs are worked on beside it.
 
-`python -m benchmarks.neighbour_gap [--model MODEL] [--only WORD] [--copies N]`
+`python -m benchmarks.neighbour_gap [--model MODEL] [--only WORD] [--copies N] [--server]`
 
-Prints for each constraint the median and the longest gap of the neighbour's stream and its usual
-longest gap; the same of the processor time in a gap, which other processes do not make longer; how
-far memory grew, and what became of the constraint. Without ``--model`` the model is a tiny one
-with random weights and the vocabulary of the default model, so that steps take little and a pause
-shows.
+Prints for each input the pieces of text that the neighbour's stream gets in a second, its median
+and its longest gap, each beside its usual one; the longest gap in processor time of the engine's
+process, which other processes do not make longer; how far memory grew, and what became of the
+input. With ``--server`` a real server answers all of them, memory is told of its two processes, and
+there are calls of ``GrammarService`` and long prompts too. Without ``--model`` the model is a tiny
+one with random weights, so that steps take little and a pause shows; in process it has the
+vocabulary of the default model.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from os import getpid
 from pathlib import Path
 
 import torch
@@ -26,38 +31,94 @@ from guided.model.load import load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
 from guided_service.garbage import Garbage
+from tests.kit.hostile_calls import HOSTILE_CALLS, hostile_caller
 from tests.kit.hostile_constraints import HOSTILE
-from tests.kit.neighbour import gaps_beside
+from tests.kit.neighbour import Gaps, gaps_beside
+from tests.kit.processes import facts_of
+from tests.kit.served_neighbour import served_gaps
+from tests.kit.tiny_model import save_tiny_model
+from tests.service.server_process import REAL_SERVER, serving
 
-_MIB = 2**20
+_START_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One input and its neighbour."""
+
+    name: str
+    usual: Gaps
+    beside: Gaps
+    grown: tuple[float, ...]
+    """Mebibytes, by process."""
+
+    def __str__(self) -> str:
+        rates = f"{self.beside.rate:7.1f} {self.usual.rate:7.1f}"
+        figures = [
+            *(self.beside.median, self.usual.median),
+            *(self.beside.longest, self.usual.longest),
+            *(max(self.beside.work), max(self.usual.work)),
+        ]
+        told = " ".join(f"{1e3 * seconds:7.1f}" for seconds in figures)
+        grown = " ".join(f"{each:6.0f}" for each in self.grown)
+        wall, outcome = self.beside.wall, self.beside.outcome
+        return f"{self.name:46} {rates} {told} {wall:7.2f} {grown}  {outcome}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="a model to load; a tiny random one otherwise")
-    parser.add_argument("--only", default="", help="constraints whose names have this in them")
-    parser.add_argument("--copies", type=int, default=1, help="answers with the constraint")
+    parser.add_argument("--only", default="", help="inputs whose names have this in them")
+    parser.add_argument("--copies", type=int, default=1, help="answers in process, of each")
     parser.add_argument("--tokens", type=int, default=24, help="tokens of each of them")
+    parser.add_argument("--server", action="store_true", help="through a real server")
     arguments = parser.parse_args()
+    processes = ("server", "engine") if arguments.server else ("MiB",)
+    pairs = " ".join(f"{name:>7} {'usual':>7}" for name in ("a sec", "p50 ms", "p100", "work"))
+    print(f"{'':46} {pairs} {'wall s':>7} {' '.join(f'{name:>6}' for name in processes)}  outcome")
+    rows = served_rows(arguments) if arguments.server else rows_in_process(arguments)
+    worst = 0.0
+    for row in rows:
+        print(row, flush=True)
+        worst = max(worst, max(row.beside.work) - max(row.usual.work))
+    print(f"at the most {1e3 * worst:.0f} ms of work more than usual between two pieces of text")
+
+
+def rows_in_process(arguments: argparse.Namespace) -> Iterator[Row]:
+    """Each constraint beside a stream of one engine."""
     engine = load_engine(arguments.model) if arguments.model else tiny_engine()
     # As in the engine's process; old garbage is then collected between the constraints.
     garbage = Garbage()
     gaps_beside(engine, None)
-    heads = f"{'p50':>7} {'p100':>7} {'usual':>7} {'work':>7} {'usual':>7} {'wall s':>7} {'MiB':>6}"
-    print(f"{'milliseconds':40} {heads}  outcome")
-    worst = 0.0
     for name, make in HOSTILE.items():
         if arguments.only not in name:
             continue
         garbage.collect(is_idle=True)
-        usual, before = gaps_beside(engine, None), resident()
-        gaps = gaps_beside(engine, make(), copies=arguments.copies, max_tokens=arguments.tokens)
-        worst = max(worst, max(gaps.work) - max(usual.work))
-        figures = [gaps.median, gaps.longest, usual.longest, max(gaps.work), max(usual.work)]
-        told = " ".join(f"{1e3 * seconds:7.1f}" for seconds in figures)
-        grown = (resident() - before) / _MIB
-        print(f"{name:40} {told} {gaps.wall:7.2f} {grown:6.0f}  {gaps.outcome}", flush=True)
-    print(f"at the most {1e3 * worst:.0f} ms of work more than usual between two pieces of text")
+        usual, before = gaps_beside(engine, None), facts_of(getpid()).mebibytes
+        copies, tokens = arguments.copies, arguments.tokens
+        beside = gaps_beside(engine, make(), copies=copies, max_tokens=tokens)
+        yield Row(name, usual, beside, (facts_of(getpid()).mebibytes - before,))
+
+
+def served_rows(arguments: argparse.Namespace) -> Iterator[Row]:
+    """Each call beside a stream of one server."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = arguments.model or save_tiny_model(Path(folder) / "model")
+        settings = {"model": f"{model}"}
+        log = Path(folder) / "log"
+        with serving(REAL_SERVER, log, settings, timeout=_START_SECONDS) as server:
+            served_gaps(server, None)
+            for name in HOSTILE_CALLS:
+                if arguments.only not in name:
+                    continue
+                usual = served_gaps(server, None)
+                processes = server.process.pid, server.engine_process_id()
+                before = [facts_of(each).mebibytes for each in processes]
+                with hostile_caller(server.address, name) as call:
+                    beside = served_gaps(server, call)
+                after = [facts_of(each).mebibytes for each in processes]
+                grown = tuple(b - a for a, b in zip(before, after, strict=True))
+                yield Row(name, usual, beside, grown)
 
 
 def tiny_engine() -> Engine:
@@ -85,12 +146,6 @@ def tiny_engine() -> Engine:
         drafters=make_drafters(default_drafters(reuse_prefixes=True), texts.vocabulary),
         widest_draft=8,
     )
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
 
 
 if __name__ == "__main__":

@@ -63,21 +63,11 @@ class Place:
 class Admission:
     """Places for requests in flight, and a queue for those that find none."""
 
-    def __init__(
-        self,
-        places: int,
-        queued: int = 0,
-        queued_bytes: int = 2**30,
-        places_of_one: int | None = None,
-    ) -> None:
-        """``queued`` requests may wait for a place, whose messages have ``queued_bytes`` in all.
-
-        No client holds more than ``places_of_one``.
-        """
+    def __init__(self, places: int, queued: int = 0, places_of_one: int | None = None) -> None:
+        """``queued`` requests may wait for a place; no client holds more than ``places_of_one``."""
         self._places = places
         self._places_of_one = places if places_of_one is None else places_of_one
         self._queued = queued
-        self._queued_bytes = queued_bytes
         self._taken = 0
         self._shares = FairShares()
         self._numbers = count()
@@ -95,18 +85,17 @@ class Admission:
         """Requests in the queue."""
         return self._shares.num_waiting
 
-    def check_room(self, requests: int, nbytes: int, client: Client = ANYBODY) -> None:
+    def check_room(self, requests: int, client: Client = ANYBODY) -> None:
         """Raise ``OverloadedError`` unless so many more would find a place or may wait for one."""
         if self._is_closed:
             raise _stopping()
-        if self._must_wait(requests, nbytes, client) is None:
-            self._giving_way(requests, nbytes, client)
+        if self._must_wait(requests, client) is None:
+            self._giving_way(requests, client)
 
     @asynccontextmanager
     async def admitted(
         self,
         queue_key: float,
-        nbytes: int = 0,
         *,
         seconds: float | None = None,
         client: Client = ANYBODY,
@@ -118,7 +107,7 @@ class Admission:
         """
         try:
             async with asyncio.timeout(seconds):
-                share = await self._take(queue_key, nbytes, client, cost)
+                share = await self._take(queue_key, client, cost)
         except TimeoutError as error:
             raise DeadlineExceededError(
                 "the deadline came while the request waited for a place",
@@ -143,25 +132,25 @@ class Admission:
             for waiter in [*share.waiters()]:
                 self._send_away(share, waiter, _stopping())
 
-    async def _take(self, queue_key: float, nbytes: int, client: Client, cost: float) -> Share:
+    async def _take(self, queue_key: float, client: Client, cost: float) -> Share:
         """The client's share, once a place is its own."""
-        self.check_room(1, nbytes, client)
-        while (must_wait := self._must_wait(1, nbytes, client)) is None:
-            longest = self._giving_way(1, nbytes, client)
+        self.check_room(1, client)
+        while (must_wait := self._must_wait(1, client)) is None:
+            longest = self._giving_way(1, client)
             self._send_away(longest, longest.last(), _crowding())
         share = self._shares.of(client.name, client.weight, cost)
         if not must_wait:
             self._enter(share)
             return share
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiter = Waiter(queue_key, next(self._numbers), nbytes, turn)
+        waiter = Waiter(queue_key, next(self._numbers), turn)
         self._shares.join(share, waiter)
         try:
             await turn
         except asyncio.CancelledError:
             # Its deadline passed or its caller left, perhaps in the moment when it had its turn.
             if turn.cancelled():
-                self._shares.leave(share, waiter)
+                self._shares.leave(share)
             elif turn.exception() is None:
                 share.running -= 1
                 self._release()
@@ -186,48 +175,42 @@ class Admission:
             # Entered here and not when the waiter wakes up, or another could come between.
             self._enter(share)
             waiter.turn.set_result(None)
-            self._shares.leave(share, waiter)
+            self._shares.leave(share)
         if not self._taken:
             self._empty.set()
 
     def _send_away(self, share: Share, waiter: Waiter, error: ServiceUnavailableError) -> None:
         waiter.turn.set_exception(error)
-        self._shares.leave(share, waiter)
+        self._shares.leave(share)
 
     # Room in the queue
 
-    def _must_wait(self, requests: int, nbytes: int, client: Client) -> int | None:
+    def _must_wait(self, requests: int, client: Client) -> int | None:
         """How many of so many more would wait, or ``None`` where the queue cannot hold them."""
         shares, share = self._shares, self._shares.find(client.name)
         running = 0 if share is None else share.running
         free = min(self._places - self._taken, self._places_of_one - running)
         # Where there is a place that it might have, none of its requests waits.
         waiting = max(0, requests - free)
-        is_long = waiting and shares.waiting_bytes + nbytes > self._queued_bytes
-        return None if is_long or shares.num_waiting + waiting > self._queued else waiting
+        return None if shares.num_waiting + waiting > self._queued else waiting
 
-    def _giving_way(self, requests: int, nbytes: int, client: Client) -> Share:
+    def _giving_way(self, requests: int, client: Client) -> Share:
         """The client with the longest queue; raises unless this one's would stay shorter."""
         share = self._shares.find(client.name)
-        mine, my_bytes = (0, 0) if share is None else (share.num_waiting, share.waiting_bytes)
-        length = self._length(mine + requests, my_bytes + nbytes, client.weight)
-        longest = max(self._shares, key=self._length_of, default=None)
-        if longest is None or self._length_of(longest) <= length:
+        mine = 0 if share is None else share.num_waiting
+        longest = max(self._shares, key=_length_of, default=None)
+        if longest is None or _length_of(longest) <= (mine + requests) / client.weight:
             raise OverloadedError(
                 f"{self._taken} requests are in flight, {self.waiting} wait and {requests} "
-                f"more came, above the limits of {self._places} and {self._queued}, or of "
-                f"{self._queued_bytes} bytes",
+                f"more came, above the limits of {self._places} and {self._queued}",
                 hint="try again shortly",
             )
         return longest
 
-    def _length_of(self, share: Share) -> float:
-        return self._length(share.num_waiting, share.waiting_bytes, share.weight)
 
-    def _length(self, requests: int, nbytes: int, weight: float) -> float:
-        """Which part of the queue they take, for each unit of weight."""
-        parts = requests / max(1, self._queued), nbytes / max(1, self._queued_bytes)
-        return max(parts) / weight
+def _length_of(share: Share) -> float:
+    """Its requests that wait, for each unit of weight."""
+    return share.num_waiting / share.weight
 
 
 def _crowding() -> OverloadedError:

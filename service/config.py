@@ -109,7 +109,7 @@ class ServerConfig(BaseSettings):
     metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
     """Port for Prometheus metrics; else none. 0 takes a free one."""
     metrics_host: Annotated[str, _NETWORK] = "127.0.0.1"
-    """Address to serve metrics on; 127.0.0.1. They are not encrypted."""
+    """Address to serve metrics on; 127.0.0.1. Any but this machine's own take a certificate."""
     reflection: Annotated[bool | None, _NETWORK] = None
     """Tell anybody which methods there are; else on this machine's own addresses only."""
     tls_cert: Annotated[Path | None, _ACCESS] = None
@@ -134,8 +134,9 @@ class ServerConfig(BaseSettings):
     """Requests at once, each of a batch counted; 64. More have to wait."""
     max_requests_queued: Annotated[int, _LIMITS] = Field(default=4096, ge=0)
     """Requests that may wait for a place; 4096. More are told to come again."""
-    max_queued_bytes: Annotated[ByteSize, _LIMITS] = Field(default=ByteSize(2**28), ge=0)
-    """Size of their messages together, e.g. 1GiB; 256 MiB."""
+    max_held_bytes: Annotated[ByteSize, _LIMITS] = Field(default=ByteSize(2**28), ge=2**16)
+    """Memory for messages of calls and what is made of them, from their arrival to their end, e.g.
+    1GiB; 256 MiB. A caller has as much of it as it leaves free. More are told to come again."""
     max_requests_of_one: Annotated[int | None, _LIMITS] = Field(default=None, ge=1)
     """Those of them that one caller may have at once, so that others find a place; else half."""
     max_streams_per_connection: Annotated[int, _LIMITS] = Field(default=256, ge=1)

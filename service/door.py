@@ -24,6 +24,7 @@ from guided.spec import GenerationRequest
 from guided_service.admission import Admission, Client
 from guided_service.authentication import shown_token
 from guided_service.config import ServerConfig
+from guided_service.held_bytes import HeldBytes
 from guided_service.quotas import Account, Accounts, Charge
 from guided_service.status import Context
 from guided_service.token_book import Token
@@ -66,9 +67,9 @@ class Door:
         self.admission = Admission(
             config.max_requests_in_flight,
             config.max_requests_queued,
-            config.max_queued_bytes,
             config.most_of_one,
         )
+        self.held = HeldBytes(config.max_held_bytes)
 
     def caller(self, context: Context) -> Caller:
         """Whose call it is."""
@@ -109,7 +110,6 @@ class Door:
         with nullcontext() if account is None else account.charged(charge):
             async with self.admission.admitted(
                 request.queue_key(received),
-                nbytes,
                 seconds=request.deadline,
                 client=caller.client,
                 cost=charge.asked,
@@ -129,7 +129,7 @@ class Door:
 
     @asynccontextmanager
     async def working(
-        self, caller: Caller, nbytes: int, received: float, *, seconds: float | None
+        self, caller: Caller, received: float, *, seconds: float | None
     ) -> AsyncIterator[None]:
         """Hold a place for work on a constraint, which is charged as a request that compiles it.
 
@@ -137,9 +137,7 @@ class Door:
         """
         charge, account = Charge(asked=0.0), caller.account
         with nullcontext() if account is None else account.charged(charge):
-            async with self.admission.admitted(
-                received, nbytes, seconds=seconds, client=caller.client
-            ):
+            async with self.admission.admitted(received, seconds=seconds, client=caller.client):
                 charge.has_place = True
                 began = time.monotonic()
                 try:

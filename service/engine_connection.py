@@ -116,7 +116,7 @@ class EngineConnection:
                 context = zmq.asyncio.Context()
                 opened.callback(context.destroy, linger=0)
                 socket, pulses = context.socket(zmq.PAIR), context.socket(zmq.PULL)
-                # Unbounded, since admission bounds what can be under way.
+                # Unbounded, since what calls hold bounds what can be under way (held_bytes).
                 socket.set_hwm(0)
                 socket.linger = 0
                 socket.bind(endpoint)
@@ -212,8 +212,8 @@ class EngineConnection:
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
         request_id = _new_id()
-        message = await _written(request_id, request, received, stream=False)
-        with self._sent(request_id, message) as answer:
+        written = _written(request_id, request, received, stream=False)
+        with self._sent(request_id, await written) as answer:
             result: GenerationResult = await answer
         return result
 
@@ -231,12 +231,10 @@ class EngineConnection:
         One that is watched tells how it comes to be instead of its text: lines of ``watching``.
         """
         request_id, outbox = _new_id(), Outbox()
-        message = await _written(
-            request_id, request, received, stream=not is_watched, watch=is_watched
-        )
+        written = _written(request_id, request, received, stream=not is_watched, watch=is_watched)
         self._outboxes[request_id] = outbox
         try:
-            with self._sent(request_id, message) as answer:
+            with self._sent(request_id, await written) as answer:
                 answer.add_done_callback(lambda _: outbox.close())
                 while text := await outbox.take():
                     yield text
@@ -254,6 +252,7 @@ class EngineConnection:
         self._waiting[request_id] = future
         try:
             self._send_bytes(message)
+            del message  # the socket has its own until the engine has taken it
             yield future
         finally:
             del self._waiting[request_id]

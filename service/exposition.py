@@ -24,6 +24,9 @@ from guided.errors import ServiceUnavailableError
 from guided.spec import DrafterUsage
 from guided.stats import EngineStats, Histogram
 from guided_service.admission import Admission
+from guided_service.certificates import files_of
+from guided_service.config import ServerConfig
+from guided_service.listening import check_exposure, in_url, is_loopback
 from guided_service.metrics_server import serve_metrics
 from guided_service.servicers import ModelSource
 
@@ -64,11 +67,19 @@ class EngineCollector(Collector):
         yield from _times(stats)
 
 
-def start_exposition(host: str, port: int, collector: EngineCollector) -> int:
-    """Serve metrics over HTTP until the process ends; the port it listens on."""
+def start_exposition(config: ServerConfig, port: int, collector: EngineCollector) -> str:
+    """Serve metrics over HTTP until the process ends; where they are.
+
+    Raises ``ServiceError`` with what keeps it from listening.
+    """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
-    return serve_metrics(host, port, registry)
+    host = config.metrics_host
+    check_exposure(config, host, port)
+    # A scraper on this machine need not know who signed the certificate.
+    files = None if is_loopback(host) else files_of(config)
+    taken = serve_metrics(host, port, registry, files)
+    return f"{'http' if files is None else 'https'}://{in_url(host)}:{taken}/metrics"
 
 
 def _requests(stats: EngineStats) -> Iterator[Metric]:

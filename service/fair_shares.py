@@ -37,7 +37,6 @@ class Waiter:
     queue_key: float
     number: int
     """Of equal keys, who came first."""
-    nbytes: int = field(compare=False)
     turn: asyncio.Future[None] = field(compare=False)
 
 
@@ -50,7 +49,6 @@ class Share:
         """Tokens, for each unit of weight."""
         self.running = 0
         self.num_waiting = 0
-        self.waiting_bytes = 0
         self._expected = expected
         """What a request of its costs: as the first asked for, then as the latest used."""
         self._has_settled = False
@@ -78,12 +76,10 @@ class Share:
         """Let a request wait."""
         heapq.heappush(self._line, waiter)
         self.num_waiting += 1
-        self.waiting_bytes += waiter.nbytes
 
-    def leave(self, waiter: Waiter) -> None:
+    def leave(self) -> None:
         """Count a request no more whose turn is done: it was let in, sent away, or has left."""
         self.num_waiting -= 1
-        self.waiting_bytes -= waiter.nbytes
         # Those that left are passed over when they come first; many of them are cleared away.
         if len(self._line) > 2 * self.num_waiting + 16:
             self._line = [*self.waiters()]
@@ -110,7 +106,6 @@ class FairShares:
     def __init__(self) -> None:
         self._shares: dict[str, Share] = {}
         self.num_waiting = 0
-        self.waiting_bytes = 0
 
     def __iter__(self) -> Iterator[Share]:
         return iter(self._shares.values())
@@ -133,13 +128,11 @@ class FairShares:
         """Let a request wait."""
         share.join(waiter)
         self.num_waiting += 1
-        self.waiting_bytes += waiter.nbytes
 
-    def leave(self, share: Share, waiter: Waiter) -> None:
+    def leave(self, share: Share) -> None:
         """Count a request no more whose turn is done."""
-        share.leave(waiter)
+        share.leave()
         self.num_waiting -= 1
-        self.waiting_bytes -= waiter.nbytes
 
     def forget(self, client: str) -> None:
         """Drop the share of a client that has nothing here any more."""

@@ -1,13 +1,12 @@
-"""A bound on how long the message of a call may take to come.
+"""A bound on how many messages of calls come at once, and on how long each may take.
 
-The transport waits for it as long as the call is open, and a call that is open holds memory. So
-each handler of one message is declared as one of a stream of messages, from which the first is
-taken in time.
+The transport waits for a message as long as the call is open, and a call that is open holds memory.
+So each handler of one message is declared as one of a stream of messages, from which the first is
+taken in its turn and in time.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,18 +14,22 @@ import grpc
 import grpc.aio
 from typing_extensions import override
 
-from guided.errors import DeadlineExceededError, RequestError
+from guided.errors import RequestError
+from guided_service.arrivals import UNREAD_BYTES, Arrivals
+from guided_service.config import ServerConfig
+from guided_service.door import Door
 from guided_service.status import Context, abort
 
 __all__ = ["AwaitsMessages"]
 
 
 class AwaitsMessages(grpc.aio.ServerInterceptor):
-    """Ends calls whose message does not come within so many seconds."""
+    """Asks for the messages of calls, and ends calls whose message does not come."""
 
-    def __init__(self, seconds: float, pause_seconds: float) -> None:
-        self._seconds = seconds
-        self._pause_seconds = pause_seconds
+    def __init__(self, door: Door, config: ServerConfig) -> None:
+        self._door = door
+        self._arrivals = Arrivals(config)
+        self._pause_seconds = config.retry_after_seconds
 
     @override
     async def intercept_service(
@@ -47,18 +50,25 @@ class AwaitsMessages(grpc.aio.ServerInterceptor):
 
     def _in_time(self, answer: Callable[[Any, Context], Awaitable[Any]]) -> Any:
         async def answer_in_time(_: object, context: Context) -> Any:
-            try:
-                async with asyncio.timeout(self._seconds):
-                    message = await context.read()
-            except TimeoutError:
-                error = DeadlineExceededError(
-                    f"the message of the call did not come within {self._seconds:g} s",
-                    hint="send it at once",
-                )
-                await abort(context, error, self._pause_seconds)
-            if message is grpc.aio.EOF:
-                error_of_none = RequestError("the call has no message", hint="send one")
-                await abort(context, error_of_none, self._pause_seconds)
-            return await answer(message, context)
+            message = await self._message(context)
+            answering = answer(message, context)
+            # Whoever answers lets go of it as soon as it is read.
+            del message
+            return await answering
 
         return answer_in_time
+
+    async def _message(self, context: Context) -> Any:
+        is_read = False
+        try:
+            client = self._door.caller(context).client
+            message = await self._arrivals.message(context, client)
+            is_read = True
+            if message is grpc.aio.EOF:
+                raise RequestError("the call has no message", hint="send one")
+        except Exception as error:
+            await abort(context, error, self._pause_seconds)
+        finally:
+            if not is_read:
+                self._door.held.note_freed(UNREAD_BYTES)
+        return message

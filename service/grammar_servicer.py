@@ -22,7 +22,9 @@ from guided_service.calls import or_abort
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Door
+from guided_service.held_bytes import count_held
 from guided_service.messages import Inspect
+from guided_service.object_sizes import memory_of
 from guided_service.status import Context
 
 __all__ = ["GrammarServicer", "Inspector", "check_of"]
@@ -152,11 +154,15 @@ class GrammarServicer(GrammarServiceServicer):
         if not request.HasField("constraint"):
             raise RequestError("the call names no constraint", field="constraint")
         deadline = None if remaining is None else received + remaining
-        caller, size = self._door.caller(context), request.ByteSize()
-        async with self._door.working(caller, size, received, seconds=remaining):
+        # Beside the message that came there is one of its constraint, and one to the engine.
+        count_held(2 * request.ByteSize() + memory_of(text))
+        caller = self._door.caller(context)
+        async with self._door.working(caller, received, seconds=remaining):
             # A large message takes a while, in which others are served.
             await asyncio.to_thread(refuse_unknown_fields, request)
             message = self._message(request)
+            if request.constraint.constraint_id:
+                count_held(len(message))
             asked = Inspect(uuid4().hex, what, message, text, deadline, model=request.model)
             return message, await self._inspector.inspect(asked)
 

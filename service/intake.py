@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -27,10 +28,10 @@ from typing_extensions import override
 
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import MAX_NESTING
-from guided_service.admission import OverloadedError
 from guided_service.config import ServerConfig
-from guided_service.field_count import check_fields
-from guided_service.memory import give_back_memory
+from guided_service.door import Door
+from guided_service.field_count import counted_fields
+from guided_service.held_bytes import CALL_BYTES
 from guided_service.request_watch import note_message
 from guided_service.status import Context, abort
 
@@ -42,49 +43,31 @@ Descriptor: TypeAlias = Any
 """Its types in protobuf's stubs are those of two implementations."""
 
 _SHORT_BYTES = 2**12
-"""Of a message that is read at once: it has some two thousand fields at most."""
+"""Of a message that is read at once: it has some two thousand fields at most.
+
+A question about the health or the model is no longer."""
+
+_FIELD_BYTES = 128
+"""What a field of a message that was parsed takes at most."""
 
 READERS: Final = 2
 """Threads at most; each is started when the others are busy."""
-
-_UNRETURNED_BYTES = 2**25
-"""Of messages after which memory is given back to the system."""
 
 
 class Readers:
     """Threads that do what takes long with messages, while the event loop serves others."""
 
-    def __init__(self, most_bytes: int) -> None:
-        """``most_bytes`` is the size of the messages that may be in their hands."""
+    def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="intake")
-        self._most_bytes = most_bytes
-        self._held_bytes = 0
-        self._read_bytes = 0
-        """Since memory was last given back."""
 
     async def do(self, work: Callable[[], T], nbytes: int) -> T:
         """The result of some work on a message of this size, done at once where that is short.
 
-        Raises ``OverloadedError`` where too much waits for a thread. Work that waits when its
-        caller is cancelled is never done.
+        Work that waits for a thread when its caller is cancelled is never done.
         """
         if nbytes <= _SHORT_BYTES:
             return work()
-        if self._held_bytes + nbytes > self._most_bytes:
-            raise OverloadedError(
-                f"messages of {self._held_bytes} bytes are being read, and one of {nbytes} came, "
-                f"above the limit of {self._most_bytes}",
-                hint="try again shortly",
-            )
-        self._held_bytes += nbytes
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        finally:
-            self._held_bytes -= nbytes
-            self._read_bytes += nbytes
-            if not self._held_bytes and self._read_bytes > _UNRETURNED_BYTES:
-                self._read_bytes = 0
-                self._pool.submit(give_back_memory)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def close(self) -> None:
         """End the threads, once they are done with what they read."""
@@ -109,10 +92,17 @@ class _Reading:
                 hint="send less in one call",
             )
 
-    def __call__(self, message: bytes) -> Any:
+    def memory(self, message: bytes) -> int:
+        """What its fields take once it is parsed; raises LimitExceededError for too many.
+
+        One that is short is no message for long: it is read, and what it asks for made, at once.
+        """
+        if len(message) <= min(_SHORT_BYTES, self.max_fields):  # a field has a byte at least
+            return 0
+        return _FIELD_BYTES * counted_fields(message, self.descriptor, self.max_fields)
+
+    def read(self, message: bytes) -> Any:
         """The message as an object, or the error that says why not."""
-        if len(message) > self.max_fields:  # a field has a byte at least
-            check_fields(message, self.descriptor, self.max_fields)
         try:
             return self.parse(message)
         except DecodeError as error:
@@ -126,10 +116,18 @@ class _Reading:
 class Intake(grpc.aio.ServerInterceptor):
     """Reads the messages of one service's calls, and refuses what is too much or no message."""
 
-    def __init__(self, service: Descriptor, config: ServerConfig, readers: Readers) -> None:
+    def __init__(
+        self,
+        service: Descriptor,
+        config: ServerConfig,
+        readers: Readers,
+        door: Door | None = None,
+    ) -> None:
+        """Without a ``door`` messages do not count in what calls hold, and have to be short."""
         self._methods = {f"/{service.full_name}/{each.name}": each for each in service.methods}
         self._config = config
         self._readers = readers
+        self._door = door
 
     @override
     async def intercept_service(
@@ -145,7 +143,7 @@ class Intake(grpc.aio.ServerInterceptor):
         reading = _Reading(
             handler.request_deserializer,
             method.input_type,
-            self._config.max_message_bytes,
+            _SHORT_BYTES if self._door is None else self._config.max_message_bytes,
             self._config.max_message_fields,
         )
         make = (
@@ -158,13 +156,27 @@ class Intake(grpc.aio.ServerInterceptor):
         return make(self._reads(answered, reading), bytes, handler.response_serializer)
 
     def _reads(self, answer: Callable[[Any, Context], Awaitable[Any]], reading: _Reading) -> Any:
+        door = self._door
+
         async def read_and_answer(message: bytes, context: Context) -> Any:
-            try:
-                reading.check_size(message)
-                read = await self._readers.do(partial(reading, message), len(message))
-            except Exception as error:
-                await abort(context, error, self._config.retry_after_seconds)
-            note_message(read)
-            return await answer(read, context)
+            client = "" if door is None else door.caller(context).client.name
+            with nullcontext() if door is None else door.held.of_call(client) as hold:
+                try:
+                    reading.check_size(message)
+                    size = len(message)
+                    if hold is not None:
+                        hold.add(CALL_BYTES + size)
+                    memory = await self._readers.do(partial(reading.memory, message), size)
+                    if hold is not None:
+                        hold.add(memory)
+                    read = await self._readers.do(partial(reading.read, message), size)
+                except Exception as error:
+                    del message  # see ``abort``: this frame is in the circle as well
+                    await abort(context, error, self._config.retry_after_seconds)
+                note_message(read)
+                answering = answer(read, context)
+                # What it says is kept by whoever needs it, in the form that it needs.
+                del message, read
+                return await answering
 
         return read_and_answer

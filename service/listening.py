@@ -12,6 +12,7 @@ import socket
 import grpc.aio
 
 from guided.errors import ServiceError
+from guided_service.arrivals import UNREAD_BYTES
 from guided_service.certificates import Certificates, files_of
 from guided_service.config import ServerConfig
 from guided_service.descriptors import raise_descriptor_limit
@@ -41,6 +42,9 @@ def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
         ("grpc.so_reuseport", 0),
         # Well above the limit, so that a message too large meets the error that says so.
         ("grpc.max_receive_message_length", 2 * config.max_message_bytes + 2**20),
+        # By itself it takes up to 4 MiB of each message that nobody has asked for yet.
+        ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
+        ("grpc.http2.bdp_probe", 0),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_allowed_incoming_connections", most_connections(config, 2)),
         ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),

@@ -1,10 +1,14 @@
-"""Metrics over HTTP by a few threads, each connection within a bounded time."""
+"""Metrics over HTTP by a few threads, each connection within a bounded time.
+
+Encrypted where a certificate is given.
+"""
 
 from __future__ import annotations
 
 import queue
 import socket
 import socketserver
+import ssl
 import threading
 from typing import Any, Never
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -13,6 +17,8 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from typing_extensions import override
 
 from guided.errors import ServiceError
+from guided_service.certificates import CertificateFiles
+from guided_service.renewed_certificate import RenewedCertificate
 
 __all__ = ["serve_metrics"]
 
@@ -32,6 +38,8 @@ class _Handler(WSGIRequestHandler):
 class _Server(WSGIServer):
     """Answers each connection in one of a few threads, which end with the process."""
 
+    certificate: ssl.SSLContext | None = None
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._connections: queue.Queue[tuple[socket.socket, Any]] = queue.Queue(_WAITING)
@@ -45,6 +53,16 @@ class _Server(WSGIServer):
         host, self.server_port = self.server_address[:2]
         self.server_name = str(host)
         self.setup_environ()
+
+    @override
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """A connection, whose handshake is left to the threads."""
+        request, client_address = super().get_request()
+        if self.certificate is not None:
+            request = self.certificate.wrap_socket(
+                request, server_side=True, do_handshake_on_connect=False
+            )
+        return request, client_address
 
     @override
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -68,6 +86,8 @@ class _Server(WSGIServer):
         cut.daemon = True
         cut.start()
         try:
+            if isinstance(request, ssl.SSLSocket):
+                request.do_handshake()
             self.finish_request(request, client_address)
         except Exception:
             self.handle_error(request, client_address)
@@ -80,8 +100,10 @@ class _Server6(_Server):
     address_family = socket.AF_INET6
 
 
-def serve_metrics(host: str, port: int, registry: CollectorRegistry) -> int:
-    """Serve a registry until the process ends; the port it listens on."""
+def serve_metrics(
+    host: str, port: int, registry: CollectorRegistry, files: CertificateFiles | None = None
+) -> int:
+    """Serve a registry until the process ends, encrypted by the ``files``; the port."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         kind = _Server6 if family == socket.AF_INET6 else _Server
@@ -91,6 +113,8 @@ def serve_metrics(host: str, port: int, registry: CollectorRegistry) -> int:
             f"cannot serve metrics on {host}:{port}: {error.strerror or error}",
             hint="choose another metrics port",
         ) from error
+    if files is not None:
+        server.certificate = RenewedCertificate(files).context()
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server.server_port
 

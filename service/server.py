@@ -25,6 +25,7 @@ from guided.v1.grammar_pb2_grpc import add_GrammarServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
+from guided_service.door import Door
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
 from guided_service.first_message import AwaitsMessages
 from guided_service.grammar_servicer import GrammarServicer
@@ -33,7 +34,6 @@ from guided_service.intake import Intake, Readers
 from guided_service.listening import (
     bind,
     has_playground,
-    in_url,
     is_loopback,
     tells_methods,
     transport_options,
@@ -53,6 +53,7 @@ __all__ = [
     "GENERATION_SERVICE",
     "GRAMMAR_SERVICE",
     "SERVICE_NAME",
+    "intakes",
     "run_server",
     "serve",
     "set_health",
@@ -68,7 +69,9 @@ SERVICE_NAME = GENERATION_SERVICE.full_name
 
 GRAMMAR_SERVICE = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"]
 
-_MODEL_SERVICE_NAME = model_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
+_MODEL_SERVICE = model_pb2.DESCRIPTOR.services_by_name["ModelService"]
+
+_HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 
 _FLUSH_SECONDS = 0.5
 """How long the last answers may take to leave."""
@@ -96,7 +99,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     health = HealthServicer(config.max_health_watchers)
     await set_health(health, False)
     supervisor = EngineSupervisor(engine_command, config, partial(set_health, health))
-    readers = Readers(config.max_queued_bytes)
+    readers = Readers()
     servicer = GenerationServicer(supervisor, config, readers)
     grammars = GrammarServicer(supervisor, servicer.door, servicer.stored, config)
     models = ModelServicer(supervisor, servicer.admission, config)
@@ -107,8 +110,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     interceptors = (
         watch,
         *_authentication(book, config),
-        AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
-        *(Intake(service, config, readers) for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)),
+        *intakes(servicer.door, readers, config),
     )
     server = wired(servicer, grammars, models, health, config, *interceptors)
     port = bind(server, config)
@@ -121,9 +123,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         from guided_service.exposition import EngineCollector, start_exposition
 
         collector = EngineCollector(supervisor, servicer.admission)
-        host = config.metrics_host
-        metrics = start_exposition(host, config.metrics_port, collector)
-        _log.info("serving metrics", url=f"http://{in_url(host)}:{metrics}/metrics")
+        _log.info("serving metrics", url=start_exposition(config, config.metrics_port, collector))
     await server.start()
     if not is_native():
         _log.warning(
@@ -200,9 +200,21 @@ def wired(
     add_ModelServiceServicer_to_server(model_servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
     if tells_methods(config):
-        services = (SERVICE_NAME, GRAMMAR_SERVICE.full_name, _MODEL_SERVICE_NAME, HEALTH_NAME)
+        services = (SERVICE_NAME, GRAMMAR_SERVICE.full_name, _MODEL_SERVICE.full_name, HEALTH_NAME)
         reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
     return server
+
+
+def intakes(
+    door: Door, readers: Readers, config: ServerConfig
+) -> tuple[grpc.aio.ServerInterceptor, ...]:
+    """How messages of calls come in: in their turn and within what calls may hold."""
+    counted = (GENERATION_SERVICE, GRAMMAR_SERVICE)
+    return (
+        AwaitsMessages(door, config),
+        *(Intake(service, config, readers, door) for service in counted),
+        *(Intake(service, config, readers) for service in (_MODEL_SERVICE, _HEALTH_SERVICE)),
+    )
 
 
 def _token_book(config: ServerConfig) -> TokenBook | None:

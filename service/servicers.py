@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from google.protobuf.message import Message
 from google.rpc import status_pb2
 from typing_extensions import override
 
@@ -33,7 +32,10 @@ from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.grammar_servicer import Inspector
+from guided_service.held_bytes import count_held
 from guided_service.intake import Readers
+from guided_service.object_sizes import memory_of
+from guided_service.once import Once
 from guided_service.repeats import Repeats, digest_of, key_of
 from guided_service.reports import report_beside
 from guided_service.request_ids import check_request_id
@@ -93,19 +95,22 @@ class GenerationServicer(GenerationServiceServicer):
         self.stored = ConstraintStore(config.max_stored_constraints, config.max_stored_bytes)
         """Constraints that requests may name."""
 
+    # Not coroutines themselves, which would keep the message as long as they run.
     @override
-    async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
+    def Generate(
+        self, request: pb.GenerateRequest, context: Context
+    ) -> Coroutine[Any, Any, pb.GenerateResponse]:
         """Make one answer."""
-        return await self._or_abort(context, self._admit_one(request, context))
+        return self._or_abort(context, self._admit_one(Once(request), context))
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
     # frame when the client goes away, so it can stop everything that it started.
     @override
-    async def GenerateStream(  # type: ignore[override]
+    def GenerateStream(  # type: ignore[override]
         self, request: pb.GenerateStreamRequest, context: Context
-    ) -> None:
+    ) -> Coroutine[Any, Any, None]:
         """Make one answer and send its text as it grows."""
-        await self._or_abort(context, self._admit_stream(request, context))
+        return self._or_abort(context, self._admit_stream(Once(request), context))
 
     @override
     async def GenerateBatch(  # type: ignore[override]
@@ -115,16 +120,19 @@ class GenerationServicer(GenerationServiceServicer):
         await self._or_abort(context, self._admit_all(request, context))
 
     async def _admit_one(
-        self, request: pb.GenerateRequest, context: Context
+        self, message: Once[pb.GenerateRequest], context: Context
     ) -> pb.GenerateResponse:
         self._maker.check_ready()
-        return await self._answer(request, context, request.ByteSize(), time.monotonic())
+        size = message.look().ByteSize()
+        return await self._answer(message, context, size, time.monotonic())
 
-    async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
+    async def _admit_stream(
+        self, message: Once[pb.GenerateStreamRequest], context: Context
+    ) -> None:
         self._maker.check_ready()
-        size, received = message.ByteSize(), time.monotonic()
+        size, received = message.look().ByteSize(), time.monotonic()
         caller = self._caller(context)
-        request, size = await self._asked(message.request, context, size, within=message)
+        request, size = await self._asked(message.take(), context, size)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request) as report,
@@ -151,7 +159,8 @@ class GenerationServicer(GenerationServiceServicer):
         self._maker.check_ready()
         # Whole or not at all. Then each takes a place of its own, until it has its answer.
         client = self._caller(context).client
-        self.admission.check_room(len(batch.requests), batch.ByteSize(), client)
+        self.admission.check_room(len(batch.requests), client)
+        count_held(batch.ByteSize())  # it is kept whole beside what is made of its requests
         await self._answer_all(batch, context, time.monotonic())
 
     async def _answer_all(
@@ -174,30 +183,31 @@ class GenerationServicer(GenerationServiceServicer):
     ) -> pb.GenerateBatchResponse:
         with watched_item(index, request):
             try:
-                response = await self._answer(request, context, request.ByteSize(), received)
+                size = request.ByteSize()
+                response = await self._answer(Once(request), context, size, received)
             except Exception as error:
                 return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
         return pb.GenerateBatchResponse(index=index, response=response)
 
     async def _answer(
-        self, message: pb.GenerateRequest, context: Context, size: int, received: float
+        self, message: Once[pb.GenerateRequest], context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
         caller = self._caller(context)
         make = partial(self._make, caller, message, context, size, received)
-        if not message.request_id:
+        if not message.look().request_id:
             return await make()
-        digest = await self._readers.do(partial(digest_of, message), size)
-        return await self._repeats.answer(key_of(message, caller), digest, make)
+        digest = await self._readers.do(partial(digest_of, message.look()), size)
+        return await self._repeats.answer(key_of(message.look(), caller), digest, make)
 
     async def _make(
         self,
         caller: Caller,
-        message: pb.GenerateRequest,
+        message: Once[pb.GenerateRequest],
         context: Context,
         size: int,
         received: float,
     ) -> pb.GenerateResponse:
-        request, size = await self._asked(message, context, size)
+        request, size = await self._asked(message.take(), context, size)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request) as report,
@@ -225,30 +235,31 @@ class GenerationServicer(GenerationServiceServicer):
 
     async def _asked(
         self,
-        message: pb.GenerateRequest,
+        message: pb.GenerateRequest | pb.GenerateStreamRequest,
         context: Context,
         size: int,
-        within: Message | None = None,
     ) -> tuple[GenerationRequest, int]:
         """The request that a message of some size says, and its size with what it names.
 
-        Its deadline is a little before that of the call. ``within`` is the message that it is a
-        part of, where that is another.
+        Its deadline is a little before that of the call.
         """
-        check_request_id(message.request_id)
+        is_stream = isinstance(message, pb.GenerateStreamRequest)
+        inner = message.request if isinstance(message, pb.GenerateStreamRequest) else message
+        check_request_id(inner.request_id)
         remaining, seconds = context.time_remaining(), None
         if remaining is not None:
             # A deadline that has almost passed is for the engine to refuse.
             seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
 
         def read() -> GenerationRequest:
-            if within is not None:
-                refuse_unknown_fields(within)
-            return decode_request(message, latest_seconds=seconds)
+            if is_stream:
+                refuse_unknown_fields(message)
+            return decode_request(inner, latest_seconds=seconds)
 
         asked = await self._readers.do(read, size)
         request, named = await self.stored.resolved(asked, self._readers)
         size += named
+        count_held(named + await self._readers.do(partial(memory_of, request), size))
         if request.tools is not None:
             # The engine does it by the model's own format; what is wrong is told here.
             check = partial(with_calls, request.tools, request.constraint, HERMES)

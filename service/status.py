@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from traceback import clear_frames
 from typing import Any, Never, TypeAlias
 
 import grpc
@@ -204,8 +205,20 @@ async def abort(context: Context, error: Exception, retry_after_seconds: float) 
     """End a call with what its caller may see of an error."""
     failure = shown(error)
     status = status_of(failure, retry_after_seconds)
+    _let_go(error)
     await context.abort(status_code_of(failure), status.message, trailers_of(status))
     raise AssertionError("a call went on after its end")
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Clear what the frames that an error has passed had at hand.
+
+    The transport keeps what ends a call in a circle, which stands until garbage is collected; in it
+    would be the message of each call that is refused.
+    """
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def shown(error: Exception) -> GuidedError:

@@ -13,16 +13,14 @@ from guided.errors import RequestError
 from guided.spec import GenerationRequest
 from guided.testing.walking_model import Reply, WalkingModel
 from guided_service.config import ServerConfig
-from guided_service.first_message import AwaitsMessages
 from guided_service.grammar_servicer import GrammarServicer
 from guided_service.health import HealthServicer
-from guided_service.intake import Intake, Readers
+from guided_service.intake import Readers
 from guided_service.listening import bind
 from guided_service.request_watch import WatchesRequests
 from guided_service.server import (
-    GENERATION_SERVICE,
-    GRAMMAR_SERVICE,
     SERVICE_NAME,
+    intakes,
     set_health,
     wired,
 )
@@ -117,7 +115,7 @@ class Server:
 async def _serving(model: WalkingModel, *, has_http: bool) -> AsyncGenerator[tuple[str, str], None]:
     """The parts of a server, as ``guided serve`` puts them together, and their addresses."""
     health = HealthServicer(_CONFIG.max_health_watchers)
-    readers = Readers(_CONFIG.max_queued_bytes)
+    readers = Readers()
     servicer = GenerationServicer(model, _CONFIG, readers)
     grammars = GrammarServicer(model, servicer.door, servicer.stored, _CONFIG)
     models = ModelServicer(model, servicer.admission, _CONFIG)
@@ -129,8 +127,7 @@ async def _serving(model: WalkingModel, *, has_http: bool) -> AsyncGenerator[tup
         health,
         _CONFIG,
         watch,
-        AwaitsMessages(_CONFIG.stall_seconds, _CONFIG.retry_after_seconds),
-        *(Intake(service, _CONFIG, readers) for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)),
+        *intakes(servicer.door, readers, _CONFIG),
     )
     port = bind(server, _CONFIG)
     web = None

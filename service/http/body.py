@@ -11,8 +11,8 @@ from starlette.datastructures import Headers
 from starlette.types import Receive
 
 from guided.errors import LimitExceededError, RequestCancelledError, RequestError
-from guided_service.admission import OverloadedError
 from guided_service.config import ServerConfig
+from guided_service.held_bytes import CALL_BYTES, count_held
 from guided_service.http.errors import RefusedCallError, TooLargeError
 from guided_service.http.members import may_repeat_members, repeated_member
 
@@ -22,19 +22,17 @@ _OF_A_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 class Bodies:
-    """Reads the bodies of calls, which together hold no more than a bounded memory."""
+    """Reads the bodies of calls, which count in what their calls hold."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._most_bytes = config.max_message_bytes
-        self._most_in_all = int(config.max_queued_bytes)
         self._seconds = config.stall_seconds
-        self._held = 0
 
     async def read(self, headers: Headers, receive: Receive) -> bytes:
         """The body of a call, which has to be JSON by its header.
 
-        Raises TooLargeError, OverloadedError where bodies under way hold too much, and
-        RefusedCallError for one that does not come in time.
+        Raises TooLargeError, OverloadedError where calls hold too much, and RefusedCallError for
+        one that does not come in time.
         """
         _check_kind(headers)
         self._check_size(_told_size(headers))
@@ -51,29 +49,18 @@ class Bodies:
     async def _collected(self, receive: Receive) -> bytes:
         pieces: list[bytes] = []
         size = 0
-        try:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise RequestCancelledError("the caller left before its call was read")
-                piece = message.get("body", b"")
-                self._hold(len(piece))
-                size += len(piece)
-                self._check_size(size)
-                pieces.append(piece)
-                if not message.get("more_body", False):
-                    return b"".join(pieces)
-        finally:
-            self._held -= size
-
-    def _hold(self, nbytes: int) -> None:
-        if self._held + nbytes > self._most_in_all:
-            raise OverloadedError(
-                f"bodies of {self._held} bytes are on their way, and {nbytes} more came, above "
-                f"the limit of {self._most_in_all}",
-                hint="try again shortly",
-            )
-        self._held += nbytes
+        count_held(CALL_BYTES)
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RequestCancelledError("the caller left before its call was read")
+            piece = message.get("body", b"")
+            size += len(piece)
+            self._check_size(size)
+            count_held(len(piece))
+            pieces.append(piece)
+            if not message.get("more_body", False):
+                return b"".join(pieces)
 
     def _check_size(self, size: int) -> None:
         if size > self._most_bytes:

@@ -27,11 +27,13 @@ from guided.spec.tool_format import FORMATS
 from guided.stats import ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.door import Admitted, Caller, Door
+from guided_service.held_bytes import count_held
 from guided_service.http.asked import Asked, Form, Shown
 from guided_service.http.body import Bodies, read_json
 from guided_service.http.connection import cut, identity_of
 from guided_service.http.errors import JsonObject, RefusedCallError, refusal_of
 from guided_service.intake import Readers
+from guided_service.object_sizes import memory_of
 from guided_service.request_record import (
     RequestRecord,
     note_admitted,
@@ -179,15 +181,25 @@ class Answers:
         async with recorded_call(self._face, self._method, scope, send) as (record, response):
             caller = self._face.caller(scope, headers)
             self._face.engine.check_ready()
-            body = await self._face.bodies.read(headers, receive)
-            received = time.monotonic()
-            asked = await self._face.readers.do(partial(self._asked, body), len(body))
-            self._face.watch.note_message(record, asked.message)
-            await self._answer(asked, caller, receive, response, len(body), received)
+            with self._face.door.held.of_call(caller.client.name):
+                asked, size = await self._asked(headers, receive)
+                received = time.monotonic()
+                self._face.watch.note_message(record, asked.message)
+                await self._answer(asked, caller, receive, response, size, received)
 
-    def _asked(self, body: bytes) -> Asked:
+    async def _asked(self, headers: Headers, receive: Receive) -> tuple[Asked, int]:
+        """What a call asks for, and the size of its body, which is not kept."""
+        face = self._face
+        body = await face.bodies.read(headers, receive)
+        asked, made = await face.readers.do(partial(self._read_body, body), len(body))
+        count_held(made)
+        return asked, len(body)
+
+    def _read_body(self, body: bytes) -> tuple[Asked, int]:
+        """What it asks for, and the memory that this takes."""
         config = self._face.config
-        return self._read(read_json(body, config.max_message_fields), config)
+        asked = self._read(read_json(body, config.max_message_fields), config)
+        return asked, memory_of(asked.request) + asked.message.ByteSize()
 
     async def _answer(
         self,

@@ -21,6 +21,7 @@ from guided.errors import RequestError
 from guided.spec.findings import Automaton, Finding, MaskReport
 from guided.wire_request import encode_constraint
 from guided_service.door import Caller
+from guided_service.held_bytes import count_held
 from guided_service.http.body import read_json
 from guided_service.http.call import (
     Face,
@@ -34,6 +35,7 @@ from guided_service.http.constraints import ConstraintFields
 from guided_service.http.errors import JsonObject
 from guided_service.http.fields import Body, Listed, given
 from guided_service.messages import Inspect
+from guided_service.object_sizes import memory_of
 
 __all__ = ["Findings", "read_drawing", "read_mask", "told"]
 
@@ -114,21 +116,22 @@ class Findings:
         async with recorded_call(face, self._method, scope, send) as (_, response):
             caller = face.caller(scope, headers)
             face.engine.check_ready()
-            body = await face.bodies.read(headers, receive)
-            look = await face.readers.do(partial(self._asked, body), len(body))
-            check_model(look.model, face.engine.model(), face.config)
-            try:
-                done = self._done(look.work, caller, response, len(body))
-                await while_connected(receive, done)
-            except Exception as error:
-                await fail(response, error, face, {"constraint": look.constraint_field})
+            with face.door.held.of_call(caller.client.name):
+                body = await face.bodies.read(headers, receive)
+                look = await face.readers.do(partial(self._asked, body), len(body))
+                count_held(memory_of(look.work))
+                check_model(look.model, face.engine.model(), face.config)
+                try:
+                    await while_connected(receive, self._done(look.work, caller, response))
+                except Exception as error:
+                    await fail(response, error, face, {"constraint": look.constraint_field})
 
     def _asked(self, body: bytes) -> Look:
         return self._read(read_json(body, self._face.config.max_message_fields))
 
-    async def _done(self, work: Inspect, caller: Caller, response: Response, size: int) -> None:
+    async def _done(self, work: Inspect, caller: Caller, response: Response) -> None:
         received, seconds = time.monotonic(), self._face.config.look_seconds
         work = msgspec.structs.replace(work, deadline=received + seconds)
-        async with self._face.door.working(caller, size, received, seconds=seconds):
+        async with self._face.door.working(caller, received, seconds=seconds):
             finding = await self._face.engine.inspect(work)
         await response.whole(told(finding))

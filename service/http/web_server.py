@@ -20,8 +20,8 @@ from guided.errors import ServiceError
 from guided_service.certificates import files_of
 from guided_service.config import ServerConfig
 from guided_service.http.connection import connection_kind
-from guided_service.http.tls import RenewedCertificate
 from guided_service.listening import check_exposure, in_url, most_connections
+from guided_service.renewed_certificate import RenewedCertificate
 
 __all__ = ["WebServer"]
 

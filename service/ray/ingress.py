@@ -90,7 +90,7 @@ def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Call
 
     What bounds connections and slow senders is the proxy's: messages are whole here.
     """
-    readers = Readers(config.max_queued_bytes)
+    readers = Readers()
     servicer = GenerationServicer(models, config, readers)
     log = RequestLog() if config.log_requests else None
     tokens = None if config.tokens is None else TokenBook(config.tokens)
@@ -101,7 +101,7 @@ def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Call
             WatchesRequests(SERVICE_NAME, open_tracer(models.model_name), log),
             *(() if tokens is None else (Authenticates(tokens, open_to_all, pause),)),
             *(
-                Intake(service, config, readers)
+                Intake(service, config, readers, servicer.door)
                 for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)
             ),
         )

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.spec.composition import AnyOf, Repeat, Sequence, Template
+from guided.spec.tagged import FreeText, Tag, Tagged, Until
 
 __all__ = ["HOSTILE"]
 
@@ -60,6 +62,15 @@ def _doubling(count: int) -> Lark:
     return Lark("\n".join(["start: r0", *rules, f'r{count}: "z"']))
 
 
+def _tools(count: int) -> Tagged:
+    """Calls of tools in tags of their own, each with arguments of many members."""
+    arguments = [
+        _schema(_object(**{f"a{n}_{k}": {"type": ["string", "null"]} for k in range(20)}))
+        for n in range(count)
+    ]
+    return Tagged([Tag(f"<tool_{n}>", body, "</tool>") for n, body in enumerate(arguments)])
+
+
 HOSTILE: Final[Mapping[str, Callable[[], Structure]]] = {
     "classes repeated 4,000 times": lambda: _pattern(r"(\w|\d|\s|é){1,4000}"),
     "classes repeated 4,000 times, a regex": lambda: Regex(r"(\w|\d|\s|é){1,4000}"),
@@ -111,5 +122,22 @@ HOSTILE: Final[Mapping[str, Callable[[], Structure]]] = {
         "root ::= " + " | ".join(f"r{n}" for n in range(4_000)) + "\n"
         + "\n".join(f'r{n} ::= "{n}" r{(n * 7 + 1) % 4_000}? "x"' for n in range(4_000))
     ),
+    "60 tools to call": lambda: _tools(60),
+    "300 tools to call": lambda: _tools(300),
+    "2,000 tags with triggers that share beginnings": lambda: Tagged(
+        [Tag(f"<{n:b}", "x") for n in range(2_000)]
+    ),
+    "10,000 parts in a row": lambda: Sequence([Regex(f"[a-f]{n % 7}?") for n in range(10_000)]),
+    "patterns in a repeat in a repeat": lambda: Repeat(
+        Repeat(AnyOf([Regex(f"(a|b){{{n}}}c?") for n in range(1, 40)]), 0, 60), 0, 60
+    ),
+    "a template of 5,000 holes": lambda: Template(
+        "".join(f"{{a{n}}}, " for n in range(5_000)),
+        {f"a{n}": Regex(r"\w{1,30}") for n in range(5_000)},
+    ),
+    "free text without 3,000 texts": lambda: Sequence(
+        [FreeText([f"{n * 7919:x}" for n in range(3_000)]), "end"]
+    ),
+    "3,000 ends of a text": lambda: Until([f"{n * 7919:x}!" for n in range(3_000)]),
 }  # fmt: skip
 """By what they are; made when they are asked for, as some are large."""

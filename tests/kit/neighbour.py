@@ -33,6 +33,11 @@ class Gaps:
     """Seconds until they had ended."""
 
     @property
+    def rate(self) -> float:
+        """Pieces of text a second."""
+        return len(self.seconds) / sum(self.seconds)
+
+    @property
     def median(self) -> float:
         return sorted(self.seconds)[len(self.seconds) // 2]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ProcessFacts", "facts_of", "shared_mebibytes"]
+__all__ = ["ProcessFacts", "facts_of", "peak_mebibytes", "shared_mebibytes"]
 
 _KIB_PER_MIB = 1024
 
@@ -22,14 +22,17 @@ class ProcessFacts:
 
 def facts_of(process: int) -> ProcessFacts:
     """A process now."""
-    status = dict(
-        line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines()
-    )
+    status = _status(process)
     return ProcessFacts(
         mebibytes=int(status["VmRSS"].split()[0]) / _KIB_PER_MIB,
         threads=int(status["Threads"]),
         descriptors=len([*Path(f"/proc/{process}/fd").iterdir()]),
     )
+
+
+def peak_mebibytes(process: int) -> float:
+    """The most that a process has had in memory so far."""
+    return int(_status(process)["VmHWM"].split()[0]) / _KIB_PER_MIB
 
 
 def shared_mebibytes(process: int) -> tuple[float, float]:
@@ -38,3 +41,8 @@ def shared_mebibytes(process: int) -> tuple[float, float]:
     sizes = {name: int(rest.split()[0]) for name, rest in (line.split(":", 1) for line in rollup)}
     own = sizes["Private_Clean"] + sizes["Private_Dirty"]
     return own / _KIB_PER_MIB, sizes["Pss"] / _KIB_PER_MIB
+
+
+def _status(process: int) -> dict[str, str]:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return dict(line.split(":", 1) for line in lines)

@@ -20,7 +20,7 @@ from guided.wire_request import encode_constraint
 from guided_service.constraint_store import ConstraintStore
 from guided_service.intake import Readers
 
-READERS = Readers(10**6)
+READERS = Readers()
 COST = CompileCost(0.5, 7, 700)
 
 

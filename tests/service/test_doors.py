@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import grpc
 import pytest
@@ -160,6 +162,27 @@ def test_nothing_listens_beyond_this_machine_unencrypted(host: str) -> None:
     )
     check_exposure(ServerConfig(host=host, insecure=True), host, 50051)
     check_exposure(ServerConfig(host=host, tls_cert=Path("a"), tls_key=Path("b")), host, 50051)
+
+
+def test_metrics_beyond_this_machine_are_encrypted_too(
+    tmp_path: Path, authority: Authority
+) -> None:
+    settings = {"metrics_host": "0.0.0.0", "metrics_port": "0"}
+    with (
+        pytest.raises(AssertionError, match="said ''"),
+        listening(ECHO_SERVER, tmp_path / "refused", settings),
+    ):
+        pass
+    assert "cannot listen on 0.0.0.0:0" in (tmp_path / "refused").read_text()
+    chain, key = authority.issue("server")
+    settings |= {"tls_cert": str(chain), "tls_key": str(key)}
+    with listening(ECHO_SERVER, tmp_path / "log", settings) as server:
+        (port,) = re.findall(r"https://0\.0\.0\.0:(\d+)/metrics", server.log.read_text())
+        trusting = ssl.create_default_context(cafile=str(authority.root))
+        with urlopen(f"https://localhost:{port}/metrics", context=trusting, timeout=20) as page:
+            assert b"guided_requests_in_flight" in page.read()
+        with pytest.raises(OSError, match=r".+"):
+            urlopen(f"http://localhost:{port}/metrics", timeout=20)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])

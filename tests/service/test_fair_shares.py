@@ -125,12 +125,12 @@ def test_one_client_leaves_places_to_others() -> None:
 
 def test_in_a_full_queue_the_longest_gives_way() -> None:
     async def use() -> list[str]:
-        admission, leave = Admission(1, 4, queued_bytes=1000), asyncio.Event()
+        admission, leave = Admission(1, 4), asyncio.Event()
         sent_away: list[str] = []
 
-        async def call(client: str, key: float, nbytes: int = 10) -> None:
+        async def call(client: str, key: float) -> None:
             try:
-                async with admission.admitted(key, nbytes, client=Client(client)):
+                async with admission.admitted(key, client=Client(client)):
                     await leave.wait()
             except OverloadedError as error:
                 sent_away.append(f"{client}{key:g}: {error.message.partition(',')[0]}")
@@ -138,10 +138,6 @@ def test_in_a_full_queue_the_longest_gives_way() -> None:
         calls = [asyncio.create_task(call("crowd", key)) for key in (0, 5, 2, 3, 4)]
         await asyncio.sleep(0)
         calls += [asyncio.create_task(call("crowd", 1)), asyncio.create_task(call("other", 9))]
-        for _ in range(3):
-            await asyncio.sleep(0)
-        # Bytes count as requests do: this one alone would take most of the queue.
-        calls += [asyncio.create_task(call("large", 0, 990))]
         for _ in range(3):
             await asyncio.sleep(0)
         assert admission.waiting == 4
@@ -152,7 +148,6 @@ def test_in_a_full_queue_the_longest_gives_way() -> None:
     assert asyncio.run(use()) == [
         "crowd1: 1 requests are in flight",
         "crowd5: the queue is full",
-        "large0: 1 requests are in flight",
     ]
 
 
@@ -162,15 +157,15 @@ def test_a_batch_is_told_beforehand_whether_there_is_room() -> None:
         async with admission.admitted(0, client=Client("crowd")):
             waiting = [asyncio.create_task(_enter(admission, Client("crowd"))) for _ in range(10)]
             await asyncio.sleep(0)
-            admission.check_room(9, 0, Client("other"))
+            admission.check_room(9, Client("other"))
             with pytest.raises(OverloadedError):
-                admission.check_room(10, 0, Client("other"))
+                admission.check_room(10, Client("other"))
             with pytest.raises(OverloadedError):
-                admission.check_room(1, 0, Client("crowd"))
+                admission.check_room(1, Client("crowd"))
             # Half the weight, half the queue.
-            admission.check_room(4, 0, Client("other", 0.5))
+            admission.check_room(4, Client("other", 0.5))
             with pytest.raises(OverloadedError):
-                admission.check_room(5, 0, Client("other", 0.5))
+                admission.check_room(5, Client("other", 0.5))
         await asyncio.gather(*waiting)
 
     asyncio.run(use())
@@ -188,11 +183,11 @@ def test_requests_that_left_are_forgotten() -> None:
         share = Share(1.0, 0.0, 1.0)
         loop = asyncio.get_running_loop()
         for number in range(1000):
-            waiter = Waiter(float(-number), number, 1, loop.create_future())
+            waiter = Waiter(float(-number), number, loop.create_future())
             share.join(waiter)
             waiter.turn.cancel()
-            share.leave(waiter)
-        assert (share.num_waiting, share.waiting_bytes, share.is_idle) == (0, 0, True)
+            share.leave()
+        assert (share.num_waiting, share.is_idle) == (0, True)
         assert len(share._line) <= 20
 
     asyncio.run(use())

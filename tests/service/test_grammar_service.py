@@ -312,11 +312,11 @@ def test_what_is_kept_outlives_the_engine(tmp_path: Path) -> None:
         assert answer.text == kept.constraint_id
 
 
-def test_a_constraint_that_is_named_weighs_in_the_queue(tmp_path: Path) -> None:
+def test_a_constraint_that_is_named_counts_in_what_calls_hold(tmp_path: Path) -> None:
     settings = {
         "max_requests_in_flight": "1",
         "max_batch_size": "1",
-        "max_queued_bytes": "70000",
+        "max_held_bytes": "300000",
     }
     with serving(ECHO_SERVER, tmp_path / "log", settings) as server, Client(server.address) as ours:
         kept = ours.grammars.compile(grammar=guided.Text("x" * 40_000))

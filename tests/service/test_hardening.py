@@ -36,7 +36,10 @@ from guided_service.messages import (
     read_from_engine,
     write,
 )
+from tests.kit.processes import facts_of, peak_mebibytes
 from tests.service.echo_engine import EchoEngine
+from tests.service.long_calls import long_calls
+from tests.service.memory_bound import growth_bound
 from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
 from tests.service.test_supervision import eventually, raw
 
@@ -132,11 +135,10 @@ async def _enter(admission: Admission) -> None:
 
 def test_a_queue_has_bounds_and_deadlines() -> None:
     async def use() -> None:
-        admission = Admission(1, 2, queued_bytes=100)
-        admission.check_room(3, 100)
-        for requests, nbytes in ((4, 0), (3, 101)):
-            with pytest.raises(OverloadedError):
-                admission.check_room(requests, nbytes)
+        admission = Admission(1, 2)
+        admission.check_room(3)
+        with pytest.raises(OverloadedError):
+            admission.check_room(4)
         async with admission.admitted(0.0):
             with pytest.raises(DeadlineExceededError, match="waited for a place"):
                 async with admission.admitted(1.0, seconds=0.01):
@@ -290,14 +292,19 @@ def test_a_stopped_engine_is_noticed_and_replaced(tmp_path: Path) -> None:
         "silence_seconds": "1.5",
         "hang_seconds": "4",
         "restart_backoff_seconds": "0.05",
+        "max_held_bytes": "16MiB",
     }
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,
         Client(server.address) as client,
     ):
-        engine = server.engine_process_id()
+        process, engine = server.process.pid, server.engine_process_id()
+        start = facts_of(process).mebibytes
         os.kill(engine, signal.SIGSTOP)
-        eventually(lambda: health_of(server) == HEALTH.NOT_SERVING, 10)
+        # What comes until it is noticed does not pile up.
+        with long_calls(server, 64, 3_500_000):
+            eventually(lambda: health_of(server) == HEALTH.NOT_SERVING, 20)
+        assert peak_mebibytes(process) < start + growth_bound(settings, 64)
         with grpc.insecure_channel(server.address) as channel:
             stub = GenerationServiceStub(channel)
             with pytest.raises(grpc.RpcError, match="the engine does not answer"):

@@ -129,7 +129,7 @@ async def _ask_in_vain(ann: Caller) -> None:
             with pytest.raises(OverloadedError, match="requests are in flight"):
                 await _ask(full, ann)
             with pytest.raises(OverloadedError, match="requests are in flight"):
-                async with full.working(ann, 1, 0.0, seconds=None):
+                async with full.working(ann, 0.0, seconds=None):
                     pass
     async with waits.admitted(ann, GenerationRequest("x"), 1, 0.0):
         with pytest.raises(DeadlineExceededError):

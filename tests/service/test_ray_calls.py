@@ -69,9 +69,9 @@ def context(method: str, seconds: float | None = None, **sent: str) -> RayContex
 
 def calls(*replies: str, guard: tuple[Authenticates, ...] = ()) -> Calls:
     config = ServerConfig.model_construct()
-    readers = Readers(config.max_queued_bytes)
-    found = Calls((*guard, Intake(GENERATION_SERVICE, config, readers)))
+    readers = Readers()
     servicer = GenerationServicer(WalkingModel(replies), config, readers)
+    found = Calls((*guard, Intake(GENERATION_SERVICE, config, readers, servicer.door)))
     server: Any = found
     add_GenerationServiceServicer_to_server(servicer, server)
     return found

@@ -1,0 +1,20 @@
+"""What docs/robustness.md says that the process of a server takes."""
+
+from __future__ import annotations
+
+from guided_service.arrivals import ARRIVING, UNREAD_BYTES
+from guided_service.config import ServerConfig
+
+__all__ = ["growth_bound"]
+
+_MIB = 2**20
+
+
+def growth_bound(settings: dict[str, str], calls: int) -> float:
+    """Mebibytes that a server may grow by while so many calls come, as settings say."""
+    config = ServerConfig.model_validate(settings)
+    unread = min(calls, config.max_requests_in_flight + config.max_requests_queued)
+    arriving = ARRIVING * (2 * config.max_message_bytes + _MIB)
+    in_hand = 12 * config.max_message_bytes
+    nbytes = arriving + unread * UNREAD_BYTES + config.max_held_bytes + in_hand
+    return nbytes / _MIB

@@ -1,0 +1,178 @@
+"""What calls hold is bounded from the arrival of a message to its end, and given back then."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import grpc
+import httpx2
+import pytest
+from h2.events import StreamEnded
+
+from guided import Sequence, Text
+from guided.client import Client, RawPrompt
+from guided.errors import LimitExceededError
+from guided.spec import GenerationRequest
+from guided.v1 import generation_pb2 as pb
+from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided_service.admission import OverloadedError
+from guided_service.arrivals import ARRIVING
+from guided_service.held_bytes import HeldBytes, count_held
+from guided_service.object_sizes import memory_of
+from tests.kit.processes import facts_of, peak_mebibytes
+from tests.service.http2_peer import Peer, connected
+from tests.service.http_server import serving_http
+from tests.service.long_calls import long_calls
+from tests.service.memory_bound import growth_bound
+from tests.service.server_process import ECHO_SERVER, serving
+from tests.service.test_supervision import eventually
+
+_CALLS = 96
+_HELD_MIB = 32
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_many_long_messages_take_bounded_memory_and_give_it_back(
+    tmp_path: Path, is_stopped: bool
+) -> None:
+    # Longer than a stopped engine may take here: it is not to be missed.
+    settings = {"max_held_bytes": f"{_HELD_MIB}MiB", "silence_seconds": "60"}
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+        process, engine = server.process.pid, server.engine_process_id()
+        start = facts_of(process).mebibytes
+        if is_stopped:
+            os.kill(engine, signal.SIGSTOP)
+        with long_calls(server, _CALLS, 3_500_000) as calls:
+            # Of each there are the message and its text; there is room for a few.
+            most = _HELD_MIB * 2**20 // 7_000_000
+            eventually(lambda: sum(call.done() for call in calls) >= _CALLS - most, 30)
+            held = [call for call in calls if not call.done()]
+            codes = {call.code() for call in calls if call not in held}
+            assert codes == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+            assert held
+        os.kill(engine, signal.SIGCONT)
+        assert peak_mebibytes(process) < start + growth_bound(settings, _CALLS)
+        eventually(lambda: facts_of(process).mebibytes < start + 64, 10)
+        with Client(server.address) as client:
+            assert client.generate(RawPrompt("hello"), max_tokens=1).text == "hello"
+
+
+def test_bodies_count_until_their_calls_end(tmp_path: Path) -> None:
+    """There is room for one such call of two callers, and again once it has ended."""
+    form = {"name": "x", "schema": {"description": "x" * 500_000}}
+    asked = {
+        "model": "echo",
+        "prompt": "wait",
+        "stream": True,
+        "response_format": {"type": "json_schema", "json_schema": form},
+    }
+    with serving_http(ECHO_SERVER, tmp_path / "log", {"max_held_bytes": "4MiB"}) as server:
+        url = f"{server.url}/v1/completions"
+        with httpx2.Client(timeout=30) as first, first.stream("POST", url, json=asked) as holding:
+            assert holding.status_code == 200
+            refused = httpx2.post(url, json=asked, timeout=30)
+            assert refused.status_code == 429
+            assert "retry-after" in refused.headers
+        eventually(lambda: _is_taken(url, asked))
+
+
+def _is_taken(url: str, asked: dict[str, object]) -> bool:
+    with httpx2.stream("POST", url, json=asked, timeout=30) as response:
+        return response.status_code == 200
+
+
+def test_fields_count_before_there_are_objects_of_them(tmp_path: Path) -> None:
+    """Ten kilobytes that would be five thousand objects, and no constraint at all."""
+    parts = pb.ConstraintList(parts=[pb.Constraint()] * 5_000)
+    asked = pb.GenerateRequest(text="x", constraint=pb.Constraint(sequence=parts))
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"max_held_bytes": "1MiB"}) as server,
+        grpc.insecure_channel(server.address) as channel,
+    ):
+        with pytest.raises(grpc.RpcError, match="the call holds") as caught:
+            GenerationServiceStub(channel).Generate(asked, timeout=20)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_messages_that_do_not_come_keep_nobody_out(tmp_path: Path) -> None:
+    """As many as come at once, twice, of four callers, who wait for a minute if they may."""
+    path = "/guided.v1.GenerationService/Generate"
+
+    def stall(peer: Peer) -> None:
+        for _ in range(ARRIVING // 2):
+            peer.call(path)
+        peer.flush()
+
+    with (
+        serving(ECHO_SERVER, tmp_path / "log") as server,
+        connected(server.address) as first,
+        connected(server.address) as second,
+        connected(server.address) as third,
+        connected(server.address) as fourth,
+        Client(server.address) as client,
+    ):
+        for peer in (first, second, third, fourth):
+            stall(peer)
+        time.sleep(0.2)  # until they are taken up
+        assert client.generate(RawPrompt("hello"), max_tokens=1, timeout=20).text == "hello"
+        ended = [each for each in first.read() + second.read() if isinstance(each, StreamEnded)]
+        assert ended
+
+
+def test_a_caller_holds_as_much_as_it_leaves_free() -> None:
+    async def use() -> None:
+        held = HeldBytes(900)
+        with held.of_call("ann") as first, held.of_call("ann") as second:
+            first.add(400)
+            with pytest.raises(OverloadedError, match="calls hold 400 bytes, 400 of them this"):
+                second.add(51)
+            second.add(50)
+            with held.of_call("bob"):
+                count_held(225)
+                with held.of_call("cid") as third, pytest.raises(OverloadedError):
+                    third.add(113)
+            with held.of_call("bob"):
+                count_held(225)
+            assert held.nbytes == 450
+        assert held.nbytes == 0
+        with held.of_call("ann") as alone, pytest.raises(LimitExceededError, match="limit of 450"):
+            alone.add(451)
+        assert held.nbytes == 0
+
+    asyncio.run(use())
+
+
+def test_what_calls_freed_is_given_back_once_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back, times = threading.Event(), []
+
+    def give_back() -> None:
+        times.append(time.monotonic())
+        given_back.set()
+
+    monkeypatch.setattr("guided_service.held_bytes.give_back_memory", give_back)
+    monkeypatch.setattr("guided_service.held_bytes._PAUSE_SECONDS", 0.05)
+
+    async def use() -> None:
+        held = HeldBytes(2**30)
+        for _ in range(100):
+            with held.of_call("ann") as hold:
+                hold.add(2**20)
+        assert await asyncio.to_thread(given_back.wait, 20)
+        await asyncio.sleep(0.2)
+
+    asyncio.run(use())
+    assert len(times) == 1
+
+
+def test_objects_weigh_more_than_their_bytes() -> None:
+    plain = memory_of(GenerationRequest("x" * 100_000))
+    assert 100_000 < plain < 110_000
+    # One character that is not of the basic plane has all take four bytes.
+    assert memory_of(GenerationRequest("😀" + "x" * 100_000)) > 400_000
+    many = GenerationRequest("x", constraint=Sequence([Text("ab")] * 10_000))
+    assert memory_of(many) > 500_000
