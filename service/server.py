@@ -25,6 +25,7 @@ from guided.v1.grammar_pb2_grpc import add_GrammarServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
+from guided_service.connection_room import ConnectionRoom
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
 from guided_service.first_message import AwaitsMessages
 from guided_service.grammar_servicer import GrammarServicer
@@ -35,6 +36,7 @@ from guided_service.listening import (
     has_playground,
     in_url,
     is_loopback,
+    most_calling,
     tells_methods,
     transport_options,
 )
@@ -93,7 +95,9 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     Raises what keeps it from listening, and what keeps the engine from its first start.
     """
     stop_asked = _stop_asked()
-    health = HealthServicer(config.max_health_watchers)
+    room = ConnectionRoom(most_calling(config))
+    # Watchers never go, so they may not take the place of those who ask.
+    health = HealthServicer(min(config.max_health_watchers, most_calling(config) // 2))
     await set_health(health, False)
     supervisor = EngineSupervisor(engine_command, config, partial(set_health, health))
     readers = Readers(config.max_queued_bytes)
@@ -108,6 +112,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         watch,
         *_authentication(book, config),
         AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
+        room,
         *(Intake(service, config, readers) for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)),
     )
     server = wired(servicer, grammars, models, health, config, *interceptors)
@@ -137,6 +142,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
             typer.echo(f"guided: playground at {web.url}/playground/")
     engine = asyncio.create_task(supervisor.run())
     stop = asyncio.create_task(stop_asked.wait())
+    keeping_room = asyncio.create_task(room.keep(port))
     try:
         # The engine's task ends by itself only with the error that ends the server.
         await asyncio.wait({engine, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -147,6 +153,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
             await _drain(server, web, servicer, supervisor, config.drain_seconds)
     finally:
         stop.cancel()
+        keeping_room.cancel()
         engine.cancel()
         await _stop(server, web, 0)
         await supervisor.stop()
