@@ -14,7 +14,7 @@ over to another thread takes longer. Threads that read long messages take turns 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -124,10 +124,16 @@ class _Reading:
 
 
 class Intake(grpc.aio.ServerInterceptor):
-    """Reads the messages of one service's calls, and refuses what is too much or no message."""
+    """Reads the messages of some services' calls, and refuses what is too much or no message."""
 
-    def __init__(self, service: Descriptor, config: ServerConfig, readers: Readers) -> None:
-        self._methods = {f"/{service.full_name}/{each.name}": each for each in service.methods}
+    def __init__(
+        self, services: Iterable[Descriptor], config: ServerConfig, readers: Readers
+    ) -> None:
+        self._methods = {
+            f"/{service.full_name}/{each.name}": each
+            for service in services
+            for each in service.methods
+        }
         self._config = config
         self._readers = readers
 

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINE_COMMAND",
-    "GENERATION_SERVICE",
-    "GRAMMAR_SERVICE",
+    "SERVICES",
     "SERVICE_NAME",
     "run_server",
     "serve",
@@ -64,13 +63,15 @@ __all__ = [
 ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 """How the engine process is started; its settings follow as one more argument."""
 
-GENERATION_SERVICE = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"]
+SERVICES = (
+    generation_pb2.DESCRIPTOR.services_by_name["GenerationService"],
+    grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"],
+    model_pb2.DESCRIPTOR.services_by_name["ModelService"],
+    health_pb2.DESCRIPTOR.services_by_name["Health"],
+)
+"""Those whose calls have one message each; reflection has a stream of them."""
 
-SERVICE_NAME = GENERATION_SERVICE.full_name
-
-GRAMMAR_SERVICE = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"]
-
-_MODEL_SERVICE_NAME = model_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
+SERVICE_NAME = SERVICES[0].full_name
 
 _FLUSH_SECONDS = 0.5
 """How long the last answers may take to leave."""
@@ -113,7 +114,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         *_authentication(book, config),
         AwaitsMessages(config.stall_seconds, config.retry_after_seconds),
         room,
-        *(Intake(service, config, readers) for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)),
+        Intake(SERVICES, config, readers),
     )
     server = wired(servicer, grammars, models, health, config, *interceptors)
     port = bind(server, config)
@@ -207,8 +208,8 @@ def wired(
     add_ModelServiceServicer_to_server(model_servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
     if tells_methods(config):
-        services = (SERVICE_NAME, GRAMMAR_SERVICE.full_name, _MODEL_SERVICE_NAME, HEALTH_NAME)
-        reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
+        names = [service.full_name for service in SERVICES]
+        reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
     return server
 
 

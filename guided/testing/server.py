@@ -20,9 +20,8 @@ from guided_service.intake import Intake, Readers
 from guided_service.listening import bind
 from guided_service.request_watch import WatchesRequests
 from guided_service.server import (
-    GENERATION_SERVICE,
-    GRAMMAR_SERVICE,
     SERVICE_NAME,
+    SERVICES,
     set_health,
     wired,
 )
@@ -130,7 +129,7 @@ async def _serving(model: WalkingModel, *, has_http: bool) -> AsyncGenerator[tup
         _CONFIG,
         watch,
         AwaitsMessages(_CONFIG.stall_seconds, _CONFIG.retry_after_seconds),
-        *(Intake(service, _CONFIG, readers) for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)),
+        Intake(SERVICES, _CONFIG, readers),
     )
     port = bind(server, _CONFIG)
     web = None

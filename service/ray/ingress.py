@@ -29,7 +29,7 @@ from guided_service.ray.calls import CallContext, Calls, Packed
 from guided_service.ray.models import Models
 from guided_service.request_log import RequestLog
 from guided_service.request_watch import WatchesRequests
-from guided_service.server import GENERATION_SERVICE, GRAMMAR_SERVICE, SERVICE_NAME, set_health
+from guided_service.server import SERVICE_NAME, SERVICES, set_health
 from guided_service.servicers import GenerationServicer, ModelServicer
 from guided_service.token_book import TokenBook
 from guided_service.tracing_setup import open_tracer
@@ -100,10 +100,7 @@ def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Call
         (
             WatchesRequests(SERVICE_NAME, open_tracer(models.model_name), log),
             *(() if tokens is None else (Authenticates(tokens, open_to_all, pause),)),
-            *(
-                Intake(service, config, readers)
-                for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)
-            ),
+            Intake(SERVICES, config, readers),
         )
     )
     server: Any = calls  # as far as generated code asks
