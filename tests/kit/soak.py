@@ -25,7 +25,7 @@ from pathlib import Path
 
 import typer
 
-from guided.client import AsyncClient, wait_until_serving
+from guided.client import AsyncClient, Client, wait_until_serving
 from guided.errors import GuidedError
 from guided_service.intake import READERS
 from tests.kit.callers import Tally, call_once
@@ -88,6 +88,8 @@ class Moment:
     engine: ProcessFacts
     tasks: int
     """Of the server's event loop."""
+    requests: int
+    """That hold a place of the server or wait for one."""
 
 
 @dataclass
@@ -187,8 +189,10 @@ async def _run(server: ServerProcess, outcome: Outcome) -> None:
     until = time.monotonic() + plan.seconds
 
     async def look() -> None:
-        await asyncio.sleep(plan.seconds / 2)
-        moment = await asyncio.to_thread(_moment, "middle", server, plan.seconds / 2)
+        # Between two kills, when calls are under way.
+        seconds = (plan.seconds - plan.kill_every) / 2
+        await asyncio.sleep(seconds)
+        moment = await asyncio.to_thread(_moment, "middle", server, seconds)
         outcome.moments.append(moment)
 
     async def count() -> None:
@@ -305,9 +309,16 @@ def _moment(name: str, server: ServerProcess, seconds: float) -> Moment:
                 facts_of(standby),
                 facts_of(engine),
                 _tasks(server),
+                _requests(server),
             )
-        except (OSError, ValueError):
+        except (OSError, ValueError, GuidedError):
             time.sleep(0.1)  # the engine has just been killed
+
+
+def _requests(server: ServerProcess) -> int:
+    with Client(server.address) as client:
+        stats = client.stats()
+    return stats.in_flight + stats.queued
 
 
 def _tasks(server: ServerProcess) -> int:
@@ -334,10 +345,10 @@ def report(outcome: Outcome) -> str:
     ]
     seconds = ", ".join(f"{each:.1f}" for each in outcome.restarts)
     lines += [f"engine killed {len(outcome.restarts)} times; serving again after s: {seconds}"]
-    lines += ["moment  server MiB  thr  fds  tasks | standby MiB | engine MiB  thr  fds"]
+    lines += ["moment  server MiB  thr  fds  tasks requests | standby MiB | engine MiB  thr  fds"]
     lines += [
         f"{m.name:7} {m.server.mebibytes:10.1f} {m.server.threads:4} {m.server.descriptors:4}"
-        f" {m.tasks:6} | {m.standby.mebibytes:11.1f} | {m.engine.mebibytes:10.1f}"
+        f" {m.tasks:6} {m.requests:8} | {m.standby.mebibytes:11.1f} | {m.engine.mebibytes:10.1f}"
         f" {m.engine.threads:4} {m.engine.descriptors:4}"
         for m in outcome.moments
     ]
