@@ -128,8 +128,8 @@ class ServerConfig(BaseSettings):
     """Smallest number, which is served first, that counts as a priority; -3, half a minute ahead.
     Tokens may have another."""
     max_connections: Annotated[int, _LIMITS] = Field(default=2000, ge=1)
-    """Connections at once; 2000, or half of the descriptors that the system allows. More are closed
-    at once."""
+    """Connections at once; 2000, or half of the descriptors that the system allows. Where they are
+    nearly as many, idle ones are ended, and more are closed at once."""
     max_requests_in_flight: Annotated[int, _LIMITS] = Field(default=64, ge=1)
     """Requests at once, each of a batch counted; 64. More have to wait."""
     max_requests_queued: Annotated[int, _LIMITS] = Field(default=4096, ge=0)
@@ -142,7 +142,7 @@ class ServerConfig(BaseSettings):
     max_streams_per_connection: Annotated[int, _LIMITS] = Field(default=256, ge=1)
     """Calls at once over one connection; 256. More wait at their sender."""
     max_health_watchers: Annotated[int, _LIMITS] = Field(default=1000, ge=0)
-    """Calls that watch the health at once; 1000."""
+    """Calls that watch the health at once; 1000, or half of the connections."""
     max_batch_size: Annotated[int, _LIMITS] = Field(default=64, ge=1)
     """Requests in one batch; 64."""
     max_message_bytes: Annotated[int, _LIMITS] = Field(default=4 * 2**20, ge=1024)

@@ -14,7 +14,7 @@ over to another thread takes longer. Threads that read long messages take turns 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -114,17 +114,21 @@ class _Reading:
 
 
 class Intake(grpc.aio.ServerInterceptor):
-    """Reads the messages of one service's calls, and refuses what is too much or no message."""
+    """Reads the messages of some services' calls, and refuses what is too much or no message."""
 
     def __init__(
         self,
-        service: Descriptor,
+        services: Iterable[Descriptor],
         config: ServerConfig,
         readers: Readers,
         door: Door | None = None,
     ) -> None:
         """Without a ``door`` messages do not count in what calls hold, and have to be short."""
-        self._methods = {f"/{service.full_name}/{each.name}": each for each in service.methods}
+        self._methods = {
+            f"/{service.full_name}/{each.name}": each
+            for service in services
+            for each in service.methods
+        }
         self._config = config
         self._readers = readers
         self._door = door

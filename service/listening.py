@@ -23,6 +23,7 @@ __all__ = [
     "has_playground",
     "in_url",
     "is_loopback",
+    "most_calling",
     "most_connections",
     "tells_methods",
     "transport_options",
@@ -33,10 +34,15 @@ _PENDING = 2**16
 drops calls at random from a thousand on, which are those of strangers where one caller opens and
 resets streams as fast as it can; how many there can be is bounded by connection instead."""
 
+_HANDSHAKE_SECONDS = 10.0
+"""For the beginning of a connection, its encryption with it; by itself the transport waits for two
+minutes."""
+
 
 def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
     """What the transport is told."""
     age = int(config.connection_age_seconds * 1000)
+    handshake = min(_HANDSHAKE_SECONDS, config.stall_seconds)
     return (
         # Two servers on one port would share its calls by chance; let the second one fail.
         ("grpc.so_reuseport", 0),
@@ -46,7 +52,9 @@ def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
         ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
         ("grpc.http2.bdp_probe", 0),
         ("grpc.max_send_message_length", -1),
-        ("grpc.max_allowed_incoming_connections", most_connections(config, 2)),
+        ("grpc.max_allowed_incoming_connections", most_calling(config)),
+        # What says nothing, or not what a connection begins with, is hung up on.
+        ("grpc.server_handshake_timeout_ms", int(1000 * handshake)),
         ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
         ("grpc.max_concurrent_streams", config.max_streams_per_connection),
         # After its age a connection takes no more calls; those under way have as long again.
@@ -117,6 +125,11 @@ def is_loopback(host: str) -> bool:
 def in_url(host: str) -> str:
     """The host as it stands before a port."""
     return f"[{host}]" if ":" in host else host
+
+
+def most_calling(config: ServerConfig) -> int:
+    """Connections over gRPC, which take half of the descriptors at most."""
+    return most_connections(config, 2)
 
 
 def most_connections(config: ServerConfig, divisor: int) -> int:

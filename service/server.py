@@ -25,6 +25,7 @@ from guided.v1.grammar_pb2_grpc import add_GrammarServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.authentication import Authenticates
 from guided_service.config import ServerConfig
+from guided_service.connection_room import ConnectionRoom
 from guided_service.door import Door
 from guided_service.engine_supervisor import EngineSupervisor, log_choice_of
 from guided_service.first_message import AwaitsMessages
@@ -35,6 +36,7 @@ from guided_service.listening import (
     bind,
     has_playground,
     is_loopback,
+    most_calling,
     tells_methods,
     transport_options,
 )
@@ -50,8 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINE_COMMAND",
-    "GENERATION_SERVICE",
-    "GRAMMAR_SERVICE",
+    "SERVICES",
     "SERVICE_NAME",
     "intakes",
     "run_server",
@@ -63,15 +64,21 @@ __all__ = [
 ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 """How the engine process is started; its settings follow as one more argument."""
 
-GENERATION_SERVICE = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"]
+_COUNTED = (
+    generation_pb2.DESCRIPTOR.services_by_name["GenerationService"],
+    grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"],
+)
+"""Those whose messages count in what calls hold."""
 
-SERVICE_NAME = GENERATION_SERVICE.full_name
+_SHORT = (
+    model_pb2.DESCRIPTOR.services_by_name["ModelService"],
+    health_pb2.DESCRIPTOR.services_by_name["Health"],
+)
 
-GRAMMAR_SERVICE = grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"]
+SERVICES = (*_COUNTED, *_SHORT)
+"""Those whose calls have one message each; reflection has a stream of them."""
 
-_MODEL_SERVICE = model_pb2.DESCRIPTOR.services_by_name["ModelService"]
-
-_HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
+SERVICE_NAME = SERVICES[0].full_name
 
 _FLUSH_SECONDS = 0.5
 """How long the last answers may take to leave."""
@@ -96,7 +103,9 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     Raises what keeps it from listening, and what keeps the engine from its first start.
     """
     stop_asked = _stop_asked()
-    health = HealthServicer(config.max_health_watchers)
+    room = ConnectionRoom(most_calling(config))
+    # Watchers never go, so they may not take the place of those who ask.
+    health = HealthServicer(min(config.max_health_watchers, most_calling(config) // 2))
     await set_health(health, False)
     supervisor = EngineSupervisor(engine_command, config, partial(set_health, health))
     readers = Readers()
@@ -110,6 +119,8 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     interceptors = (
         watch,
         *_authentication(book, config),
+        AwaitsMessages(servicer.door, config),
+        room,
         *intakes(servicer.door, readers, config),
     )
     server = wired(servicer, grammars, models, health, config, *interceptors)
@@ -137,6 +148,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
             typer.echo(f"guided: playground at {web.url}/playground/")
     engine = asyncio.create_task(supervisor.run())
     stop = asyncio.create_task(stop_asked.wait())
+    keeping_room = asyncio.create_task(room.keep(port))
     try:
         # The engine's task ends by itself only with the error that ends the server.
         await asyncio.wait({engine, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -147,6 +159,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
             await _drain(server, web, servicer, supervisor, config.drain_seconds)
     finally:
         stop.cancel()
+        keeping_room.cancel()
         engine.cancel()
         await _stop(server, web, 0)
         await supervisor.stop()
@@ -200,21 +213,16 @@ def wired(
     add_ModelServiceServicer_to_server(model_servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
     if tells_methods(config):
-        services = (SERVICE_NAME, GRAMMAR_SERVICE.full_name, _MODEL_SERVICE.full_name, HEALTH_NAME)
-        reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
+        names = [service.full_name for service in SERVICES]
+        reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
     return server
 
 
 def intakes(
     door: Door, readers: Readers, config: ServerConfig
 ) -> tuple[grpc.aio.ServerInterceptor, ...]:
-    """How messages of calls come in: in their turn and within what calls may hold."""
-    counted = (GENERATION_SERVICE, GRAMMAR_SERVICE)
-    return (
-        AwaitsMessages(door, config),
-        *(Intake(service, config, readers, door) for service in counted),
-        *(Intake(service, config, readers) for service in (_MODEL_SERVICE, _HEALTH_SERVICE)),
-    )
+    """How messages of calls are read: within what calls may hold."""
+    return (Intake(_COUNTED, config, readers, door), Intake(_SHORT, config, readers))
 
 
 def _token_book(config: ServerConfig) -> TokenBook | None:

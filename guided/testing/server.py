@@ -13,6 +13,7 @@ from guided.errors import RequestError
 from guided.spec import GenerationRequest
 from guided.testing.walking_model import Reply, WalkingModel
 from guided_service.config import ServerConfig
+from guided_service.first_message import AwaitsMessages
 from guided_service.grammar_servicer import GrammarServicer
 from guided_service.health import HealthServicer
 from guided_service.intake import Readers
@@ -127,6 +128,7 @@ async def _serving(model: WalkingModel, *, has_http: bool) -> AsyncGenerator[tup
         health,
         _CONFIG,
         watch,
+        AwaitsMessages(servicer.door, _CONFIG),
         *intakes(servicer.door, readers, _CONFIG),
     )
     port = bind(server, _CONFIG)

@@ -17,9 +17,12 @@ from starlette.types import ASGIApp
 from typing_extensions import override
 
 from guided.errors import ServiceError
+from guided_service.call_notes import CallNotes
 from guided_service.certificates import files_of
 from guided_service.config import ServerConfig
 from guided_service.http.connection import connection_kind
+from guided_service.http.listener import Listener
+from guided_service.http.noted_calls import NotedCalls
 from guided_service.listening import check_exposure, in_url, most_connections
 from guided_service.renewed_certificate import RenewedCertificate
 
@@ -51,7 +54,10 @@ class WebServer:
         assert config.http_port is not None, "there is no port for HTTP"
         self.host, port = config.http_host, config.http_port
         check_exposure(config, self.host, port)
-        self._sockets = _bound(self.host, port)
+        notes, most = CallNotes(), most_connections(config, _PART_OF_DESCRIPTORS)
+        self._sockets: list[socket.socket] = [
+            Listener(each, most, notes) for each in _bound(self.host, port)
+        ]
         for each in self._sockets:
             # Connections have it from here; asyncio sets it for sockets that it made itself. Else
             # what follows a header waits for a caller to confirm that, which takes up to 40 ms.
@@ -62,7 +68,7 @@ class WebServer:
         certificate = None if files is None else RenewedCertificate(files)
         self._server = _Server(
             uvicorn.Config(
-                app,
+                NotedCalls(app, notes),
                 http=connection_kind(config),
                 ws="none",
                 interface="asgi3",
@@ -75,7 +81,6 @@ class WebServer:
                 proxy_headers=False,
                 server_header=False,
                 reset_contextvars=True,
-                limit_concurrency=most_connections(config, _PART_OF_DESCRIPTORS),
                 backlog=_PENDING,
                 timeout_keep_alive=int(config.idle_seconds),
                 h11_max_incomplete_event_size=_MOST_HEADER_BYTES,

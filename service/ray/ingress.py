@@ -23,13 +23,13 @@ from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import log_choice_of
 from guided_service.grammar_servicer import GrammarServicer
 from guided_service.health import HealthServicer
-from guided_service.intake import Intake, Readers
+from guided_service.intake import Readers
 from guided_service.logs import configure_logs
 from guided_service.ray.calls import CallContext, Calls, Packed
 from guided_service.ray.models import Models
 from guided_service.request_log import RequestLog
 from guided_service.request_watch import WatchesRequests
-from guided_service.server import GENERATION_SERVICE, GRAMMAR_SERVICE, SERVICE_NAME, set_health
+from guided_service.server import SERVICE_NAME, intakes, set_health
 from guided_service.servicers import GenerationServicer, ModelServicer
 from guided_service.token_book import TokenBook
 from guided_service.tracing_setup import open_tracer
@@ -100,10 +100,7 @@ def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Call
         (
             WatchesRequests(SERVICE_NAME, open_tracer(models.model_name), log),
             *(() if tokens is None else (Authenticates(tokens, open_to_all, pause),)),
-            *(
-                Intake(service, config, readers, servicer.door)
-                for service in (GENERATION_SERVICE, GRAMMAR_SERVICE)
-            ),
+            *intakes(servicer.door, readers, config),
         )
     )
     server: Any = calls  # as far as generated code asks

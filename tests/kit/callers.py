@@ -41,6 +41,7 @@ class Tally:
     open: int = 0
     most_open: int = 0
     """Most calls that were open at once."""
+    open_streams: int = 0
 
     def count(self, outcome: str) -> int:
         """Calls of all kinds with this outcome."""
@@ -51,11 +52,14 @@ class MistoldError(Exception):
     """A caller was told what it should not have been told."""
 
 
-async def call_once(address: str, client: AsyncClient, rng: random.Random, tally: Tally) -> None:
-    """One call of some kind."""
-    kind = rng.choices(_KINDS, _WEIGHTS)[0]
+async def call_once(
+    address: str, client: AsyncClient, rng: random.Random, tally: Tally, *, is_stream: bool
+) -> None:
+    """One call of some kind, of those that are streams or of the others."""
+    (kind,) = rng.choices(*(_STREAMS if is_stream else _OTHERS))
     name = kind.__name__.strip("_")
     tally.open += 1
+    tally.open_streams += is_stream
     tally.most_open = max(tally.most_open, tally.open)
     try:
         async with asyncio.timeout(LOST_SECONDS):
@@ -68,6 +72,7 @@ async def call_once(address: str, client: AsyncClient, rng: random.Random, tally
         tally.faults.append(f"{name}: {fault}")
     finally:
         tally.open -= 1
+        tally.open_streams -= is_stream
     tally.told[name, outcome] += 1
 
 
@@ -187,18 +192,15 @@ async def _dead_reader(address: str, _: AsyncClient, rng: random.Random) -> str:
 
 
 _Caller = Callable[[str, AsyncClient, random.Random], Awaitable[str]]
-_KINDS: Final[tuple[_Caller, ...]] = (
-    _plain,
-    _streamed,
-    _slow_reader,
-    _leaver,
-    _canceller,
-    _hurried,
-    _hostile,
-    _batch,
-    _dead_reader,
+_STREAMS: Final[tuple[tuple[_Caller, ...], tuple[int, ...]]] = (
+    (_streamed, _slow_reader, _leaver, _dead_reader),
+    (8, 3, 3, 1),
 )
-_WEIGHTS: Final = (3, 8, 3, 3, 2, 2, 1, 1, 1)
+_OTHERS: Final[tuple[tuple[_Caller, ...], tuple[int, ...]]] = (
+    (_plain, _canceller, _hurried, _hostile, _batch),
+    (3, 2, 2, 1, 1),
+)
+"""With how often each is drawn."""
 
 
 def hostile_options(rng: random.Random) -> dict[str, Any]:

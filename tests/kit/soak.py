@@ -1,15 +1,17 @@
 """Hundreds of callers of every kind at once, while the engine is killed again and again.
 
-``make soak``, or ``python -m tests.kit.soak [--seconds 600] [--streams 520] [--seed N]``. The
-server is as users have it, of a tiny model. Every answer is held against its own request
-(``nonces``). At the end everything has to be as it was: no blocks held, no tasks, threads or
-descriptors left, and memory is printed. What should not be ends the run with status 1.
+``make soak``, or ``python -m tests.kit.soak [--seconds 600] [--streams 560] [--others 290]
+[--warm 60] [--seed N]``. The server is as users have it, of a tiny model. So many callers have a
+stream open all the time. Every answer is held against its own request (``nonces``). At the end
+everything has to be as it was after the first minute, which is not counted: no blocks held, no
+tasks, threads or descriptors left, no memory. What should not be ends the run with status 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import random
 import signal
@@ -23,21 +25,35 @@ from pathlib import Path
 
 import typer
 
-from guided.client import AsyncClient, wait_until_serving
+from guided.client import AsyncClient, Client, wait_until_serving
 from guided.errors import GuidedError
 from guided_service.intake import READERS
 from tests.kit.callers import Tally, call_once
 from tests.kit.processes import ProcessFacts, facts_of
 from tests.kit.tiny_model import save_tiny_model
+from tests.service.http_server import HttpServer, serving_http
 from tests.service.server_process import ServerProcess, serving
 
-__all__ = ["Moment", "Outcome", "Plan", "kill_engine", "quiet", "report", "run_soak", "soak_server"]
+__all__ = [
+    "Moment",
+    "Outcome",
+    "Plan",
+    "kill_engine",
+    "quiet",
+    "report",
+    "run_soak",
+    "soak_server",
+    "soak_web_server",
+]
 
 SERVER = (sys.executable, "-m", "tests.kit.soak_server")
 _CLIENTS = 8
 _LONG_SECONDS = 60.0
 """From here on a run is long enough for memory to be where it stays in its middle."""
 _MEMORY_SHARE = 1.05
+_ENGINE_SHARE = 1.10
+"""Of an engine, which lives for as long as others let it, and keeps what it was asked meanwhile."""
+_LOOK_SECONDS = 0.5
 _QUIET_SECONDS = 60.0
 """How long a server may take to come to rest."""
 
@@ -47,9 +63,18 @@ class Plan:
     """How long, how many, and how often the engine is killed."""
 
     seconds: float = 600.0
-    streams: int = 520
+    streams: int = 560
+    """Callers that have a stream open, one after another."""
+    others: int = 290
+    """Callers that make calls of other kinds."""
     kill_every: float = 60.0
     seed: int = 0
+    warm_seconds: float = 60.0
+    """Before anything is counted."""
+
+    @property
+    def callers(self) -> int:
+        return self.streams + self.others
 
 
 @dataclass(frozen=True)
@@ -63,6 +88,8 @@ class Moment:
     engine: ProcessFacts
     tasks: int
     """Of the server's event loop."""
+    requests: int
+    """That hold a place of the server or wait for one."""
 
 
 @dataclass
@@ -76,20 +103,20 @@ class Outcome:
     """Seconds from each kill until the server took requests again."""
     held_blocks: int = 0
     """At the end."""
+    open_streams: list[int] = field(default_factory=list)
+    """Looked at again and again."""
 
     @property
     def faults(self) -> list[str]:
         """What should not have been."""
         found = list(self.tally.faults)
         first, last = self.moments[0], self.moments[-1]
+        if (fewest := min(self.open_streams, default=0)) < self.plan.streams * 9 // 10:
+            found.append(f"of {self.plan.streams} streams {fewest} were open at some moment")
         if self.held_blocks:
             found.append(f"{self.held_blocks} blocks are held at the end")
         if self.plan.seconds >= _LONG_SECONDS:
-            middle = self.moments[1].server.mebibytes
-            if last.server.mebibytes > _MEMORY_SHARE * middle:
-                found.append(
-                    f"the server grew from {middle:.1f} to {last.server.mebibytes:.1f} MiB"
-                )
+            found += self._grown()
         for what, before, after in (
             ("tasks", first.tasks, last.tasks),
             ("descriptors of the server", first.server.descriptors, last.server.descriptors),
@@ -102,11 +129,40 @@ class Outcome:
                 found.append(f"{what} were {before} and are {after}")
         return found
 
+    def _grown(self) -> list[str]:
+        """What of the memory has not come back: of the server since the middle as well, as it is
+        not made again."""
+        first, middle, last = self.moments
+        sizes = (
+            ("server", first.server, last.server, _MEMORY_SHARE),
+            ("server since the middle", middle.server, last.server, _MEMORY_SHARE),
+            ("standby", first.standby, last.standby, _MEMORY_SHARE),
+            ("engine", first.engine, last.engine, _ENGINE_SHARE),
+        )
+        return [
+            f"the {name} grew from {before.mebibytes:.1f} to {after.mebibytes:.1f} MiB"
+            for name, before, after, share in sizes
+            if after.mebibytes > share * before.mebibytes
+        ]
+
 
 @contextmanager
 def soak_server(folder: Path, streams: int) -> Iterator[ServerProcess]:
+    """The same, over gRPC alone."""
+    with serving(SERVER, folder / "log", _settings(folder, streams), timeout=300) as server:
+        yield server
+
+
+@contextmanager
+def soak_web_server(folder: Path, streams: int) -> Iterator[HttpServer]:
     """A server of the tiny model, which says its tasks when asked."""
-    settings = {
+    settings = _settings(folder, streams)
+    with serving_http(SERVER, folder / "log", settings, timeout=300) as server:
+        yield server
+
+
+def _settings(folder: Path, streams: int) -> dict[str, str]:
+    return {
         "model": str(save_tiny_model(folder / "model")),
         "dtype": "float32",
         "cache": str(folder / "cache"),
@@ -115,14 +171,13 @@ def soak_server(folder: Path, streams: int) -> Iterator[ServerProcess]:
         "max_streams_per_connection": f"{max(256, 2 * streams)}",
         "stall_seconds": "5",
     }
-    with serving(SERVER, folder / "log", settings, timeout=300) as server:
-        yield server
 
 
 def run_soak(server: ServerProcess, plan: Plan) -> Outcome:
     """Let callers at a server for as long as the plan says."""
     outcome = Outcome(plan)
-    _warm(server)
+    _warm(server, outcome)
+    settled(server)
     outcome.moments.append(_moment("start", server, 0.0))
     asyncio.run(_run(server, outcome))
     _rest(server, outcome)
@@ -130,24 +185,41 @@ def run_soak(server: ServerProcess, plan: Plan) -> Outcome:
 
 
 async def _run(server: ServerProcess, outcome: Outcome) -> None:
-    plan, began = outcome.plan, time.monotonic()
-    until = began + plan.seconds
+    plan = outcome.plan
+    until = time.monotonic() + plan.seconds
+
+    async def look() -> None:
+        # Between two kills, when calls are under way.
+        seconds = (plan.seconds - plan.kill_every) / 2
+        await asyncio.sleep(seconds)
+        moment = await asyncio.to_thread(_moment, "middle", server, seconds)
+        outcome.moments.append(moment)
+
+    async def count() -> None:
+        while (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(_LOOK_SECONDS, left))
+            if time.monotonic() < until:
+                outcome.open_streams.append(outcome.tally.open_streams)
+
+    await asyncio.gather(
+        _let_callers_at(server, plan, until, outcome.tally),
+        _kill(server, outcome, until),
+        look(),
+        count(),
+    )
+
+
+async def _let_callers_at(server: ServerProcess, plan: Plan, until: float, tally: Tally) -> None:
+    """Let all callers make calls, one after another, until that moment."""
     clients = [AsyncClient(server.address) for _ in range(_CLIENTS)]
 
     async def caller(number: int) -> None:
-        rng = random.Random(f"{plan.seed}:{number}")
+        rng, client = random.Random(f"{plan.seed}:{number}"), clients[number % _CLIENTS]
         while time.monotonic() < until:
-            await call_once(server.address, clients[number % _CLIENTS], rng, outcome.tally)
+            is_stream = number < plan.streams
+            await call_once(server.address, client, rng, tally, is_stream=is_stream)
 
-    async def look() -> None:
-        await asyncio.sleep(plan.seconds / 2)
-        moment = await asyncio.to_thread(_moment, "middle", server, plan.seconds / 2)
-        outcome.moments.append(moment)
-
-    killing = asyncio.create_task(_kill(server, outcome, until))
-    looking = asyncio.create_task(look())
-    await asyncio.gather(*(caller(number) for number in range(plan.streams)))
-    await asyncio.gather(killing, looking)
+    await asyncio.gather(*(caller(number) for number in range(plan.callers)))
     for client in clients:
         await client.close()
 
@@ -170,19 +242,30 @@ def kill_engine(server: ServerProcess) -> float:
     return time.monotonic() - began
 
 
-def _warm(server: ServerProcess) -> None:
-    """Calls that make what stays: threads of the transport, machine code."""
+def _warm(server: ServerProcess, outcome: Outcome) -> None:
+    """Calls that make what stays: threads of the transport, machine code, what is kept."""
 
     async def call() -> None:
-        async with AsyncClient(server.address) as client:
-            rng = random.Random(0)
-            tally = Tally()
-            await asyncio.gather(
-                *(call_once(server.address, client, rng, tally) for _ in range(64))
-            )
+        tally, plan = Tally(), outcome.plan
+        until = time.monotonic() + plan.warm_seconds
+        await _let_callers_at(server, plan, until, tally)
+        outcome.tally.faults += tally.faults
 
     asyncio.run(call())
     quiet(server)
+
+
+def settled(server: ServerProcess) -> tuple[float, float]:
+    """Memory of server and engine once it falls no further: an engine gives it back when it has
+    nothing to do."""
+    until, last = time.monotonic() + _QUIET_SECONDS / 2, math.inf
+    while True:
+        engine = facts_of(server.engine_process_id()).mebibytes
+        sizes = facts_of(server.process.pid).mebibytes, engine
+        if last - sum(sizes) < 1.0 or time.monotonic() > until:
+            return sizes
+        last = sum(sizes)
+        time.sleep(2)
 
 
 def quiet(server: ServerProcess) -> int:
@@ -207,6 +290,7 @@ def quiet(server: ServerProcess) -> int:
 def _rest(server: ServerProcess, outcome: Outcome) -> None:
     """Note the end once the server has come to rest; its threads may take a little."""
     outcome.held_blocks = quiet(server)
+    settled(server)
     deadline = time.monotonic() + _QUIET_SECONDS
     outcome.moments.append(_moment("end", server, outcome.plan.seconds))
     while outcome.faults and time.monotonic() < deadline:
@@ -225,9 +309,16 @@ def _moment(name: str, server: ServerProcess, seconds: float) -> Moment:
                 facts_of(standby),
                 facts_of(engine),
                 _tasks(server),
+                _requests(server),
             )
-        except (OSError, ValueError):
+        except (OSError, ValueError, GuidedError):
             time.sleep(0.1)  # the engine has just been killed
+
+
+def _requests(server: ServerProcess) -> int:
+    with Client(server.address) as client:
+        stats = client.stats()
+    return stats.in_flight + stats.queued
 
 
 def _tasks(server: ServerProcess) -> int:
@@ -245,15 +336,19 @@ def report(outcome: Outcome) -> str:
     """All figures of a run, and what should not have been."""
     tally = outcome.tally
     lines = [f"{tally.most_open} calls at once, {sum(tally.told.values())} in all:"]
+    held = sorted(outcome.open_streams)
+    lines += [
+        f"streams open: {held[0]} at least, {held[len(held) // 2]} as a rule, {held[-1]} at most"
+    ]
     lines += [
         f"  {kind:12} {said:26} {count:7}" for (kind, said), count in sorted(tally.told.items())
     ]
     seconds = ", ".join(f"{each:.1f}" for each in outcome.restarts)
     lines += [f"engine killed {len(outcome.restarts)} times; serving again after s: {seconds}"]
-    lines += ["moment  server MiB  thr  fds  tasks | standby MiB | engine MiB  thr  fds"]
+    lines += ["moment  server MiB  thr  fds  tasks requests | standby MiB | engine MiB  thr  fds"]
     lines += [
         f"{m.name:7} {m.server.mebibytes:10.1f} {m.server.threads:4} {m.server.descriptors:4}"
-        f" {m.tasks:6} | {m.standby.mebibytes:11.1f} | {m.engine.mebibytes:10.1f}"
+        f" {m.tasks:6} {m.requests:8} | {m.standby.mebibytes:11.1f} | {m.engine.mebibytes:10.1f}"
         f" {m.engine.threads:4} {m.engine.descriptors:4}"
         for m in outcome.moments
     ]
@@ -267,14 +362,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=Plan.seconds)
     parser.add_argument("--streams", type=int, default=Plan.streams)
+    parser.add_argument("--others", type=int, default=Plan.others)
+    parser.add_argument("--warm", type=float, default=Plan.warm_seconds)
     parser.add_argument("--kill-every", type=float, default=Plan.kill_every)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
     given = parser.parse_args()
-    plan = Plan(given.seconds, given.streams, given.kill_every, given.seed)
+    plan = Plan(
+        given.seconds, given.streams, given.others, given.kill_every, given.seed, given.warm
+    )
     typer.echo(f"seed {plan.seed}")
     with (
         tempfile.TemporaryDirectory(prefix="guided-soak-") as folder,
-        soak_server(Path(folder), plan.streams) as server,
+        soak_server(Path(folder), plan.callers) as server,
     ):
         outcome = run_soak(server, plan)
     typer.echo(report(outcome))

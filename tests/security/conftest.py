@@ -7,21 +7,28 @@ from collections.abc import Iterator
 import pytest
 
 from guided.client import Client, wait_until_serving
-from tests.kit.soak import soak_server
+from tests.kit.soak import soak_web_server
+from tests.service.http_server import HttpServer
 from tests.service.server_process import ServerProcess
 
 
 @pytest.fixture(scope="session")
-def _tiny_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with soak_server(tmp_path_factory.mktemp("tiny"), streams=128) as server:
+def _tiny_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    with soak_web_server(tmp_path_factory.mktemp("tiny"), streams=128) as server:
         yield server
 
 
 @pytest.fixture
-def tiny_server(_tiny_server: ServerProcess) -> ServerProcess:
-    """The server, serving."""
-    wait_until_serving(_tiny_server.address, 120)
+def tiny_web(_tiny_server: HttpServer) -> HttpServer:
+    """The server with both faces, serving."""
+    wait_until_serving(_tiny_server.process.address, 120)
     return _tiny_server
+
+
+@pytest.fixture
+def tiny_server(tiny_web: HttpServer) -> ServerProcess:
+    """The server, serving."""
+    return tiny_web.process
 
 
 @pytest.fixture

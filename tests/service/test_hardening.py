@@ -6,6 +6,7 @@ import asyncio
 import os
 import resource
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -356,26 +357,19 @@ def test_an_engine_is_started_again_where_callers_hold_all_descriptors(tmp_path:
     with serving(command, tmp_path / "log", {"restart_backoff_seconds": "0.05"}) as server:
         descriptors = Path(f"/proc/{server.process.pid}/fd")
         before = len([*descriptors.iterdir()])
-        held = [
-            grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)])
-            for _ in range(250)
-        ]
-        asked = health_pb2.HealthCheckRequest()
-        calls = [
-            health_pb2_grpc.HealthStub(channel).Watch(asked, wait_for_ready=True)  # type: ignore[attr-defined]
-            for channel in held
-        ]
-        eventually(lambda: len([*descriptors.iterdir()]) >= before + 150)
-        lost = server.engine_process_id()
-        os.kill(lost, signal.SIGKILL)
-        eventually(lambda: server.log.read_text().count("engine ready") == 2, 20)
-        assert server.engine_process_id() != lost
-        for call, channel in zip(calls, held, strict=True):
-            call.cancel()
-            channel.close()
-        wait_until_serving(server.address, 30)
-        with Client(server.address) as client:
-            assert client.generate("hello", max_tokens=1).text == "hello"
+        host, _, port = server.address.rpartition(":")
+        with ExitStack() as held:
+            for _ in range(250):
+                held.enter_context(socket.create_connection((host, int(port)), 20))
+            eventually(lambda: len([*descriptors.iterdir()]) >= before + 100)
+            lost = server.engine_process_id()
+            os.kill(lost, signal.SIGKILL)
+            eventually(lambda: server.log.read_text().count("engine ready") == 2, 20)
+            assert server.engine_process_id() != lost
+            # They are still held.
+            wait_until_serving(server.address, 30)
+            with Client(server.address) as client:
+                assert client.generate("hello", max_tokens=1).text == "hello"
 
 
 def test_descriptors_are_kept_and_lent() -> None:

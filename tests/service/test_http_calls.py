@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -356,7 +356,6 @@ def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
         "max_message_bytes": "2048",
         "max_message_fields": "1000",
         "stall_seconds": "0.5",
-        "max_connections": "20",
     }
     log = tmp_path_factory.mktemp("bounded") / "log"
     with serving_http(ECHO_SERVER, log, settings) as server:
@@ -403,20 +402,26 @@ def test_a_header_beyond_its_bound_is_refused(bounded: HttpServer) -> None:
         assert read_to_end(opened)[:13] in (b"HTTP/1.1 400 ", b"")
 
 
-def test_connections_beyond_the_bound_are_turned_away(bounded: HttpServer) -> None:
-    opened = [socket.create_connection(_address(bounded)) for _ in range(25)]
-    try:
-        response = httpx2.get(f"{bounded.url}/health")
-        assert response.status_code == 503
-    finally:
-        for each in opened:
-            each.close()
-    eventually(lambda: httpx2.get(f"{bounded.url}/health").status_code == 200)
+def test_connections_beyond_the_bound_are_hung_up_on_where_all_are_busy(tmp_path: Path) -> None:
+    body = json.dumps(completion("wait")).encode()
+    head = "POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    with (
+        serving_http(ECHO_SERVER, tmp_path / "log", {"max_connections": "4"}) as server,
+        Client(server.process.address) as ours,
+    ):
+        with ExitStack() as opened:
+            for _ in range(4):
+                each = opened.enter_context(connected(server))
+                each.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            eventually(lambda: ours.stats().running == 4)
+            assert _is_hung_up_on(server)
+        eventually(lambda: not _is_hung_up_on(server))
 
 
-def _address(server: HttpServer) -> tuple[str, int]:
-    url = httpx2.URL(server.url)
-    return url.host, url.port or 0
+def _is_hung_up_on(server: HttpServer) -> bool:
+    with connected(server) as opened:
+        opened.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        return not read_to_end(opened)
 
 
 def test_who_reads_nothing_is_cut_off_and_gives_its_place_back(tmp_path: Path) -> None:

@@ -199,14 +199,14 @@ def test_health_says_so_before_the_door_closes(tmp_path: Path) -> None:
     ):
         server.ask_to_stop()
         # New connections are still let in, told NOT_SERVING, and served.
-        eventually(lambda: _state(server) == HEALTH.NOT_SERVING, 2)
+        eventually(lambda: told_health(server) == HEALTH.NOT_SERVING, 2)
         assert client.generate(RawPrompt("late"), max_tokens=1).text == "late"
         assert first_call(server) is grpc.StatusCode.OK
-        eventually(lambda: _state(server) is grpc.StatusCode.UNAVAILABLE)
+        eventually(lambda: told_health(server) is grpc.StatusCode.UNAVAILABLE)
         assert server.wait(10) == 0
 
 
-def _state(server: ServerProcess) -> object:
+def told_health(server: ServerProcess) -> object:
     options = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(server.address, options=options) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)

@@ -305,6 +305,24 @@ def test_a_message_that_cannot_be_read_is_the_mistake_of_its_sender(
 
 
 @pytest.mark.parametrize(
+    "path",
+    [
+        *("guided.v1.GrammarService/List", "guided.v1.ModelService/GetStats"),
+        *("grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch"),
+    ],
+)
+def test_a_message_that_is_none_is_the_callers_fault_to_every_service(
+    shared_echo_server: ServerProcess, path: str
+) -> None:
+    with grpc.insecure_channel(shared_echo_server.address) as channel:
+        method: Any = channel.unary_stream(f"/{path}")
+        with pytest.raises(grpc.RpcError) as caught:
+            next(iter(method(b"\xff")))
+        failure: Any = caught.value
+    assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         ("GenerationService/Generate", "GenerateRequest"),
