@@ -11,6 +11,7 @@ from guided.constraint.foresight import likely_limits
 from guided.constraint.machine import Built, build
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.machine.recognizer import Recognizer
+from guided.machine.special_bytes import told_text
 from guided.machine.table import WIDTH
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.fuel import limited_work
@@ -47,7 +48,7 @@ def checked(
         machine.parts.check_room()
         seconds = time.thread_time() - began
         cost = CompileCost(seconds, machine.parts.table.num_rows, memory_of_machine(machine))
-        shortest = machine.shortest_end(machine.start).decode()
+        shortest = told_text(machine.shortest_end(machine.start))
     with limited_work(limits.compile_work, "judging each keyword"):
         verdicts = tuple(_verdicts(built))
     ahead = likely_limits(machine, limits) if isinstance(machine, JsonMachine) else ()

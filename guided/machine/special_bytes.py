@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["SPECIAL_MARK", "is_readable", "special_bytes"]
+__all__ = ["SPECIAL_MARK", "is_readable", "special_bytes", "told_text"]
 
 SPECIAL_MARK: Final = 0xFF
 """The byte before and after the name of a special token."""
@@ -23,6 +23,11 @@ SPECIAL_MARK: Final = 0xFF
 def special_bytes(name: str) -> bytes:
     """What a recogniser reads where the special token of a name stands."""
     return b"\xff" + name.encode() + b"\xff"
+
+
+def told_text(read: bytes) -> str:
+    """What a recogniser reads as answers have it: special tokens by their names."""
+    return read.replace(bytes((SPECIAL_MARK,)), b"").decode()
 
 
 def is_readable(text: bytes) -> bool:

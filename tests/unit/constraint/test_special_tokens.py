@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from guided.constraint import ConstraintCompiler, Matcher
+from guided.constraint.report import checked
 from guided.errors import ConstraintError, InvalidConstraintError, TokenRejectedError
 from guided.masks.mask import tokens_of
 from guided.spec import Forcing, JsonSchema, Lark, Regex, Structure, TokenId
@@ -288,3 +289,11 @@ def test_what_cannot_be_is_refused_by_name(constraint: Structure, message: str) 
 def test_a_name_that_no_token_has_is_refused_at_once(name: str) -> None:
     with pytest.raises(InvalidConstraintError):
         SpecialToken(name)
+
+
+def test_a_report_has_special_tokens_by_their_names() -> None:
+    for constraint, shortest in (
+        (SpecialToken("<a>"), "<a>"),
+        (Sequence(["é", SpecialToken("[C]"), "b"]), "é[C]b"),
+    ):
+        assert checked(constraint).report.shortest_answer == shortest
