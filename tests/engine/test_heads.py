@@ -12,11 +12,10 @@ from guided.decoding import CostCurve, Drafter, DraftRequest
 from guided.drafters import LookupDrafter
 from guided.drafters.heads.eagle import EagleDrafter
 from guided.drafters.heads.medusa import MedusaDrafter
-from guided.engine.engine import Engine
 from guided.model.cpu import WeightFormat
 from guided.spec import Forcing, GenerationRequest, Sampling, TokenId
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
-from tests.engine.random_heads import random_eagle_drafter, random_medusa
+from tests.engine.random_heads import engine_with, random_eagle_drafter, random_medusa
 from tests.engine.right_heads import (
     circle,
     circling_model,
@@ -43,15 +42,6 @@ HEADS: dict[str, Callable[[], tuple[Drafter, ...]]] = {
         random_medusa(),
     ),
 }
-
-
-def engine_with(model: Any, drafters: tuple[Drafter, ...], **options: Any) -> Engine:
-    """An engine whose runner taps what its drafters read."""
-    engine = make_engine(model, drafters=drafters, widest_draft=16, **options)
-    for drafter in drafters:
-        if isinstance(drafter, EagleDrafter):
-            engine._model.runner.tap(drafter.taps)
-    return engine
 
 
 def check(drafters: tuple[Drafter, ...]) -> None:
