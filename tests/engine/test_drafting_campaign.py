@@ -59,7 +59,7 @@ def nearly_the_same() -> PreTrainedModel:
     model = make_target()
     noise = torch.Generator().manual_seed(1)
     for weight in model.parameters():
-        weight += 0.1 * torch.randn(weight.shape, generator=noise, dtype=weight.dtype)
+        weight.add_(0.1 * torch.randn(weight.shape, generator=noise, dtype=weight.dtype))
     return model
 
 

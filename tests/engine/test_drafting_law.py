@@ -128,7 +128,7 @@ EXACT = (Verification.COUPLED, Verification.REJECTION)
 
 def speculation(drafters: str, sampling: Sampling, **options: Any) -> Speculation:
     root, model = LANGUAGES.get(drafters, (ROOT, MODEL))
-    usual = {"room": ROOM.get(drafters, 5), "root": root, "model": model}
+    usual: dict[str, Any] = {"room": ROOM.get(drafters, 5), "root": root, "model": model}
     options = {"verification": Verification.REJECTION} | usual | options
     return Speculation((DRAFTERS | UNIONS)[drafters](), sampling, **options)
 
@@ -148,11 +148,13 @@ def test_answers_have_the_exact_law(
     record_property("accepted", drawn.accepted)
     record_property("nodeless", drawn.nodeless)
     assert p > LEAST_P
-    assert drawn.drafted > DRAWS / 20
-    # Without a token said before, nothing that was said before is right.
+    # Where no token comes twice, nothing that was said before is right.
     if SAMPLERS[sampler].no_repeat_ngram_size != 1:
+        assert drawn.drafted > DRAWS / 20
         assert drawn.accepted > DRAWS / 50
-    if verification is Verification.REJECTION and drafters not in FINDING:
+    # Of what filters leave there may be too few to draw one without a node.
+    is_wide = drafters not in FINDING and not SAMPLERS[sampler].filters
+    if verification is Verification.REJECTION and is_wide:
         assert drawn.nodeless > DRAWS / 10
 
 
