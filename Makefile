@@ -14,6 +14,7 @@ MLX := $(VENV)/mlx
 VLLM := $(VENV)/vllm
 RAY := $(VENV)/ray
 SITE := $(VENV)/site
+FORMATS := $(VENV)/formats
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
@@ -47,9 +48,10 @@ test-long: $(NATIVE)
 		tests/unit/masks/test_forced_campaigns.py \
 		$(shell grep -rl --include='test_*.py' tests.kit.effort tests)
 
-# Our heads against those of another library, where speculators is installed.
-test-formats: $(NATIVE)
-	$(BIN)/python -m pytest -W default tests/unit/drafters/test_heads_in_speculators.py
+# EAGLE-3 heads that we write in the model code of speculators, and theirs in ours, in an environment of its
+# own (2 GB). Medusa heads are read by vLLM: `make test-vllm`.
+test-formats: $(FORMATS)/.installed
+	OMP_NUM_THREADS=1 $(FORMATS)/bin/python -m pytest -W default tests/unit/drafters/test_heads_in_speculators.py
 
 # The site of docs/ in build/site, by an environment of its own; fails for a link that leads nowhere.
 docs: $(SITE)/.installed
@@ -114,6 +116,16 @@ $(RAY)/.installed: tests/ray/requirements.txt pyproject.toml
 	$(RAY)/bin/python -m pip install --progress-bar on -r tests/ray/requirements.txt
 	GUIDED_NATIVE=no $(RAY)/bin/python -m pip install --progress-bar on -e '.[ray]'
 	touch $(RAY)/.installed
+
+# torch is named again, as speculators takes newer ones. What comes with it for pictures and sounds is built for
+# those.
+$(FORMATS)/.installed: tests/unit/drafters/requirements-formats.txt pyproject.toml
+	test -x $(FORMATS)/bin/python || $(PYTHON) -m venv $(FORMATS)
+	$(FORMATS)/bin/python -m pip install --progress-bar on $(TORCH)
+	$(FORMATS)/bin/python -m pip install --progress-bar on $(TORCH) -r tests/unit/drafters/requirements-formats.txt
+	$(FORMATS)/bin/python -m pip uninstall --yes torchaudio torchvision
+	GUIDED_NATIVE=no $(FORMATS)/bin/python -m pip install --progress-bar on -e '.[server]'
+	touch $(FORMATS)/.installed
 
 $(MLX)/.installed: tests/hosts/requirements-mlx.txt pyproject.toml
 	test -x $(MLX)/bin/python || $(PYTHON) -m venv $(MLX)

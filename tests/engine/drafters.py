@@ -79,13 +79,15 @@ class Prophet(OneByOne):
 
 
 class Watch:
-    """Notes the drafts of another drafter that were verified since it was last asked."""
+    """Notes the drafts of another drafter that were verified since it was last asked.
 
-    name = "watched"
-    wants_states = False
+    The trees hold what others have drafted, too.
+    """
 
     def __init__(self, drafter: Drafter | None) -> None:
         self.drafter = drafter
+        self.name = "watched" if drafter is None else drafter.name
+        self.wants_states = drafter is not None and drafter.wants_states
         self.trees: list[tuple[tuple[TokenId, ...], int, int]] = []
         """Of each tree with a draft the text before it, how many were drafted, how many right."""
 

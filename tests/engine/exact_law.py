@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from transformers import (
     LogitsProcessorList,
     MinPLogitsWarper,
     NoRepeatNGramLogitsProcessor,
+    PreTrainedModel,
     RepetitionPenaltyLogitsProcessor,
     TemperatureLogitsWarper,
     TopKLogitsWarper,
@@ -41,24 +42,43 @@ MODEL = make_model()
 Answer = tuple[TokenId, ...]
 
 
+class Computed(NamedTuple):
+    """What a model makes of the last token of a text."""
+
+    logits: NDArray[np.float32]
+    state: NDArray[np.float32]
+    """After the last norm."""
+    taps: NDArray[np.float32]
+    """What entered the layers, side by side."""
+
+
 @cache
-def logits_behind(answer: Answer) -> NDArray[np.float32]:
-    """The tiny model's logits; few prefixes occur, so many draws cost few model calls."""
+def computed(text: tuple[TokenId, ...], model: PreTrainedModel = MODEL) -> Computed:
+    """Kept: few prefixes occur, so many draws cost few model calls."""
     with torch.inference_mode():
-        output = MODEL(input_ids=torch.tensor([[*PROMPT, *answer]]))
-    row: NDArray[np.float32] = output.logits[0, -1, : len(TOKEN_BYTES)].float().numpy()
-    return row
+        output = model(input_ids=torch.tensor([text]), output_hidden_states=True)
+    *layers, state = [each[0, -1].float().numpy() for each in output.hidden_states]
+    logits = output.logits[0, -1, : len(TOKEN_BYTES)].float().numpy()
+    return Computed(logits, state, np.concatenate(layers))
+
+
+def logits_behind(answer: Answer, model: PreTrainedModel = MODEL) -> NDArray[np.float32]:
+    """The logits after the prompt and the beginning of an answer."""
+    return computed((*PROMPT, *answer), model).logits
 
 
 def exact_law(
-    sampling: Sampling, max_tokens: int = 20, root: WordMatcher = ROOT
+    sampling: Sampling,
+    max_tokens: int = 20,
+    root: WordMatcher = ROOT,
+    model: PreTrainedModel = MODEL,
 ) -> dict[Answer, float]:
     """The probability of every answer."""
     law: defaultdict[Answer, float] = defaultdict(float)
     pending: list[tuple[Answer, WordMatcher, float]] = [((), root, 1.0)]
     while pending:
         answer, matcher, probability = pending.pop()
-        for token, share in choice_law(answer, matcher, sampling, max_tokens).items():
+        for token, share in choice_law(answer, matcher, sampling, max_tokens, model).items():
             if token in END_IDS:
                 law[answer] += probability * share
                 continue
@@ -72,7 +92,11 @@ def exact_law(
 
 
 def choice_law(
-    answer: Answer, matcher: WordMatcher, sampling: Sampling, max_tokens: int
+    answer: Answer,
+    matcher: WordMatcher,
+    sampling: Sampling,
+    max_tokens: int,
+    model: PreTrainedModel = MODEL,
 ) -> dict[TokenId, float]:
     """The law of one token: transformers' steps on what the mask leaves, without what is too long.
 
@@ -81,16 +105,18 @@ def choice_law(
     left = max_tokens - len(answer) - 1
     ends = sorted(END_IDS) if matcher.is_accepting else []
     fitting = [*ends, *(token for token in matcher.legal() if matcher.advance(token).fits(left))]
-    of_all = filtered(answer, [*ends, *matcher.legal()], sampling)
+    of_all = filtered(answer, [*ends, *matcher.legal()], sampling, model)
     law = {token: of_all[token] for token in fitting if token in of_all}
-    law = law or filtered(answer, fitting, sampling)
+    law = law or filtered(answer, fitting, sampling, model)
     return {token: share / sum(law.values()) for token, share in law.items()}
 
 
-def filtered(answer: Answer, allowed: list[TokenId], sampling: Sampling) -> dict[TokenId, float]:
+def filtered(
+    answer: Answer, allowed: list[TokenId], sampling: Sampling, model: PreTrainedModel = MODEL
+) -> dict[TokenId, float]:
     """What the steps of transformers leave of tokens."""
     row = torch.full((1, len(TOKEN_BYTES)), -torch.inf, dtype=torch.float64)
-    row[0, allowed] = torch.from_numpy(logits_behind(answer)).double()[allowed]
+    row[0, allowed] = torch.from_numpy(logits_behind(answer, model)).double()[allowed]
     for token, bias in sampling.logit_bias:
         row[0, token] += bias
     past: Any = torch.tensor([[*PROMPT, *answer]])

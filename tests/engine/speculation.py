@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
 from guided.decoding import (
     Acceptance,
@@ -30,14 +31,15 @@ from guided.decoding import (
     assumed_rates,
     verify,
 )
-from guided.drafters import DrafterUnion
+from guided.drafters.union import DrafterUnion, UnionMemory
 from guided.spec import Forcing, Sampling, TokenId, Verification
-from tests.engine.exact_law import PROMPT, ROOT, Answer, logits_behind
+from tests.engine.exact_law import MODEL, PROMPT, ROOT, Answer, computed, logits_behind
 from tests.engine.finite_language import END_IDS, WordMatcher
 
 Verifier = Callable[..., Acceptance]
 Logits = Callable[[tuple[TokenId, ...]], NDArray[np.float32]]
 _NO_STATES: NDArray[np.float32] = np.empty((0, 0), np.float32)
+_AT_ONCE = 250
 
 
 @cache
@@ -95,6 +97,47 @@ class GuesserMemory:
         """Nothing is held."""
 
 
+class Text:
+    """One answer that is being drawn."""
+
+    def __init__(self, chooser: Chooser, matcher: Any, memory: UnionMemory) -> None:
+        self.chooser = chooser
+        self.matcher = matcher
+        self.memory = memory
+        self.tokens = list(PROMPT)
+        self.computed = 0
+        """Tokens that the model has read."""
+        self.is_done = False
+
+    @property
+    def answer(self) -> Answer:
+        return tuple(self.tokens[len(PROMPT) :])
+
+    def extend(self, tree: DraftTree, accepted: Acceptance) -> None:
+        """Go on by what was accepted and chosen, and what that forces."""
+        self.computed += len(accepted.path)
+        self.tokens += [tree.tokens[node] for node in accepted.path[tree.trunk :]]
+        self.matcher = tree.matchers[accepted.path[-1]]
+        choice = accepted.choice
+        if isinstance(choice, Closing):
+            self.tokens += choice.tokens
+            self.is_done = True
+        elif choice is not None and choice.matcher is None:
+            self.is_done = True
+        else:
+            if choice is not None:
+                self._force(choice.token, choice.matcher)
+            left = self.chooser.remaining(len(self.answer))
+            self.is_done = self.matcher.is_complete or not left
+
+    def _force(self, token: TokenId, matcher: Any) -> None:
+        run = matcher.forced_run(Forcing.STRICT)
+        for forced in run:
+            matcher = matcher.advance(forced)
+        self.tokens += [token, *run]
+        self.matcher = matcher
+
+
 class Speculation:
     """Draws answers as the engine does, with some drafters; counts what became of drafts."""
 
@@ -109,6 +152,7 @@ class Speculation:
         room: int = 5,
         costs: CostCurve | None = None,
         root: WordMatcher = ROOT,
+        model: PreTrainedModel = MODEL,
     ) -> None:
         self.drafter = DrafterUnion(drafters)
         self.sampling = sampling
@@ -118,6 +162,7 @@ class Speculation:
         self.room = room
         self.costs = costs
         self.root = root
+        self.model = model
         self.calls = 0
         self.drafted = 0
         self.accepted = 0
@@ -126,6 +171,28 @@ class Speculation:
         self.narrowed = 0
 
     def draw(self, seed: int) -> Answer:
+        return self.draw_all([seed])[0]
+
+    def counts(self, first_seed: int, draws: int) -> Counter[Answer]:
+        found = Counter[Answer]()
+        for done in range(0, draws, _AT_ONCE):
+            seeds = range(first_seed + done, first_seed + min(done + _AT_ONCE, draws))
+            found.update(self.draw_all(seeds))
+        return found
+
+    def draw_all(self, seeds: Sequence[int]) -> list[Answer]:
+        """The answers of these seeds, side by side as in a batch."""
+        texts = [self._begin(seed) for seed in seeds]
+        drawing = texts
+        while drawing:
+            self._step(drawing)
+            drawing = [text for text in drawing if not text.is_done]
+        for text in texts:
+            text.memory.end(text.tokens)
+        return [text.answer for text in texts]
+
+    def _begin(self, seed: int) -> Text:
+        """A text whose prompt was read but for its last token, in a step of its own."""
         chooser = Chooser(
             self.sampling,
             seed,
@@ -133,55 +200,60 @@ class Speculation:
             end_ids=END_IDS,
             verification=self.verification,
         )
-        context = DraftContext(Forcing.STRICT, chooser, None, "", (), len(PROMPT))
+        context = DraftContext(Forcing.STRICT, chooser, None, "", (), len(PROMPT), PROMPT)
         memory = self.drafter.open(context)
         assert memory is not None
-        answer: Answer = ()
-        matcher: Any = self.root
-        while not matcher.is_complete and chooser.remaining(len(answer)):
-            tree = self._tree(answer, matcher, memory)
-            accepted = self.accept(
-                tree, self._rows(tree, answer), chooser, len(answer), _history(answer)
-            )
+        text = Text(chooser, self.root, memory)
+        prompt = DraftTree.chain(PROMPT[:-1], None)
+        read = Acceptance((*range(len(prompt)),), None, narrowed=False)
+        self._learn(text, prompt, read, _lines(prompt, ()))
+        text.computed = len(prompt)
+        return text
+
+    def _step(self, texts: Sequence[Text]) -> None:
+        builders = [self._builder(text) for text in texts]
+        self.drafter.propose(
+            [
+                DraftRequest(text.tokens, text.memory, builder)
+                for text, builder in zip(texts, builders, strict=True)
+            ]
+        )
+        for text, builder in zip(texts, builders, strict=True):
+            tree = builder.tree()
+            lines = _lines(tree, tuple(text.tokens[: text.computed]))
+            rows = {node: computed(lines[node], self.model).logits for node in tree.deciding}
+            answer = text.answer
+            accepted = self.accept(tree, rows, text.chooser, len(answer), _history(answer))
             self._count(tree, accepted)
-            memory.learn(Verified(tree, accepted, _NO_STATES, _NO_STATES, 0))
-            answer = (*answer, *(tree.tokens[node] for node in accepted.path[1:]))
-            matcher = tree.matchers[accepted.path[-1]]
-            choice = accepted.choice
-            if isinstance(choice, Closing):
-                return (*answer, *choice.tokens)
-            if choice is None:
-                continue
-            if choice.matcher is None:
-                break
-            answer, matcher = _forced((*answer, choice.token), choice.matcher)
-        return answer
+            self._learn(text, tree, accepted, lines)
+            text.extend(tree, accepted)
 
-    def counts(self, first_seed: int, draws: int) -> Counter[Answer]:
-        return Counter(self.draw(seed) for seed in range(first_seed, first_seed + draws))
-
-    def _tree(self, answer: Answer, matcher: Any, memory: Any) -> DraftTree:
-        tokens = (*PROMPT, *answer)
-        builder = DraftBuilder(
-            DraftTree.chain(tokens[-1:], matcher),
+    def _builder(self, text: Text) -> DraftBuilder:
+        return DraftBuilder(
+            DraftTree.chain(text.tokens[text.computed :], text.matcher),
             Forcing.STRICT,
             budget=DraftBudget(self.room, self.costs),
-            longest=self.max_tokens - len(answer),
+            longest=self.max_tokens - len(text.answer),
             end_ids=END_IDS,
         )
-        self.drafter.propose([DraftRequest(tokens, memory, builder)])
-        return builder.tree()
 
-    def _rows(self, tree: DraftTree, answer: Answer) -> dict[int, NDArray[np.float32]]:
-        lines = [answer]
-        for token, parent in zip(tree.tokens[1:], tree.parents[1:], strict=True):
-            assert parent is not None
-            lines.append((*lines[parent], token))
-        return {node: logits_behind(lines[node]) for node in tree.deciding}
+    def _learn(
+        self, text: Text, tree: DraftTree, accepted: Acceptance, lines: Sequence[Answer]
+    ) -> None:
+        states = taps = _NO_STATES
+        if self.drafter.wants_states:
+            rows = [computed(line, self.model) for line in lines]
+            states, taps = (np.stack(each) for each in zip(*[row[1:] for row in rows], strict=True))
+        scouted = {
+            node: computed(lines[node], self.model).logits
+            for node, asks in tree.scouts.items()
+            if asks
+        }
+        text.memory.learn(Verified(tree, accepted, states, taps, text.computed, scouted))
 
     def _count(self, tree: DraftTree, accepted: Acceptance) -> None:
         self.calls += 1
-        self.drafted += sum(not sure for sure in tree.certain)
+        self.drafted += len(tree.drafted)
         self.accepted += sum(not tree.certain[node] for node in accepted.path)
         self.narrowed += accepted.narrowed
         nodes = {(tree.parents[node], tree.tokens[node]) for node in range(len(tree))}
@@ -189,15 +261,16 @@ class Speculation:
         self.nodeless += len(drawn - nodes)
 
 
+def _lines(tree: DraftTree, before: Answer) -> list[Answer]:
+    """The text up to each node of a tree."""
+    lines: list[Answer] = []
+    for token, parent in zip(tree.tokens, tree.parents, strict=True):
+        lines.append((*(before if parent is None else lines[parent]), token))
+    return lines
+
+
 def _history(answer: Answer) -> History:
     return History(np.array([*PROMPT, *answer]), len(PROMPT), END_IDS)
-
-
-def _forced(answer: Answer, matcher: Any) -> tuple[Answer, Any]:
-    run = matcher.forced_run(Forcing.STRICT)
-    for token in run:
-        matcher = matcher.advance(token)
-    return (*answer, *run), matcher
 
 
 def choice_of(token: TokenId, matcher: Any) -> Choice:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,14 +10,12 @@ import torch
 
 from guided.decoding import CostCurve, Drafter, DraftRequest
 from guided.drafters import LookupDrafter
-from guided.drafters.heads import EagleShape, MedusaHeads, MedusaShape
 from guided.drafters.heads.eagle import EagleDrafter
 from guided.drafters.heads.medusa import MedusaDrafter
-from guided.engine.engine import Engine
 from guided.model.cpu import WeightFormat
 from guided.spec import Forcing, GenerationRequest, Sampling, TokenId
-from tests.engine.architectures import LOGITS_WIDTH, SHAPE
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
+from tests.engine.random_heads import engine_with, random_eagle_drafter, random_medusa
 from tests.engine.right_heads import (
     circle,
     circling_model,
@@ -30,36 +27,9 @@ from tests.engine.test_trees import calls, requests, tokens
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, render
 from tests.kit.draft_context import draft_context
 from tests.kit.effort import crossed
-from tests.unit.drafters.heads import random_eagle
 
-HIDDEN = SHAPE["hidden_size"]
 # Of a model so slow that the time of drafting, which is measured, does not count.
 RISING = CostCurve(((1, 10.0), (8, 11.0), (16, 13.0), (64, 40.0)))
-
-
-def random_medusa() -> MedusaDrafter:
-    torch.manual_seed(2)
-    module = MedusaHeads(MedusaShape(HIDDEN, LOGITS_WIDTH, heads=4, layers=2))
-    for weight in module.parameters():
-        torch.nn.init.normal_(weight, std=0.3)
-    return MedusaDrafter(module, vocabulary_size=len(TOKEN_BYTES))
-
-
-def random_eagle_drafter(*, cache_tokens: int = 2000, **changed: Any) -> EagleDrafter:
-    shape = EagleShape(
-        hidden_size=HIDDEN,
-        intermediate_size=48,
-        heads=4,
-        kv_heads=2,
-        size=8,
-        vocabulary_size=LOGITS_WIDTH,
-        draft_vocabulary_size=150,
-        target_hidden_size=HIDDEN,
-        taps=(0, 1),
-        has_embedding=True,
-    )
-    head = random_eagle(replace(shape, **changed))
-    return EagleDrafter(head, vocabulary_size=len(TOKEN_BYTES), cache_tokens=cache_tokens)
 
 
 HEADS: dict[str, Callable[[], tuple[Drafter, ...]]] = {
@@ -72,15 +42,6 @@ HEADS: dict[str, Callable[[], tuple[Drafter, ...]]] = {
         random_medusa(),
     ),
 }
-
-
-def engine_with(model: Any, drafters: tuple[Drafter, ...], **options: Any) -> Engine:
-    """An engine whose runner taps what its drafters read."""
-    engine = make_engine(model, drafters=drafters, widest_draft=16, **options)
-    for drafter in drafters:
-        if isinstance(drafter, EagleDrafter):
-            engine._model.runner.tap(drafter.taps)
-    return engine
 
 
 def check(drafters: tuple[Drafter, ...]) -> None:

@@ -21,8 +21,11 @@ from typing import Any
 import httpx2
 import jsonschema_rs
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from guided.bench.workload import read_workload
+from guided.drafters.heads import MedusaHeads, MedusaShape, save_medusa
 from guided.model.default_model import fetch_default_model
 from guided.model.progress import RichProgress
 from guided.spec import JsonSchema, Message
@@ -130,6 +133,25 @@ def test_vllms_manager_is_served(model: Path) -> None:
     program = ROOT / "tests/hosts/programs/vllm_contract.py"
     done = subprocess.run(
         [PYTHON, str(program), str(model)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@torch.inference_mode()
+def test_medusa_heads_that_we_write_say_the_same_in_vllm(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module = MedusaHeads(MedusaShape(32, 64, heads=3, layers=2))
+    for weight in module.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    save_medusa(tmp_path / "heads", module, base_model="some/model")
+    states, expected = torch.randn(5, 32), tmp_path / "expected.safetensors"
+    save_file({"states": states, "logits": module(states)}, expected)
+    program = ROOT / "tests/hosts/programs/vllm_medusa.py"
+    done = subprocess.run(
+        [PYTHON, str(program), str(tmp_path / "heads"), str(expected)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
 

@@ -73,6 +73,8 @@ def save_medusa(
             "base_model_name_or_path": base_model,
             "medusa_num_heads": shape.heads,
             "medusa_num_layers": shape.layers,
+            # Not of FasterDecoding's: vLLM reads the biases of blocks where it is told of them.
+            "medusa_fc_bias": True,
             "hidden_size": shape.hidden_size,
             "vocab_size": shape.vocabulary_size,
         },

@@ -1,6 +1,6 @@
 """Heads that we write are read by speculators' own model code, and say the same there.
 
-Runs where speculators is installed, which needs other versions of what we depend on.
+It needs other versions of what we depend on: `make test-formats` installs it beside them.
 """
 
 from __future__ import annotations
