@@ -15,9 +15,9 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 import grpc
 import numpy as np
@@ -56,7 +56,7 @@ def _measure(kind: str, rounds: int, pause: float) -> None:
 def _by_blocking(address: str, rounds: int, pause: float) -> list[float]:
     times = []
     with grpc.insecure_channel(address) as channel:
-        stream = channel.unary_stream(_METHOD)
+        stream: grpc.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(_METHOD)
         for _ in range(rounds):
             time.sleep(pause)
             began = time.perf_counter()
@@ -70,7 +70,7 @@ def _by_blocking(address: str, rounds: int, pause: float) -> list[float]:
 async def _by_asyncio(address: str, rounds: int, pause: float) -> list[float]:
     times = []
     async with grpc.aio.insecure_channel(address) as channel:
-        stream = channel.unary_stream(_METHOD)
+        stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(_METHOD)
         for _ in range(rounds):
             await asyncio.sleep(pause)
             began = time.perf_counter()
@@ -98,7 +98,9 @@ def _serve_by_threads() -> None:
 
 
 async def _serve_under_asyncio() -> None:
-    async def echo(message: bytes, _: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:
+    async def echo(
+        message: bytes, _: grpc.aio.ServicerContext[bytes, bytes]
+    ) -> AsyncIterator[bytes]:
         yield message
 
     server = grpc.aio.server()
@@ -108,8 +110,8 @@ async def _serve_under_asyncio() -> None:
     await server.wait_for_termination()
 
 
-def _handler(echo: object) -> grpc.GenericRpcHandler:
-    method = grpc.unary_stream_rpc_method_handler(echo)
+def _handler(echo: Callable[..., Any]) -> grpc.GenericRpcHandler:
+    method: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_stream_rpc_method_handler(echo)
     return grpc.method_handlers_generic_handler("floor.Floor", {"Echo": method})
 
 

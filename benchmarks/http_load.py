@@ -118,22 +118,15 @@ async def _load(
             "HTTP": lambda asked, seed: _over_http(web, model, asked, seed),
             "gRPC": lambda asked, seed: _over_grpc(ours, asked, seed),
         }
-        all_heard = await asyncio.gather(
-            *(_keep_up(ways[face], requests, streams) for face in _FACES)
-        )
-    return dict(zip(_FACES, all_heard, strict=True))
+        heard: dict[str, list[Heard]] = {face: [] for face in _FACES}
+        left = {face: iter(enumerate(requests)) for face in _FACES}  # a stream takes the next
 
+        async def one_stream(face: str) -> None:
+            for seed, asked in left[face]:
+                heard[face].append(await _listen(ways[face](asked, seed), asked))
 
-async def _keep_up(way: Stream, requests: Sequence[Asked], streams: int) -> list[Heard]:
-    """So many streams at once until all requests were asked."""
-    heard: list[Heard] = []
-    left = iter(enumerate(requests))  # of which each stream takes the next
-
-    async def one_stream() -> None:
-        for seed, asked in left:
-            heard.append(await _listen(way(asked, seed), asked))
-
-    await asyncio.gather(*(one_stream() for _ in range(streams)))
+        # In turns, so that at the start neither face stands before the other.
+        await asyncio.gather(*(one_stream(face) for _ in range(streams) for face in _FACES))
     return heard
 
 
