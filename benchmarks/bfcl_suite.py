@@ -1,8 +1,10 @@
 """The questions of BFCL and its own checker, for ``bfcl.py``; runs where ``bfcl-eval`` is.
 
 ``PYTHON bfcl_suite.py questions CATEGORY COUNT`` prints questions, a JSON object a line;
-``PYTHON bfcl_suite.py score CATEGORY`` reads such lines with ``calls`` and prints whether each is
-right. Both are done by the functions of the package, which needs `soundfile` besides what it names.
+``PYTHON bfcl_suite.py score CATEGORY`` reads a line for each answer, with its ``calls``, or with a
+``text`` that may have some, and prints for each whether it calls and whether it is right. Both are
+done by the functions of the package, which needs `soundfile` besides what it names. A category of
+relevance is right where there is a call, one of irrelevance where there is none.
 """
 
 from __future__ import annotations
@@ -10,43 +12,77 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from importlib.resources import files
+from functools import partial
 from typing import Any
 
-from bfcl_eval.constants.enums import Language, ModelStyle
+from bfcl_eval.constants.enums import Language, ModelStyle, ReturnFormat
 from bfcl_eval.constants.model_config import MODEL_CONFIG_MAPPING
 from bfcl_eval.constants.type_mappings import GORILLA_TO_OPENAPI
 from bfcl_eval.eval_checker.ast_eval.ast_checker import ast_checker
-from bfcl_eval.model_handler.utils import convert_to_tool
-
-DATA = files("bfcl_eval") / "data"
-
-
-def lines_of(*path: str) -> list[dict[str, Any]]:
-    text = DATA.joinpath(*path).read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+from bfcl_eval.model_handler.utils import convert_to_tool, default_decode_ast_prompting
+from bfcl_eval.utils import load_dataset_entry, load_ground_truth_entry
+from calls_in_text import Calls, calls_in
 
 
 def questions(category: str, count: int) -> Iterator[dict[str, Any]]:
-    for one in lines_of(f"BFCL_v4_{category}.json")[:count]:
-        style = ModelStyle.OPENAI_COMPLETIONS
-        tools = convert_to_tool(one["function"], GORILLA_TO_OPENAPI, style)
-        functions = [tool["function"] for tool in tools]
+    for one in load_dataset_entry(category)[:count]:
+        functions = told(one["function"])
         yield {"id": one["id"], "messages": one["question"][0], "functions": functions}
 
 
-def scores(category: str, answers: list[dict[str, Any]]) -> Iterator[bool]:
-    asked = {one["id"]: one["function"] for one in lines_of(f"BFCL_v4_{category}.json")}
-    right = {
-        one["id"]: one["ground_truth"]
-        for one in lines_of("possible_answer", f"BFCL_v4_{category}.json")
-    }
+def told(functions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    tools = convert_to_tool(functions, GORILLA_TO_OPENAPI, ModelStyle.OPENAI_COMPLETIONS)
+    return [tool["function"] for tool in tools]
+
+
+def scores(category: str, answers: list[dict[str, Any]]) -> Iterator[dict[str, bool]]:
+    # What is told of languages is for the model: the checker has to know the types themselves.
+    entries = load_dataset_entry(category, include_language_specific_hint=False)
+    asked = {one["id"]: one["function"] for one in entries}
+    is_about_calling = "relevance" in category
+    truths = [] if is_about_calling else load_ground_truth_entry(category)
+    right = {one["id"]: one["ground_truth"] for one in truths}
+    for answer in answers:
+        functions = asked[answer["id"]]
+        calls = read(category, functions, answer)
+        if is_about_calling:
+            is_right = bool(calls) != ("irrelevance" in category)
+        else:
+            is_right = checked(category, functions, calls, right[answer["id"]])
+        yield {"calls": bool(calls), "right": is_right}
+
+
+def read(category: str, functions: list[dict[str, Any]], answer: dict[str, Any]) -> Calls:
+    if "calls" in answer:
+        calls: Calls = answer["calls"]
+        return calls
+    names = {one["name"].replace(".", "_") for one in functions}
+    language = language_of(category)
+    decode = None if language == Language.PYTHON else partial(decoded, ReturnFormat(language.value))
+    return calls_in(answer["text"], names, decode)
+
+
+def decoded(form: ReturnFormat, text: str) -> Calls:
+    """As BFCL reads what it asks models for that are told of functions in words."""
+    try:
+        return [
+            {name: given for name, given in call.items() if None not in given}
+            for call in default_decode_ast_prompting(text, form) or []
+        ]
+    except Exception:  # what is no call fails in many ways there
+        return []
+
+
+def checked(category: str, functions: list[Any], calls: Calls, right: list[Any]) -> bool:
     # The checker asks how a model of its list writes names: any that has _ for a dot, as here.
     model = next(name for name, one in MODEL_CONFIG_MAPPING.items() if one.underscore_to_dot)
-    for answer in answers:
-        key, calls = answer["id"], answer["calls"]
-        verdict = ast_checker(asked[key], calls, right[key], Language.PYTHON, category, model)
-        yield bool(verdict["valid"])
+    verdict = ast_checker(functions, calls, right, language_of(category), category, model)
+    return bool(verdict["valid"])
+
+
+def language_of(category: str) -> Language:
+    spoken = {"simple_java": Language.JAVA, "simple_javascript": Language.JAVASCRIPT}
+    return spoken.get(category, Language.PYTHON)
 
 
 def main(action: str, category: str, count: str = "0") -> None:
