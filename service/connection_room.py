@@ -61,7 +61,9 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
         async def answer_and_note(message: Any, context: Context) -> Any:
             peer = peer_of(context.peer())
             with nullcontext() if peer is None else self._notes.calling(peer):
-                return await answer(message, context)
+                answering = answer(message, context)
+                del message  # whoever reads it lets go of it
+                return await answering
 
         return answer_and_note
 

@@ -246,8 +246,8 @@ def test_requests_above_the_bound_are_told_to_come_again(tmp_path: Path) -> None
         with pytest.raises(ServiceUnavailableError) as caught:
             client.with_options(retries=2).generate("one more", max_tokens=1)
         assert str(caught.value) == (
-            "1 requests are in flight, 0 wait and 1 more came, above the limits of 1 and 0, or of "
-            "268435456 bytes; try again shortly"
+            "1 requests are in flight, 0 wait and 1 more came, above the limits of 1 and 0; "
+            "try again shortly"
         )
         stream.close()
         assert client.generate("now", max_tokens=1).text == "now"
