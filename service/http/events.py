@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -15,8 +16,16 @@ DONE: Final = b"data: [DONE]\n\n"
 
 _encode = msgspec.json.Encoder().encode
 
+_BREAKS: Final = re.compile("\x85|\u2028|\u2029".encode())
+"""Line breaks of Unicode, of which none ends a line of an event, though clients think so that split
+lines by their language's own rule. JSON has an escape for each; those of ASCII it escapes anyway."""
+
 
 def event(data: JsonObject, name: str | None = None) -> bytes:
     """One event, with the name that some streams give theirs."""
     named = b"" if name is None else b"event: " + name.encode() + b"\n"
-    return b"".join((named, b"data: ", _encode(data), b"\n\n"))
+    return b"".join((named, b"data: ", _BREAKS.sub(_escaped, _encode(data)), b"\n\n"))
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return rb"\u%04x" % ord(found[0].decode())
