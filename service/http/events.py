@@ -17,8 +17,8 @@ DONE: Final = b"data: [DONE]\n\n"
 _encode = msgspec.json.Encoder().encode
 
 _BREAKS: Final = re.compile("\x85|\u2028|\u2029".encode())
-"""Line breaks of Unicode, of which none ends a line of an event, though clients think so that split
-lines by their language's own rule. JSON has an escape for each; those of ASCII it escapes anyway."""
+"""Line breaks of Unicode. None ends a line of an event, but clients think so that split lines by
+their language's own rule. JSON has an escape for each; those of ASCII it escapes anyway."""
 
 
 def event(data: JsonObject, name: str | None = None) -> bytes:
