@@ -22,6 +22,7 @@ from typing_extensions import override
 from guided_service.accepted_sockets import descriptors, hang_up, peers
 from guided_service.call_notes import CallNotes, Peer
 from guided_service.connection_worth import address_of, too_many
+from guided_service.handlers import kind_of
 from guided_service.status import Context
 
 __all__ = ["ConnectionRoom", "peer_of"]
@@ -51,10 +52,7 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
         if handler is None or handler.request_streaming:
             return handler
-        if handler.response_streaming:
-            make, answer = grpc.unary_stream_rpc_method_handler, handler.unary_stream
-        else:
-            make, answer = grpc.unary_unary_rpc_method_handler, handler.unary_unary
+        make, answer = kind_of(handler)
         return make(self._noted(answer), handler.request_deserializer, handler.response_serializer)
 
     def _noted(self, answer: Callable[[Any, Context], Awaitable[Any]]) -> Any:

@@ -31,6 +31,7 @@ from guided.spec import MAX_NESTING
 from guided_service.config import ServerConfig
 from guided_service.door import Door
 from guided_service.field_count import counted_fields
+from guided_service.handlers import kind_of
 from guided_service.held_bytes import CALL_BYTES
 from guided_service.request_watch import note_message
 from guided_service.status import Context, abort
@@ -150,14 +151,9 @@ class Intake(grpc.aio.ServerInterceptor):
             _SHORT_BYTES if self._door is None else self._config.max_message_bytes,
             self._config.max_message_fields,
         )
-        make = (
-            grpc.unary_stream_rpc_method_handler
-            if handler.response_streaming
-            else grpc.unary_unary_rpc_method_handler
-        )
-        answered = handler.unary_stream if handler.response_streaming else handler.unary_unary
+        make, answer = kind_of(handler)
         # The transport hands over the bytes as they are.
-        return make(self._reads(answered, reading), bytes, handler.response_serializer)
+        return make(self._reads(answer, reading), bytes, handler.response_serializer)
 
     def _reads(self, answer: Callable[[Any, Context], Awaitable[Any]], reading: _Reading) -> Any:
         door = self._door

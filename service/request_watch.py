@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from guided.telemetry import constraint_kind, operation_of
 from guided.v1 import generation_pb2 as pb
+from guided_service.handlers import kind_of
 from guided_service.request_ids import is_name, name_of
 from guided_service.request_log import RequestLog
 from guided_service.request_record import OK, RequestRecord, note_name, recorded
@@ -64,7 +65,7 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
         service, _, method = path.lstrip("/").partition("/")
         if handler is None or service != self._service:
             return handler
-        make, answer = _kind_of(handler)
+        make, answer = kind_of(handler)
 
         async def answer_watched(messages: object, context: Context) -> Any:
             with self._watching_call(method, context):
@@ -149,15 +150,6 @@ def watched_item(index: int, request: pb.GenerateRequest) -> Iterator[None]:
     )
     with call.watch.watching(record, request):
         yield
-
-
-def _kind_of(handler: Any) -> tuple[Callable[..., Any], Callable[[Any, Context], Awaitable[Any]]]:
-    """How handlers of this kind are made, and what this one does."""
-    kind = "_".join(
-        "stream" if streams else "unary"
-        for streams in (handler.request_streaming, handler.response_streaming)
-    )
-    return getattr(grpc, f"{kind}_rpc_method_handler"), getattr(handler, kind)
 
 
 def _request_in(message: object) -> pb.GenerateRequest | None:

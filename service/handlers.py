@@ -1,0 +1,21 @@
+"""What interceptors ask of the handlers that they wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from guided_service.status import Context
+
+__all__ = ["kind_of"]
+
+
+def kind_of(handler: Any) -> tuple[Callable[..., Any], Callable[[Any, Context], Awaitable[Any]]]:
+    """How handlers of this kind are made, and what this one does."""
+    kind = "_".join(
+        "stream" if streams else "unary"
+        for streams in (handler.request_streaming, handler.response_streaming)
+    )
+    return getattr(grpc, f"{kind}_rpc_method_handler"), getattr(handler, kind)
