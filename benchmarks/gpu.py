@@ -75,7 +75,9 @@ _FEWEST_STEPS = 20
 def schema(answer: int) -> JsonSchema:
     """One whose answers take about so many random tokens, as a text may not end before."""
     text = {"type": "string", "minLength": 2 * answer}
-    return JsonSchema(json.dumps({"properties": {"text": text}, "required": ["text"]}))
+    return JsonSchema(
+        json.dumps({"type": "object", "properties": {"text": text}, "required": ["text"]})
+    )
 
 
 @dataclass
@@ -236,7 +238,7 @@ def main() -> None:
         "--dtype", choices=["bfloat16", "float16", "float32"], help="else as guided serve chooses"
     )
     parser.add_argument("--requests", type=int, nargs="+", default=[1, 8, 64], help="at once")
-    parser.add_argument("--kernels", choices=AttentionKernel, nargs="+", default=["triton"])
+    parser.add_argument("--kernels", choices=[*AttentionKernel], nargs="+", default=["triton"])
     parser.add_argument("--prompt", type=int, default=512, help="tokens")
     parser.add_argument("--answer", type=int, default=128, help="tokens")
     parser.add_argument("--temperature", type=float, nargs="+", default=[0.0])
