@@ -66,14 +66,22 @@ class AnswerMaker(Inspector, Protocol):
     def check_prompt(self, request: GenerationRequest) -> None:
         """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
 
-    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
+    async def generate(
+        self, request: GenerationRequest, received: float, client: str = ""
+    ) -> GenerationResult:
         """Make one answer; cancelling the caller frees what it holds.
 
         Deadline and priority count from when the request was ``received`` (``time.monotonic``).
+        Clients take turns at what takes long to compile.
         """
 
     def stream(
-        self, request: GenerationRequest, received: float, *, is_watched: bool = False
+        self,
+        request: GenerationRequest,
+        received: float,
+        client: str = "",
+        *,
+        is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
         """Make one answer: its text as it grows, then the answer; closing frees what it holds.
 
@@ -132,11 +140,12 @@ class GenerationServicer(GenerationServiceServicer):
         self._maker.check_ready()
         size, received = message.look().ByteSize(), time.monotonic()
         caller = self._caller(context)
+        name = caller.client.name
         request, size = await self._asked(message.take(), context, size)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
-            report_beside(self._maker, request) as report,
-            aclosing(self._maker.stream(_unreported(admitted.request), received)) as events,
+            report_beside(self._maker, request, name) as report,
+            aclosing(self._maker.stream(_unreported(admitted.request), received, name)) as events,
         ):
             note_admitted()
             reader = self._reader(request)
@@ -208,13 +217,14 @@ class GenerationServicer(GenerationServiceServicer):
         received: float,
     ) -> pb.GenerateResponse:
         request, size = await self._asked(message.take(), context, size)
+        name = caller.client.name
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
-            report_beside(self._maker, request) as report,
+            report_beside(self._maker, request, name) as report,
         ):
             note_admitted()
             reader = self._reader(request)
-            result = await self._maker.generate(_unreported(admitted.request), received)
+            result = await self._maker.generate(_unreported(admitted.request), received, name)
             note_answered(result)
             admitted.charge.answered(result)
             told = None if report is None else await report

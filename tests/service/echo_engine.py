@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -111,6 +111,7 @@ class EchoEngine:
         stream: bool,
         trace: Trace | None = None,
         prompt: str | None = None,
+        client: str = "",
     ) -> None:
         assert trace is None, "there is nothing to watch"
         assert 0 <= time.monotonic() - received < 60
@@ -126,6 +127,8 @@ class EchoEngine:
                 raise InvalidConstraintError(
                     "語" * 5000, pointer="/é" * 5000, position=3, hint="💡" * 5000
                 )
+        if request.prompt == "client":
+            request = replace(request, prompt=f"asked by {client}")
         self.running[request_id] = (request, 0)
         if stream:
             self.streamed.add(request_id)
