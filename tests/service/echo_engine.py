@@ -36,6 +36,7 @@ from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
+from tests.kit.arenas import arenas_of_threads
 
 if TYPE_CHECKING:
     from guided.decoding.trace import Trace
@@ -210,6 +211,8 @@ def _echo(request: GenerationRequest) -> str:
         return f"by {request.adapter or 'the model'}"
     if request.prompt == "constraint":
         return "none" if request.constraint is None else request.constraint.digest()
+    if request.prompt == "arenas":
+        return str(arenas_of_threads())
     if isinstance(request.prompt, str) and request.prompt.startswith("who"):
         return str(os.getpid())
     if isinstance(request.prompt, str):
