@@ -22,7 +22,7 @@ def masks_along(compiler: ConstraintCompiler, name: str) -> list[bytes]:
     """The masks along a random answer."""
     vocabulary, rng = compiler.binding.vocabulary, random.Random(name)
     matcher, masks = compiler.start(HOSTILE[name]()), list[bytes]()
-    while len(masks) < _TOKENS:
+    while not matcher.is_complete and len(masks) < _TOKENS:
         mask = matcher.mask()
         masks.append(mask.tobytes())
         tokens = [t for t in tokens_of(mask).tolist() if vocabulary.token_bytes[t] is not None]
