@@ -33,7 +33,7 @@ from guided_service.door import Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.grammar_servicer import Inspector
 from guided_service.held_bytes import count_held
-from guided_service.intake import Readers
+from guided_service.intake import Readers, size_of_message
 from guided_service.object_sizes import memory_of
 from guided_service.once import Once
 from guided_service.repeats import Repeats, digest_of, key_of
@@ -131,14 +131,14 @@ class GenerationServicer(GenerationServiceServicer):
         self, message: Once[pb.GenerateRequest], context: Context
     ) -> pb.GenerateResponse:
         self._maker.check_ready()
-        size = message.look().ByteSize()
+        size = size_of_message(message.look())
         return await self._answer(message, context, size, time.monotonic())
 
     async def _admit_stream(
         self, message: Once[pb.GenerateStreamRequest], context: Context
     ) -> None:
         self._maker.check_ready()
-        size, received = message.look().ByteSize(), time.monotonic()
+        size, received = size_of_message(message.look()), time.monotonic()
         caller = self._caller(context)
         name = caller.client.name
         request, size = await self._asked(message.take(), context, size)
@@ -275,7 +275,7 @@ class GenerationServicer(GenerationServiceServicer):
             check = partial(with_calls, request.tools, request.constraint, HERMES)
             await self._readers.do(check, size)
         self._maker.model(request.model)  # there is such a one
-        self._maker.check_prompt(request)
+        await self._readers.do(partial(self._maker.check_prompt, request), size)
         return request, size
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:

@@ -215,7 +215,7 @@ class Answers:
         check_model(asked.model, model, face.config)
         if asked.model in model.adapters:
             asked = replace(asked, request=replace(asked.request, adapter=asked.model))
-        face.engine.check_prompt(asked.request)
+        await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
         shown = Shown(
             f"{self._prefix}{response.request_id}",
             int(time.time()),
