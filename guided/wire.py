@@ -217,10 +217,18 @@ def refuse_unknown_fields(message: Message, *, inside: bool = True) -> None:
             "is unknown to this server",
             hint="use a client of the server's version",
         )
-    for descriptor, value in message.ListFields() if inside else ():
-        if descriptor.message_type is not None:
-            for part in value if descriptor.is_repeated else (value,):
+    # By name, as ``ListFields`` would make texts of all that is text.
+    for name, is_repeated in _messages_in(message.DESCRIPTOR) if inside else ():
+        if is_repeated or message.HasField(name):
+            value = getattr(message, name)
+            for part in value if is_repeated else (value,):
                 refuse_unknown_fields(part)
+
+
+@functools.cache
+def _messages_in(descriptor: Any) -> tuple[tuple[str, bool], ...]:
+    """The fields of a message that have messages in them, and whether each may have several."""
+    return tuple([(each.name, each.is_repeated) for each in descriptor.fields if each.message_type])
 
 
 # Enumerations: KeyOrder.ANY is KEY_ORDER_ANY, and KEY_ORDER_UNSPECIFIED is 0.

@@ -209,10 +209,12 @@ class EngineConnection:
             return None
         return read_pulse(await self._pulses.recv())
 
-    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
-        """Have one answer made; giving up waiting cancels it."""
+    async def generate(
+        self, request: GenerationRequest, received: float, client: str = ""
+    ) -> GenerationResult:
+        """Have one answer made for a client; giving up waiting cancels it."""
         request_id = _new_id()
-        written = _written(request_id, request, received, stream=False)
+        written = _written(request_id, request, received, client, stream=False)
         with self._sent(request_id, await written) as answer:
             result: GenerationResult = await answer
         return result
@@ -224,14 +226,21 @@ class EngineConnection:
         return finding
 
     async def stream(
-        self, request: GenerationRequest, received: float, *, is_watched: bool = False
+        self,
+        request: GenerationRequest,
+        received: float,
+        client: str = "",
+        *,
+        is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made: its text as it grows, then the answer; closing cancels it.
 
         One that is watched tells how it comes to be instead of its text: lines of ``watching``.
         """
         request_id, outbox = _new_id(), Outbox()
-        written = _written(request_id, request, received, stream=not is_watched, watch=is_watched)
+        written = _written(
+            *(request_id, request, received, client), stream=not is_watched, watch=is_watched
+        )
         self._outboxes[request_id] = outbox
         try:
             with self._sent(request_id, await written) as answer:
@@ -337,6 +346,7 @@ async def _written(
     request_id: str,
     request: GenerationRequest,
     received: float,
+    client: str,
     *,
     stream: bool,
     watch: bool = False,
@@ -344,7 +354,15 @@ async def _written(
     """The message that submits a request; one of many parts is written beside the event loop."""
 
     def submit() -> bytes:
-        return write(Submit.of(request_id, request, received=received, stream=stream, watch=watch))
+        return write(
+            Submit.of(
+                *(request_id, request),
+                received=received,
+                stream=stream,
+                watch=watch,
+                client=client,
+            )
+        )
 
     return await asyncio.to_thread(submit) if _has_many_parts(request) else submit()
 

@@ -127,6 +127,7 @@ class RunningEngine(HasWorkbench, HasVocabulary, Protocol):
         stream: bool,
         trace: Trace | None = None,
         prompt: Any = None,
+        client: str = "",
     ) -> None: ...
     def refuse(self) -> None: ...
     def cancel(self, request_id: str) -> None: ...
@@ -302,6 +303,7 @@ def _submit(engine: RunningEngine, asked: Submit | Prepared, watches: Watches) -
         stream=submit.stream,
         trace=watches.begin(submit.request_id) if submit.watch else None,
         prompt=prompt,
+        client=submit.client,
     )
 
 

@@ -22,6 +22,7 @@ from guided.runtime.environment import prepare_environment
 from guided_service.engine_loop import run_engine
 from guided_service.forks import SharingLoader, run_standby
 from guided_service.logs import LoggedProgress, configure_logs
+from guided_service.memory import allot_together
 from guided_service.messages import EngineSettings, ModelChoice, read_settings
 from guided_service.process_life import die_with_parent, ignore_terminal_signals, is_orphan
 
@@ -39,6 +40,7 @@ def main(load: SharingLoader) -> int:
     """Run the engine, or the standby, that the first argument describes; the exit status."""
     ignore_terminal_signals()
     die_with_parent()
+    allot_together()
     settings = read_settings(sys.argv[1])
     if is_orphan(settings.parent):
         return 1

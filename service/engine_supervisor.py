@@ -112,9 +112,11 @@ class EngineSupervisor:
         if self._prompt_bound is not None:
             self._prompt_bound.check(request.prompt)
 
-    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
-        """Have one answer made; cancelling the caller cancels it in the engine."""
-        return await self._ready_connection().generate(request, received)
+    async def generate(
+        self, request: GenerationRequest, received: float, client: str = ""
+    ) -> GenerationResult:
+        """Have one answer made for a client; cancelling the caller cancels it in the engine."""
+        return await self._ready_connection().generate(request, received, client)
 
     async def inspect(self, asked: Inspect) -> Finding:
         """Have a constraint worked on; cancelling the caller cancels it in the engine."""
@@ -153,10 +155,15 @@ class EngineSupervisor:
         return stats
 
     def stream(
-        self, request: GenerationRequest, received: float, *, is_watched: bool = False
+        self,
+        request: GenerationRequest,
+        received: float,
+        client: str = "",
+        *,
+        is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made and handed out as it grows; closing cancels it in the engine."""
-        return self._ready_connection().stream(request, received, is_watched=is_watched)
+        return self._ready_connection().stream(request, received, client, is_watched=is_watched)
 
     def cut_off(self, seconds: float) -> None:
         """Fail the requests that still run after the ``seconds`` of a drain."""

@@ -46,10 +46,10 @@ class Inspector(Protocol):
         """Work on a constraint; cancelling the caller ends it."""
 
 
-def check_of(constraint: Structure, model: str) -> Inspect:
-    """The message that asks to check a constraint for a model."""
+def check_of(constraint: Structure, model: str, client: str) -> Inspect:
+    """The message that asks to check a constraint for a model, on behalf of a client."""
     message = encode_constraint(constraint).SerializeToString()
-    return Inspect(uuid4().hex, "check", message, model=model)
+    return Inspect(uuid4().hex, "check", message, model=model, client=client)
 
 
 class GrammarServicer(GrammarServiceServicer):
@@ -163,7 +163,11 @@ class GrammarServicer(GrammarServiceServicer):
             message = self._message(request)
             if request.constraint.constraint_id:
                 count_held(len(message))
-            asked = Inspect(uuid4().hex, what, message, text, deadline, model=request.model)
+            asked = Inspect(
+                *(uuid4().hex, what, message, text, deadline),
+                model=request.model,
+                client=caller.client.name,
+            )
             return message, await self._inspector.inspect(asked)
 
     def _message(self, request: _Asking) -> bytes:

@@ -50,7 +50,7 @@ class Inspections:
     def begin(self, asked: Inspect) -> None:
         """Have the work done between steps; its constraint is read when it begins."""
         self._bench = self._engine.workbench
-        self._bench.submit(asked.request_id, lambda: task_of(asked), asked.deadline)
+        self._bench.submit(asked.request_id, lambda: task_of(asked), asked.deadline, asked.client)
 
     def cancel(self, request_id: str) -> None:
         """Forget an inspection; unknown ids are fine."""

@@ -17,13 +17,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from typing_extensions import override
 
 from guided.errors import LimitExceededError, RequestError
@@ -36,7 +37,7 @@ from guided_service.held_bytes import CALL_BYTES
 from guided_service.request_watch import note_message
 from guided_service.status import Context, abort
 
-__all__ = ["READERS", "Intake", "Readers"]
+__all__ = ["READERS", "Intake", "Readers", "size_of_message"]
 
 T = TypeVar("T")
 
@@ -53,6 +54,16 @@ _FIELD_BYTES = 128
 
 READERS: Final = 2
 """Threads at most; each is started when the others are busy."""
+
+_size: ContextVar[int | None] = ContextVar("size", default=None)
+"""Of the message of the call that a task is about, in bytes."""
+
+
+def size_of_message(message: Message) -> int:
+    """Bytes of the message of the call in hand."""
+    size = _size.get()
+    # To count them takes as long as to write the message.
+    return message.ByteSize() if size is None else size
 
 
 class Readers:
@@ -174,6 +185,7 @@ class Intake(grpc.aio.ServerInterceptor):
                     del message  # see ``abort``: this frame is in the circle as well
                     await abort(context, error, self._config.retry_after_seconds)
                 note_message(read)
+                _size.set(size)
                 answering = answer(read, context)
                 # What it says is kept by whoever needs it, in the form that it needs.
                 del message, read

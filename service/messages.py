@@ -156,6 +156,8 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     """Send its text as it grows."""
     watch: bool = False
     """Send how it comes to be instead, in lines of JSON (``watching``)."""
+    client: str = ""
+    """Who asks; clients take turns where work is done in slices."""
 
     @classmethod
     def of(
@@ -166,10 +168,11 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
         received: float,
         stream: bool,
         watch: bool = False,
+        client: str = "",
     ) -> Self:
         """The message for a request."""
         message = encode_request(request).SerializeToString()
-        return cls(request_id, message, received, stream, watch)
+        return cls(request_id, message, received, stream, watch, client)
 
     def request(self) -> GenerationRequest:
         """The request, which is made anew by each call."""
@@ -191,6 +194,8 @@ class Inspect(msgspec.Struct, frozen=True, tag=True):
     """Those of an answer, behind which the mask is to be read."""
     model: str = ""
     """Whose tokens are meant, of several models."""
+    client: str = ""
+    """Who asks, as in ``Submit``."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):

@@ -14,13 +14,13 @@ __all__ = ["report_beside"]
 
 @asynccontextmanager
 async def report_beside(
-    inspector: Inspector, request: GenerationRequest
+    inspector: Inspector, request: GenerationRequest, client: str
 ) -> AsyncIterator[asyncio.Task[SchemaReport] | None]:
     """The report that a request asks for, cancelled unless it is there at the end of the block."""
     if not request.report:
         yield None
         return
-    task = asyncio.create_task(_report(inspector, request))
+    task = asyncio.create_task(_report(inspector, request, client))
     try:
         yield task
     finally:
@@ -29,9 +29,9 @@ async def report_beside(
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _report(inspector: Inspector, request: GenerationRequest) -> SchemaReport:
+async def _report(inspector: Inspector, request: GenerationRequest, client: str) -> SchemaReport:
     assert request.constraint is not None, "a report without a constraint"
     # Without the deadline of the request: an answer that was closed for it is not lost for this.
-    found = await inspector.inspect(check_of(request.constraint, request.model))
+    found = await inspector.inspect(check_of(request.constraint, request.model, client))
     assert isinstance(found, CheckedConstraint), f"checking gave {found!r}"
     return found.report

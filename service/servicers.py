@@ -33,7 +33,7 @@ from guided_service.door import Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.grammar_servicer import Inspector
 from guided_service.held_bytes import count_held
-from guided_service.intake import Readers
+from guided_service.intake import Readers, size_of_message
 from guided_service.object_sizes import memory_of
 from guided_service.once import Once
 from guided_service.repeats import Repeats, digest_of, key_of
@@ -66,14 +66,22 @@ class AnswerMaker(Inspector, Protocol):
     def check_prompt(self, request: GenerationRequest) -> None:
         """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
 
-    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
+    async def generate(
+        self, request: GenerationRequest, received: float, client: str = ""
+    ) -> GenerationResult:
         """Make one answer; cancelling the caller frees what it holds.
 
         Deadline and priority count from when the request was ``received`` (``time.monotonic``).
+        Clients take turns at what takes long to compile.
         """
 
     def stream(
-        self, request: GenerationRequest, received: float, *, is_watched: bool = False
+        self,
+        request: GenerationRequest,
+        received: float,
+        client: str = "",
+        *,
+        is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
         """Make one answer: its text as it grows, then the answer; closing frees what it holds.
 
@@ -123,20 +131,21 @@ class GenerationServicer(GenerationServiceServicer):
         self, message: Once[pb.GenerateRequest], context: Context
     ) -> pb.GenerateResponse:
         self._maker.check_ready()
-        size = message.look().ByteSize()
+        size = size_of_message(message.look())
         return await self._answer(message, context, size, time.monotonic())
 
     async def _admit_stream(
         self, message: Once[pb.GenerateStreamRequest], context: Context
     ) -> None:
         self._maker.check_ready()
-        size, received = message.look().ByteSize(), time.monotonic()
+        size, received = size_of_message(message.look()), time.monotonic()
         caller = self._caller(context)
+        name = caller.client.name
         request, size = await self._asked(message.take(), context, size)
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
-            report_beside(self._maker, request) as report,
-            aclosing(self._maker.stream(_unreported(admitted.request), received)) as events,
+            report_beside(self._maker, request, name) as report,
+            aclosing(self._maker.stream(_unreported(admitted.request), received, name)) as events,
         ):
             note_admitted()
             reader = self._reader(request)
@@ -208,13 +217,14 @@ class GenerationServicer(GenerationServiceServicer):
         received: float,
     ) -> pb.GenerateResponse:
         request, size = await self._asked(message.take(), context, size)
+        name = caller.client.name
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
-            report_beside(self._maker, request) as report,
+            report_beside(self._maker, request, name) as report,
         ):
             note_admitted()
             reader = self._reader(request)
-            result = await self._maker.generate(_unreported(admitted.request), received)
+            result = await self._maker.generate(_unreported(admitted.request), received, name)
             note_answered(result)
             admitted.charge.answered(result)
             told = None if report is None else await report
@@ -265,7 +275,7 @@ class GenerationServicer(GenerationServiceServicer):
             check = partial(with_calls, request.tools, request.constraint, HERMES)
             await self._readers.do(check, size)
         self._maker.model(request.model)  # there is such a one
-        self._maker.check_prompt(request)
+        await self._readers.do(partial(self._maker.check_prompt, request), size)
         return request, size
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:

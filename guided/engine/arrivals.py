@@ -53,6 +53,7 @@ class Arrivals:
         stream: bool,
         trace: Trace | None,
         prompt: PreparedPrompt | None,
+        client: str,
     ) -> None:
         """Check a request and begin to compile its constraint; admit it if that is done at once.
 
@@ -73,6 +74,7 @@ class Arrivals:
             *(request_id, request, prompt.tokens, order, stream, prompt.clock, matcher),
             trace=trace,
             adapter=adapter,
+            client=client,
         )
         # Most constraints are compiled in one slice, so most errors are told at once.
         if matcher.run_slice():

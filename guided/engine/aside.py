@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from guided.engine.runnable import Runnable
 from guided.engine.sliced_work import Kernels, SlicedWork
+from guided.engine.turns import after_turn
 from guided.spec import Constraint
 
 __all__ = ["Aside", "Paused"]
@@ -40,6 +41,11 @@ class Paused:
         self._then: Callable[[Any], None] = then
         self.work: SlicedWork[Any] = self._begin()
 
+    @property
+    def client(self) -> str:
+        """Whose answer it is."""
+        return self.runnable.submission.client
+
     def let_go(self) -> None:
         """Have the work hold no locks: begin it anew, or do all of it."""
         if self._is_repeatable:
@@ -54,7 +60,7 @@ class Paused:
 
 
 class Aside:
-    """The answers that pause, which take turns by slices."""
+    """The answers that pause, whose clients take turns by slices."""
 
     def __init__(self) -> None:
         self._line: list[Paused] = []
@@ -80,6 +86,7 @@ class Aside:
                 self._line[0].work.wait()
             return None
         first = self._line.pop(place)
+        self._line = after_turn(self._line, first.client)
         if not first.work.run_slice():
             self._line.append(first)
             return None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from guided.engine.sliced_work import Kernels, SlicedWork
 from guided.engine.submission import Submission
+from guided.engine.turns import after_turn
 from guided.spec import Constraint, GenerationRequest
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ Start: TypeAlias = Callable[[Constraint], "Matcher"]
 
 
 class CompileQueue:
-    """Submissions take turns by slices, so long compilation does not hold up a short one."""
+    """Clients take turns by slices, and so do the submissions of each.
+
+    So neither long compilation nor much of it holds up what others want compiled.
+    """
 
     def __init__(self, start: Start, kernels: Kernels | None = None) -> None:
         self._start = start
@@ -66,17 +70,18 @@ class CompileQueue:
         """
         if not self._line:
             return []
-        compiling = next((each.matcher for each in self._line if not each.matcher.is_away), None)
-        if compiling is None:
+        first = next((each for each in self._line if not each.matcher.is_away), None)
+        if first is None:
             if is_alone:
                 self._line[0].matcher.wait()
             return []
         # Everyone who waits for the same constraint moves, and is admitted, together.
+        compiling = first.matcher
         is_compiled = compiling.run_slice()
         mine = [each for each in self._line if each.matcher is compiling]
         others = [each for each in self._line if each.matcher is not compiling]
         # Those that are not done yet go to the end of the line.
-        self._line = others if is_compiled else others + mine
+        self._line = after_turn(others, first.client) + ([] if is_compiled else mine)
         return mine if is_compiled else []
 
     def leave(self, request_id: str) -> bool:

@@ -170,6 +170,7 @@ class Engine:
         stream: bool = False,
         trace: Trace | None = None,
         prompt: PreparedPrompt | None = None,
+        client: str = "",
     ) -> None:
         """Take a request, or refuse it with the error that says why.
 
@@ -179,7 +180,8 @@ class Engine:
         Its deadline and its queue key count from the moment it was ``received``; ``None`` is now.
         ``stream`` asks for its text as it grows, from ``take_deltas``. ``trace`` notes how its
         answer comes to be; only one that is drawn by itself can be traced. ``prompt`` is what
-        ``prepare`` made of the same request, where that was done beforehand.
+        ``prepare`` made of the same request, where that was done beforehand. ``client`` is who
+        asks: clients take turns at what takes long to compile.
         """
         with self._meter.phase(Phase.TAKE):
             try:
@@ -190,6 +192,7 @@ class Engine:
                     stream=stream,
                     trace=trace,
                     prompt=prompt,
+                    client=client,
                 )
             except BaseException as fault:
                 self._meter.refused()

@@ -75,6 +75,11 @@ class SlicedWork(Generic[T]):
         """Time that the caller waited for it so far."""
 
     @property
+    def is_begun(self) -> bool:
+        """Whether some of it is done, so that it holds what that needs."""
+        return self._is_begun
+
+    @property
     def is_away(self) -> bool:
         """Whether it is in a kernel that the caller did not wait for; a slice would do nothing."""
         return self._is_left and self._rested.locked()

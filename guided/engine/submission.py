@@ -81,6 +81,8 @@ class Submission:
     """Notes the steps, where somebody wants to look at them."""
     adapter: int = 0
     """Number of the LoRA adapter that answers, 0 for the model alone."""
+    client: str = ""
+    """Who asked; clients take turns where work is done in slices."""
 
     @property
     def salt(self) -> str:

@@ -8,6 +8,7 @@ written by.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from guided.constraint.report import checked, shortened
 from guided.engine.compile_queue import Start
 from guided.engine.isolation import error_for, is_of_request
 from guided.engine.sliced_work import Kernels, SlicedWork
+from guided.engine.turns import after_turn
 from guided.errors import DeadlineExceededError, GuidedError
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Structure, TokenId
@@ -38,6 +40,8 @@ __all__ = [
 
 _AT_ONCE = 4
 """Tasks that take turns; each may hold tens of megabytes, and the others have not begun."""
+_AT_MOST = 8
+"""The same, where each client that has begun none begins one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,14 @@ class _Job:
     request_id: str
     work: SlicedWork[Finding]
     deadline: float | None
+    client: str
 
 
 class Workbench:
-    """Tasks take turns by slices; for use from the thread that steps the engine."""
+    """Clients take turns by slices, and so do the tasks of each.
+
+    For use from the thread that steps the engine.
+    """
 
     def __init__(
         self,
@@ -121,11 +129,18 @@ class Workbench:
         return bool(self._line)
 
     def submit(
-        self, request_id: str, task: Callable[[], Task], deadline: float | None = None
+        self,
+        request_id: str,
+        task: Callable[[], Task],
+        deadline: float | None = None,
+        client: str = "",
     ) -> None:
-        """Take a task, which is made when it begins; ``deadline`` is a moment of the clock."""
+        """Take a task of a client, which is made when it begins.
+
+        ``deadline`` is a moment of the clock.
+        """
         work = SlicedWork[Finding](partial(self._do, task), self._kernels)
-        self._line.append(_Job(request_id, work, deadline))
+        self._line.append(_Job(request_id, work, deadline, client))
 
     def cancel(self, request_id: str) -> None:
         """Forget a task; it gets no end. Unknown ids are fine."""
@@ -140,15 +155,29 @@ class Workbench:
         """
         finished = [self._late(job) for job in tuple(self._line) if self._is_late(job)]
         if self._line:
-            job = self._line.pop(0)
+            job = self._next()
             if is_alone:
                 job.work.wait()
+            self._line.remove(job)
+            self._line = after_turn(self._line, job.client)
             if job.work.run_slice():
                 finished.append(self._finished(job))
             else:
-                # Behind the others that have begun, before those that wait.
-                self._line.insert(min(_AT_ONCE - 1, len(self._line)), job)
+                self._line.append(job)
         return finished
+
+    def _next(self) -> _Job:
+        """The first in line that has begun or may begin."""
+        begun = Counter(job.client for job in self._line if job.work.is_begun)
+        candidates = (
+            job
+            for job in self._line
+            if job.work.is_begun or begun.total() < (_AT_ONCE if begun[job.client] else _AT_MOST)
+        )
+        first = next(candidates)
+        if not first.work.is_away:
+            return first
+        return next((job for job in candidates if not job.work.is_away), first)
 
     def _do(self, make: Callable[[], Task]) -> Finding:
         task = make()

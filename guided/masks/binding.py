@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from guided.masks.forced import RunSpeller
 from guided.masks.independent import IndependentMask, IndependentMasks
@@ -10,6 +11,7 @@ from guided.masks.packed import Scratch
 from guided.masks.trie import TokenTrie, trie_from_tokens
 from guided.masks.vocabulary import TokenTexts, Vocabulary
 from guided.masks.white_space import white_space_mask
+from guided.runtime.of_thread import OfThread
 
 __all__ = ["TokenBinding"]
 
@@ -28,7 +30,7 @@ class TokenBinding:
     texts: TokenTexts
     independent: IndependentMasks
     white_space: IndependentMask
-    scratch: Scratch
+    scratch: OfThread[Scratch]
     speller: RunSpeller
 
     @classmethod
@@ -45,6 +47,6 @@ class TokenBinding:
             TokenTexts.of(tokens),
             IndependentMasks(trie, max_independent_bytes),
             white_space_mask(trie),
-            Scratch(trie),
+            OfThread(partial(Scratch, trie)),
             RunSpeller(vocabulary, trie),
         )

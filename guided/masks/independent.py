@@ -21,6 +21,7 @@ from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
 from guided.masks.outline import NO_HORIZON, Outline
 from guided.masks.trie import TokenTrie
+from guided.runtime.of_thread import OfThread
 
 __all__ = ["IndependentMask", "IndependentMasks"]
 
@@ -121,8 +122,8 @@ class IndependentMasks:
         return mask
 
 
-class _Scratch(threading.local):
-    """Memory that masks are made in."""
+class _Scratch:
+    """Memory that masks are made in by one thread."""
 
     def __init__(self) -> None:
         self._sites: NDArray[np.int32] = np.empty((0, 4), dtype=np.int32)
@@ -131,7 +132,7 @@ class _Scratch(threading.local):
     def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
         """Room for sites, and for ``reach``, which is all zero and to be left so.
 
-        The same memory for each call of a thread, for one mask after another.
+        The same memory for each call, for one mask after another.
         """
         if len(self._sites) < len(trie):
             self._sites = np.empty((len(trie), 4), dtype=np.int32)
@@ -140,7 +141,7 @@ class _Scratch(threading.local):
         return self._sites, self._reach
 
 
-_scratch: Final = _Scratch()
+_scratch: Final = OfThread(_Scratch)
 
 
 def _walked(
@@ -148,7 +149,7 @@ def _walked(
 ) -> IndependentMask:
     """Make the mask of a row; see ``walk_inside``."""
     mask = np.zeros(trie.words, dtype=np.int32)
-    sites, reach = _scratch.of(trie)
+    sites, reach = _scratch.get().of(trie)
     path = np.empty((trie.longest + 1, 6), dtype=np.int64)
     free = make_free_bytes(len(arrays.rows), is_far=outline.horizon == NO_HORIZON)
     num_sites, most = walk_inside(

@@ -12,7 +12,6 @@ tokens that are longer go on from there as they do after a closing quote.
 from __future__ import annotations
 
 import hashlib
-import threading
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.outline_kernels import search_outline
+from guided.runtime.of_thread import OfThread
 
 __all__ = ["NO_HORIZON", "Outline", "outline_of"]
 
@@ -78,8 +78,8 @@ def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
     return Outline(digest, closings, search.fewest, horizon)
 
 
-class _Scratch(threading.local):
-    """Memory that searches work in, one set a thread; the arguments of ``search_outline``."""
+class _Scratch:
+    """Memory that searches of a thread work in; the arguments of ``search_outline``."""
 
     def __init__(self) -> None:
         self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 259, dtype=np.int32)
@@ -88,7 +88,7 @@ class _Scratch(threading.local):
         self.runs: NDArray[np.int32] = np.empty((_MAPS, 258), dtype=np.int32)
 
 
-_scratch: Final = _Scratch()
+_scratch: Final = OfThread(_Scratch)
 
 
 class _Search(NamedTuple):
@@ -108,10 +108,11 @@ def _searched(arrays: MachineArrays, row: int, reach: int) -> _Search:
     Only ``closings`` is copied out of scratch memory: ``Outline`` keeps it. ``numbers`` is made
     anew for each search, which needs it all zero.
     """
-    found, queue, closings = _scratch.found, _scratch.queue, _scratch.closings
+    scratch = _scratch.get()
+    found, queue, closings = scratch.found, scratch.queue, scratch.closings
     numbers = np.zeros(len(arrays.rows), dtype=np.int32)
     size, num_closings, num_rows, fewest, is_complete = search_outline(
-        arrays, row, reach, found, queue, closings, numbers, _scratch.runs
+        arrays, row, reach, found, queue, closings, numbers, scratch.runs
     )
     return _Search(
         found[:size], closings[:num_closings].copy(), queue[:num_rows], fewest, is_complete

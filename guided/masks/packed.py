@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +19,8 @@ from guided.runtime.addresses import addresses_of, enter_address
 __all__ = ["PackedMachine", "Scratch"]
 
 
-class Scratch(threading.local):
-    """Memory that walks over one trie work in, one set a thread; nobody's between two walks."""
+class Scratch:
+    """Memory that walks over one trie work in; nobody's between two walks of a thread."""
 
     def __init__(self, trie: TokenTrie) -> None:
         self.path: NDArray[np.int64] = np.empty((trie.longest + 3, PATH_WIDTH), dtype=np.int64)

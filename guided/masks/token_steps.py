@@ -23,6 +23,7 @@ from guided.masks.trie_kernels import walk_to_slots
 from guided.masks.vocabulary import TokenTexts
 from guided.masks.walk_path import FINISHED, SLOTS_FULL
 from guided.runtime.addresses import addresses_of
+from guided.runtime.of_thread import OfThread
 
 __all__ = ["TokenSteps"]
 
@@ -43,7 +44,7 @@ class TokenSteps:
         packed: PackedMachine,
         texts: TokenTexts,
         trie: TokenTrie,
-        scratch: Scratch,
+        scratch: OfThread[Scratch],
     ) -> None:
         self._machine = machine
         self._packed = packed
@@ -141,7 +142,7 @@ class TokenSteps:
             status, at, action = walk_to_slots(
                 self._addresses,
                 self._packed.addresses(),
-                self._scratch.addresses,
+                self._scratch.get().addresses,
                 *state[:3],
                 of_token,
                 slots,

@@ -34,6 +34,7 @@ from guided.masks.vocabulary import TokenTexts
 from guided.masks.walk_kernels import ITSELF, walk_sites
 from guided.masks.walk_path import FINISHED, TRUNCATED
 from guided.runtime.addresses import addresses_of
+from guided.runtime.of_thread import OfThread
 
 __all__ = ["KeptWalk", "Walk", "Walker"]
 
@@ -124,7 +125,7 @@ class Walker:
         texts: TokenTexts,
         independent: IndependentMasks,
         white_space: IndependentMask,
-        scratch: Scratch,
+        scratch: OfThread[Scratch],
     ) -> None:
         self.machine = machine
         self.packed = packed
@@ -217,7 +218,7 @@ class Walker:
         the rows that the sites of ``mask`` name, none where they name none.
         """
         base, fingerprint = mask.mask_within(left)
-        words = self._scratch.words
+        words = self._scratch.get().words
         first = base if begun is None else np.bitwise_or(begun.mask, base, out=words)
         found = self._walked(
             MaskDelta(first, _NO_CHANGES),
@@ -255,7 +256,7 @@ class Walker:
         uncertain is copied out of it.
         """
         stack, row, count, _ = state
-        scratch = self._scratch
+        scratch = self._scratch.get()
         addresses = scratch.addresses
         again = False
         # Each transition that is missing stops the walk once; what it knows is in the scratch. To
@@ -293,7 +294,7 @@ class Walker:
         # Walks of put-off nodes may put further nodes off, and then use the same memory: the list
         # is read before the first of them.
         if put_off:
-            for node, *there in self._scratch.put_off[:put_off].tolist():
+            for node, *there in self._scratch.get().put_off[:put_off].tolist():
                 after = State(*there)
                 walk = self._below(node, after, home, self.keys.traits(after.row), walk)
         return walk
@@ -305,7 +306,7 @@ class Walker:
         transitions as ``_walked`` does.
         """
         stack, row, count, _ = state
-        scratch = self._scratch
+        scratch = self._scratch.get()
         words, addresses = scratch.words, scratch.addresses
         again = False
         while True:
@@ -366,7 +367,7 @@ class Walker:
         """
         below = [self.trie.tokens_below(node) for node in walk.uncertain[:, 0].tolist()]
         settled = self._settled(state, walk.uncertain)
-        words = self._scratch.words
+        words = self._scratch.get().words
         walk.delta.fill(words)
         fingerprint = walk.held.fingerprint
         fingerprint ^= clear_tokens(np.array(forbidden, dtype=np.int32), words)
@@ -380,7 +381,7 @@ class Walker:
         ``fingerprint`` is that of ``first``. As only tokens that are new change it, the order of
         ``others`` does not matter.
         """
-        words = self._scratch.words
+        words = self._scratch.get().words
         first.fill(words)
         for other in others:
             fingerprint ^= set_tokens(tokens_of(other.mask()).astype(np.int32), words)

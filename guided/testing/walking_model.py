@@ -108,13 +108,20 @@ class WalkingModel:
             answered=dict(self._answered),
         )
 
-    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
+    async def generate(
+        self, request: GenerationRequest, received: float, client: str = ""
+    ) -> GenerationResult:
         """One answer."""
-        del received  # nothing waits here
+        del received, client  # nothing waits here
         return await asyncio.to_thread(self._answer, request)
 
     async def stream(
-        self, request: GenerationRequest, received: float, *, is_watched: bool = False
+        self,
+        request: GenerationRequest,
+        received: float,
+        client: str = "",
+        *,
+        is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
         """The pieces of one answer, then the answer; several come whole."""
         if is_watched:
@@ -122,7 +129,7 @@ class WalkingModel:
                 "how an answer comes to be is not told by a server without a model",
                 hint="ask one that runs a model",
             )
-        result = await self.generate(request, received)
+        result = await self.generate(request, received, client)
         if not result.candidates:
             for at in range(0, len(result.text), _PIECE):
                 yield result.text[at : at + _PIECE]

@@ -215,7 +215,7 @@ class Answers:
         check_model(asked.model, model, face.config)
         if asked.model in model.adapters:
             asked = replace(asked, request=replace(asked.request, adapter=asked.model))
-        face.engine.check_prompt(asked.request)
+        await face.readers.do(partial(face.engine.check_prompt, asked.request), size)
         shown = Shown(
             f"{self._prefix}{response.request_id}",
             int(time.time()),
@@ -241,12 +241,13 @@ class Answers:
     ) -> None:
         """Have an answer made and sent; a stream holds its place until its last text is taken."""
         is_growing = asked.is_streamed and not asked.request.has_candidates
+        name = caller.client.name
         async with self._face.door.admitted(caller, asked.request, size, received) as admitted:
             note_admitted()
             if is_growing:
-                result = await self._grown(admitted, form, response, received)
+                result = await self._grown(admitted, name, form, response, received)
             else:
-                result = await self._face.engine.generate(admitted.request, received)
+                result = await self._face.engine.generate(admitted.request, received, name)
             note_answered(result)
             admitted.charge.answered(result)
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
@@ -257,9 +258,11 @@ class Answers:
             await response.whole(form.whole(result))
 
     async def _grown(
-        self, admitted: Admitted, form: Form, response: Response, received: float
+        self, admitted: Admitted, client: str, form: Form, response: Response, received: float
     ) -> GenerationResult:
-        stream = self._face.engine.stream(admitted.request, received, is_watched=self._is_watched)
+        stream = self._face.engine.stream(
+            admitted.request, received, client, is_watched=self._is_watched
+        )
         async with aclosing(stream) as events:
             async for event in events:
                 if isinstance(event, GenerationResult):

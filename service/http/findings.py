@@ -131,7 +131,7 @@ class Findings:
 
     async def _done(self, work: Inspect, caller: Caller, response: Response) -> None:
         received, seconds = time.monotonic(), self._face.config.look_seconds
-        work = msgspec.structs.replace(work, deadline=received + seconds)
+        work = msgspec.structs.replace(work, deadline=received + seconds, client=caller.client.name)
         async with self._face.door.working(caller, received, seconds=seconds):
             finding = await self._face.engine.inspect(work)
         await response.whole(told(finding))

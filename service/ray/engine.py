@@ -134,10 +134,11 @@ class Engine:
             self._serving.set()
 
 
-def _request_of(asked: Asked) -> tuple[GenerationRequest, float]:
-    """What is to be answered, and when it was received by the clock of this node."""
+def _request_of(asked: Asked) -> tuple[GenerationRequest, float, str]:
+    """What is to be answered, when it was received by the clock of this node, and for whom."""
     received = time.monotonic() - (asked.seconds or 0.0)
-    return decode_request(pb.GenerateRequest.FromString(asked.content)), received
+    request = decode_request(pb.GenerateRequest.FromString(asked.content))
+    return request, received, asked.client
 
 
 def _reply_of_event(event: StreamEvent) -> Reply:

@@ -116,9 +116,11 @@ class Engines:
             raise ServiceUnavailableError("the engines have just started", hint="try again shortly")
         return self._stats
 
-    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
-        """Have one answer made; cancelling the caller cancels it in its engine."""
-        asked = self._asked(request, received)
+    async def generate(
+        self, request: GenerationRequest, received: float, client: str = ""
+    ) -> GenerationResult:
+        """Have one answer made for a client; cancelling the caller cancels it in its engine."""
+        asked = self._asked(request, received, client)
         reply = await _told(self._handle.generate.remote, asked)
         assert isinstance(reply, Answered), f"an engine answered {reply!r}"
         self._learn(asked, reply.result)
@@ -135,10 +137,10 @@ class Engines:
         return reply.finding
 
     async def stream(
-        self, request: GenerationRequest, received: float
+        self, request: GenerationRequest, received: float, client: str = ""
     ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made and handed out as it grows; closing cancels it in its engine."""
-        asked = self._asked(request, received)
+        asked = self._asked(request, received, client)
         ask = self._handle.options(stream=True).stream.remote
         while True:
             async with aclosing(_streamed(ask, asked)) as replies:
@@ -153,10 +155,10 @@ class Engines:
                 else:
                     return
 
-    def _asked(self, request: GenerationRequest, received: float) -> Asked:
+    def _asked(self, request: GenerationRequest, received: float, client: str) -> Asked:
         message = encode_request(request)
         affinity = self._worth.weighed(affinity_of(message))
-        return Asked(affinity, message.SerializeToString(), time.monotonic() - received)
+        return Asked(affinity, message.SerializeToString(), time.monotonic() - received, client)
 
     def _learn(self, asked: Asked, result: GenerationResult) -> None:
         self._worth.learn(asked.affinity, result.usage, result.timing)

@@ -39,6 +39,8 @@ class Asked:
     """A ``guided.v1.GenerateRequest``, or ``Inspect``."""
     seconds: float | None
     """Since a request came; until nobody waits for an inspection. Clocks of nodes differ."""
+    client: str = ""
+    """Who asks for an answer; an inspection says so itself."""
     avoided: frozenset[str] = frozenset()
     """Replicas that said that they have no engine for the moment; others are asked first."""
 

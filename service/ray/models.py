@@ -100,16 +100,24 @@ class Models:
         assert total is not None, "some model has engines"
         return total
 
-    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
-        """Have one answer made; cancelling the caller cancels it in its engine."""
-        return await self._of(request.model).generate(replace(request, model=""), received)
+    async def generate(
+        self, request: GenerationRequest, received: float, client: str = ""
+    ) -> GenerationResult:
+        """Have one answer made for a client; cancelling the caller cancels it in its engine."""
+        asked = replace(request, model="")
+        return await self._of(request.model).generate(asked, received, client)
 
     def stream(
-        self, request: GenerationRequest, received: float, *, is_watched: bool = False
+        self,
+        request: GenerationRequest,
+        received: float,
+        client: str = "",
+        *,
+        is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
         """Have one answer made and handed out as it grows; closing cancels it in its engine."""
         assert not is_watched, "only the playground watches, and it is not served here"
-        return self._of(request.model).stream(replace(request, model=""), received)
+        return self._of(request.model).stream(replace(request, model=""), received, client)
 
     async def inspect(self, asked: Inspect) -> Finding:
         """Have a constraint worked on, by an engine that may have it."""

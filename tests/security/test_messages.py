@@ -19,7 +19,7 @@ from guided_service.constraint_store import ConstraintStore
 from guided_service.grammar_servicer import GrammarServicer
 from guided_service.servicers import GenerationServicer
 from tests.kit.effort import first_seed, is_long, times
-from tests.kit.fuzz_service import model_of, try_calls
+from tests.kit.fuzz_service import Look, Tried, model_of, try_calls
 from tests.kit.service_calls import BODIES, METHODS, Call, hostile_calls, mutated_calls
 from tests.kit.told_calls import Outcome, make_calls
 from tests.service.http_server import HttpServer
@@ -75,6 +75,19 @@ def found(server: testing.Server, place: str) -> Outcome:
     outcome = Outcome()
     asyncio.run(make_calls(server.address, url, calls, 32, 10.0, outcome))
     return outcome
+
+
+@pytest.mark.parametrize(
+    ("engine", "is_grown"),
+    [
+        ((400, 500, 700, 650, 734), False),  # no more than in the first half, within a twentieth
+        ((400, 500, 700, 900, 734), False),  # a large constraint was kept for a while
+        ((400, 500, 700, 710, 736), True),
+    ],
+)
+def test_memory_that_goes_on_to_grow_is_told(engine: tuple[float, ...], is_grown: bool) -> None:
+    looks = [Look(10 * number, 70.0, each) for number, each in enumerate(engine)]
+    assert Tried(looks=looks).grown() == (["the engine grew from 700.0 to 736.0 MiB"] * is_grown)
 
 
 BUGS = {

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
+from tests.kit.arenas import arenas_of_threads
 
 if TYPE_CHECKING:
     from guided.decoding.trace import Trace
@@ -111,6 +112,7 @@ class EchoEngine:
         stream: bool,
         trace: Trace | None = None,
         prompt: str | None = None,
+        client: str = "",
     ) -> None:
         assert trace is None, "there is nothing to watch"
         assert 0 <= time.monotonic() - received < 60
@@ -126,6 +128,8 @@ class EchoEngine:
                 raise InvalidConstraintError(
                     "語" * 5000, pointer="/é" * 5000, position=3, hint="💡" * 5000
                 )
+        if request.prompt == "client":
+            request = replace(request, prompt=f"asked by {client}")
         self.running[request_id] = (request, 0)
         if stream:
             self.streamed.add(request_id)
@@ -207,6 +211,8 @@ def _echo(request: GenerationRequest) -> str:
         return f"by {request.adapter or 'the model'}"
     if request.prompt == "constraint":
         return "none" if request.constraint is None else request.constraint.digest()
+    if request.prompt == "arenas":
+        return str(arenas_of_threads())
     if isinstance(request.prompt, str) and request.prompt.startswith("who"):
         return str(os.getpid())
     if isinstance(request.prompt, str):

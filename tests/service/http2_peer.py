@@ -70,10 +70,12 @@ class Peer:
             raise ConnectionError("the server has hung up")
         return list(self._http.receive_data(data))
 
-    def read_what_came(self) -> None:
+    def read_what_came(self) -> list[h2.events.Event]:
         """Read without waiting; what has to be answered is answered with the next ``flush``."""
+        came: list[h2.events.Event] = []
         while select([self._socket], [], [], 0)[0]:
-            self.read()
+            came += self.read()
+        return came
 
     def close(self) -> None:
         """Hang up."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from guided.client import Client, RawPrompt
 from guided_service import garbage as module
 from guided_service.garbage import Garbage
 
@@ -17,6 +18,11 @@ class Cycle:
 
     def __init__(self) -> None:
         self.itself = self
+
+
+def test_threads_of_an_engine_allot_together(shared_echo: Client) -> None:
+    """So that what one thread frees is there for the next."""
+    assert shared_echo.generate(RawPrompt("arenas"), max_tokens=1).text in ("1", "None")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
 from starlette.types import Receive, Scope, Send
 
 from guided.bearer import bearer_of
-from guided.client import AsyncClient, Client, RawPrompt, Tls
+from guided.client import AsyncClient, Client, RawPrompt, Request, Tls
 from guided.errors import ServiceError
 from guided_service.config import ServerConfig
 from guided_service.http.web_server import WebServer
@@ -268,6 +268,29 @@ def test_tokens_are_those_of_both_faces_and_so_are_their_quotas(tmp_path: Path) 
         assert abs(float(exceeded.headers["retry-after-ms"]) / 1000 - seconds) < 0.2
         assert call(BOB).status_code == 200
         eventually(lambda: server.process.log.read_text().count("client='token ann'") >= 4)
+
+
+def test_the_engine_is_told_whose_request_it_is(tmp_path: Path) -> None:
+    """Whichever face and call it comes by."""
+    settings = {"tokens": str(tokens_file(tmp_path))}
+    told = "asked by token ann"
+    with (
+        serving_http(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.process.address, token=ANN) as client,
+    ):
+        asked = RawPrompt("client")
+        assert client.generate(asked, max_tokens=1).text == told
+        with client.stream(asked, max_tokens=1) as stream:
+            assert "".join(stream) == told
+        (answer,) = client.batch([Request(asked, max_tokens=1)])
+        assert getattr(answer, "text", answer) == told
+        for is_streamed in (False, True):
+            said = server.post(
+                "/v1/completions",
+                {"model": "echo", "prompt": "client", "max_tokens": 1, "stream": is_streamed},
+                headers={"authorization": bearer_of(ANN)},
+            )
+            assert told in said.text
 
 
 def test_traffic_is_encrypted_and_a_renewed_certificate_counts(tmp_path: Path) -> None:

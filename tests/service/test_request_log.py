@@ -75,7 +75,8 @@ def logged(logging_server: ServerProcess) -> Logged:
 def lines(server: ServerProcess) -> list[dict[str, Any]]:
     """Every line of the log; each has to be JSON."""
     text = server.text() if isinstance(server, Logged) else server.log.read_text()
-    return [json.loads(line) for line in text.splitlines()]
+    # What comes after the last line break is being written.
+    return [json.loads(line) for line in text.rpartition("\n")[0].splitlines()]
 
 
 def requests(server: ServerProcess, count: int, event: str = "request") -> list[dict[str, Any]]:

@@ -1,0 +1,31 @@
+"""Turns by client, where work is done in slices: one that brings much holds up only its own.
+
+::
+
+    line     a1 a2 b1 a3 c1      a slice of a1
+             b1 c1 a2 a3 a1      a slice of b1
+             c1 a2 a3 a1 b1      and so on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+__all__ = ["HasClient", "after_turn"]
+
+
+class HasClient(Protocol):
+    """Something that waits for its turn."""
+
+    @property
+    def client(self) -> str:
+        """Who brought it."""
+
+
+T = TypeVar("T", bound=HasClient)
+
+
+def after_turn(line: Iterable[T], client: str) -> list[T]:
+    """A line once a client has had its turn: what others have there comes first."""
+    return sorted(line, key=lambda each: each.client == client)

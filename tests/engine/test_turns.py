@@ -1,0 +1,102 @@
+"""Clients take turns at the work for constraints, however much one of them brings."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from guided.constraint.compiler import ConstraintCompiler
+from guided.engine.workbench import Compile, Workbench
+from guided.runtime.fuel import limited_work, spend
+from guided.spec import Constraint, GenerationRequest, Regex
+from tests.engine.finite_language import make_vocabulary
+from tests.engine.test_aside import SlowMatcher
+from tests.engine.tiny_models import make_engine, make_model, start, words
+
+MODEL = make_model()
+_MUCH = 12
+"""Constraints of one client."""
+_PAUSED = 4
+"""Answers of one client."""
+_PIECES = 20
+_WORDS = ("name abcdna 12", "name abcd 12 12", "na", "abc name 12 ab 12")
+_SLICE = 6_000
+"""Units of a piece: as much as ends a slice, however little time it takes."""
+
+
+class Compiler:
+    """Compiles as others do, after some slices of work, and notes whose they were."""
+
+    def __init__(self) -> None:
+        self.turns = Counter[str]()
+        self._start = ConstraintCompiler(make_vocabulary()).start
+        self._start(Regex("w1"))  # loads machine code, which is not to be counted
+
+    def start(self, constraint: Constraint) -> Any:
+        assert isinstance(constraint, Regex)
+        with limited_work(10**9):
+            for _ in range(_PIECES):
+                self.turns[constraint.pattern[0]] += 1  # the letter that it begins with says whose
+                spend(_SLICE)
+        return self._start(constraint)
+
+
+def brought() -> list[tuple[str, Regex]]:
+    """Clients with what they bring: one much, and then two one thing each."""
+    much = [("a", Regex(f"a{number}")) for number in range(_MUCH)]
+    return [*much, ("b", Regex("b0")), ("c", Regex("c0"))]
+
+
+def check_turns(compiler: Compiler, ended: list[str], run: Callable[[], list[str]]) -> None:
+    """All clients have had about as many turns when two of them have what they asked for."""
+    compiler.turns.clear()
+    while not {"b0", "c0"} <= {*ended}:
+        ended += run()
+    assert sorted(ended) == ["b0", "c0"]
+    turns = compiler.turns
+    assert turns["b"] >= _PIECES - 1
+    # More than theirs where their own last step took longer than a slice.
+    assert turns["a"] < 2 * turns["b"]
+
+
+def test_a_client_with_much_to_compile_for_answers_holds_nobody_up() -> None:
+    compiler = Compiler()
+    engine = make_engine(MODEL, start=compiler.start)
+    for client, constraint in brought():
+        request = GenerationRequest("x", constraint, max_tokens=4)
+        engine.submit(constraint.pattern, request, client=client)
+    check_turns(compiler, [], lambda: [each.request_id for each in engine.step()])
+
+
+def test_a_client_with_much_to_look_at_holds_nobody_up() -> None:
+    compiler = Compiler()
+    bench = Workbench(make_vocabulary(), compiler.start)
+    for client, constraint in brought():
+        bench.submit(constraint.pattern, partial(Compile, constraint), client=client)
+    check_turns(compiler, [], lambda: [each.request_id for each in bench.run_slice()])
+
+
+def test_a_client_with_many_answers_that_pause_holds_nobody_up() -> None:
+    built: list[set[Any]] = []
+
+    def begin(constraint: Constraint) -> SlowMatcher:
+        built.append(set())
+        return SlowMatcher(start(constraint), built[-1], threading.RLock())
+
+    engine = make_engine(MODEL, start=begin)
+    # The same words, but constraints of their own: those of one would wait for each other.
+    orders = map(list, itertools.permutations(_WORDS))
+    for number in range(_PAUSED):
+        request = GenerationRequest("x", words(*next(orders)))
+        engine.submit(f"a{number}", request, client="a")
+    engine.submit("b", GenerationRequest("x", words(*next(orders))), client="b")
+    ended: list[str] = []
+    while not ended:
+        ended += [each.request_id for each in engine.step()]
+    assert ended == ["b"]
+    *much, other = map(len, built)
+    assert sum(much) < 2 * other < _PAUSED * other
