@@ -337,3 +337,31 @@ def test_levels_that_cost_more_than_they_bring_are_left_out() -> None:
     assert dear < 1.5
     # Who is named drafts all of them.
     assert levels_a_step(2.0, drafters=("draft",))[0] > 3.5
+
+
+def test_a_request_says_how_widely_it_is_drafted_for() -> None:
+    """Beside each other: a chain of two, the server's chain of four, none, and at most three."""
+    model, drafter = make_model(), make_draft(make_model())
+    engine = drafting(model, drafter)
+    asked: dict[str, Any] = {
+        "own": {},
+        "two": {"draft_widths": (1, 1)},
+        "tree": {"draft_widths": (2, 1)},
+        "none": {"max_drafted": 0},
+        "three": {"max_drafted": 3},
+    }
+    requests = {
+        name: GenerationRequest(prompt="hello name", max_tokens=60, cache_salt=name, **options)
+        for name, options in asked.items()
+    }
+    found = checked_answers(engine, [drafter], requests)
+    assert len({answer.tokens for answer in found.values()}) == 1
+    usages = {name: answer.usage for name, answer in found.items()}
+    # At the end of the budget less is drafted, and all that is, is right but for side branches.
+    most = {
+        name: -(-each.drafted_tokens // max(1, each.drafted_calls)) for name, each in usages.items()
+    }
+    assert most == {"own": 4, "two": 2, "tree": 4, "none": 0, "three": 3}
+    taken = {name: round(each.mean_accepted_length) for name, each in usages.items()}
+    assert taken == {"own": 4, "two": 2, "tree": 2, "none": 0, "three": 3}
+    assert found["none"].usage.model_calls >= 60
