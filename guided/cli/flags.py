@@ -51,6 +51,7 @@ class _Spelling:
 
 _SPELLINGS: Final[Mapping[str, _Spelling]] = {
     "beams": _Spelling(kind=int | None, metavar="WIDTH"),
+    "draft_widths": _Spelling("--draft-width", list[int] | None, "N"),
     "drafters": _Spelling("--drafter", list[str] | None, "NAME"),
     "early_stopping": _Spelling("--early-stopping"),
     "length_penalty": _Spelling(kind=float | None),
@@ -139,6 +140,7 @@ def read_request_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given[name] for name in names if name in given} | {
         "beams": read_beams(beams, length_penalty, early_stopping=early_stopping),
         "logit_bias": read_logit_bias(given["logit_bias"]),
+        "draft_widths": given["draft_widths"] or (),
         "drafters": given["drafters"] or (),
         "stop": given["stop"] or (),
         "stop_tokens": given["stop_tokens"] or (),

@@ -201,6 +201,18 @@ def _stop_tokens(given: Iterable[int]) -> tuple[TokenId, ...]:
     return tuple(TokenId(_token(token, "stop_tokens")) for token in given)
 
 
+def _widths(given: Iterable[int]) -> tuple[int, ...]:
+    widths = tuple(given)
+    for width in widths:
+        if not isinstance(width, Integral) or isinstance(width, bool):
+            raise RequestError(
+                f"draft_widths holds {width!r}, which is not a number of tokens",
+                field="draft_widths",
+                hint="pass integers",
+            )
+    return tuple(map(int, widths))
+
+
 def _bias_pairs(given: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
     """Each token with its bias."""
     pairs: list[tuple[int, float]] = []
@@ -227,6 +239,7 @@ def _token(token: object, name: str) -> int:
 
 
 _CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "draft_widths": _widths,
     "drafters": _names,
     "stop": _stop_strings,
     "stop_tokens": _stop_tokens,

@@ -46,6 +46,8 @@ class DraftContext:
     prompt_length: int
     prompt: tuple[TokenId, ...] = ()
     """Its tokens, as far as whoever drafts may look for what it knows of them."""
+    widths: tuple[int, ...] = ()
+    """Expansion widths that the request wants of draft models; empty for their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,6 +187,7 @@ class DraftBuilder:
         self._end_ids = end_ids
         # How many tokens may come after each node. Of the trunk only the last node is asked for.
         self._left = [longest] * len(trunk)
+        self._levels = [0] * len(trunk)
         self.budget = budget
         """What pays, and what there is room for."""
         self.most: Final = len(trunk) + budget.room
@@ -202,6 +205,10 @@ class DraftBuilder:
     def left(self, node: int) -> int:
         """Tokens that the answer may still have after a drafted node, or after the root."""
         return self._left[node]
+
+    def level(self, node: int) -> int:
+        """Drafted tokens on the way to a node, itself included, without the runs they force."""
+        return self._levels[node]
 
     @property
     def root(self) -> int:
@@ -346,6 +353,7 @@ class DraftBuilder:
     ) -> None:
         self._tokens.append(token)
         self._left.append(self._left[parent] - 1)
+        self._levels.append(self._levels[parent] + (not certain))
         self._parents.append(parent)
         self._certain.append(certain)
         self._matchers.append(matcher)

@@ -135,9 +135,11 @@ class Drafting:
         budgets = []
         for runnable, _ in plan:
             runnable.steps_undrafted = max(0, runnable.steps_undrafted - 1)
+            asked = runnable.submission.request.max_drafted
+            most = self._widest_draft if asked is None else min(asked, self._widest_draft)
             budgets.append(
                 DraftBudget(
-                    0 if runnable.steps_undrafted else self._widest_draft,
+                    0 if runnable.steps_undrafted else most,
                     self._costs,
                     certain=certain,
                     sequences=drafting,

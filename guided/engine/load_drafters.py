@@ -27,6 +27,7 @@ from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles
 from guided.model.progress import Progress
 from guided.spec import TokenId
+from guided.spec.request import check_draft_widths
 
 __all__ = ["DraftPlan", "check_widths", "load_drafters", "plan_drafters"]
 
@@ -35,8 +36,6 @@ _MOST_TOKENS: Final = 16384
 _FEWEST_TOKENS: Final = 1024
 _SHARE: Final = 0.1
 """The share of free memory that the cache of a draft model takes at most, beyond the fewest."""
-_DEEPEST: Final = 16
-_WIDEST: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,7 @@ def check_widths(
             hint="leave them out, or let the engine draft",
         )
     chosen = CHAIN if widths is None else tuple(widths)
-    if not 1 <= len(chosen) <= _DEEPEST or not all(1 <= width <= _WIDEST for width in chosen):
-        raise RequestError(
-            f"draft_widths {list(chosen)} are not 1 to {_DEEPEST} numbers from 1 to {_WIDEST}",
-            field="draft_widths",
-            hint="a chain of four tokens is 1,1,1,1",
-        )
+    check_draft_widths(chosen)
     return chosen
 
 

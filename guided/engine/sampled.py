@@ -170,6 +170,7 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
             drafters=request.drafters,
             prompt_length=answer.prompt_length,
             prompt=tuple(answer.tokens[: answer.prompt_length]),
+            widths=request.draft_widths,
         )
     )
     if memory is not None:

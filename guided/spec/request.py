@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -33,6 +33,7 @@ __all__ = [
     "OnIncomplete",
     "Rank",
     "RequestOptions",
+    "check_draft_widths",
 ]
 
 LONGEST_DEADLINE = 86_400.0
@@ -53,6 +54,12 @@ HIGHEST_PRIORITY = 100
 
 MOST_DRAFTERS = 16
 """Drafters that one request may name."""
+
+MOST_DRAFT_LEVELS = 16
+"""Levels of a tree that a draft model may be asked for."""
+
+WIDEST_DRAFT_LEVEL = 8
+"""Tokens that a draft model may guess after each."""
 
 NO_DRAFTER = "none"
 """Named as a drafter, nothing is guessed."""
@@ -247,6 +254,20 @@ class GenerationRequest:
         ),
     ] = ()
     """Where none is named, all that the server has; see docs/tree-verify.md."""
+    max_drafted: Annotated[
+        int | None,
+        Option(
+            "Guess at most so many tokens for one model call, with the runs that they force.",
+            at_least(0),
+            group=_DRAFTS,
+        ),
+    ] = None
+    """``None``: as many as the engine has room for. Fewer where fewer pay, in any case."""
+    draft_widths: Annotated[
+        tuple[int, ...],
+        Option("Have draft models guess so many tokens after each, level by level.", group=_DRAFTS),
+    ] = ()
+    """Empty: those that the server has; see docs/draft-models.md."""
     verification: Annotated[
         Verification,
         Option(
@@ -377,6 +398,8 @@ class GenerationRequest:
             )
         if NO_DRAFTER in self.drafters and len(self.drafters) > 1:
             raise RequestError(f"drafters names {NO_DRAFTER!r} and others", field="drafters")
+        if self.draft_widths:
+            check_draft_widths(self.draft_widths)
 
     def _check_verification(self) -> None:
         """Raise RequestError where nothing is guessed that could be verified in another way."""
@@ -443,6 +466,18 @@ class GenerationRequest:
                 )
 
 
+def check_draft_widths(widths: Sequence[int]) -> None:
+    """Raise RequestError for what are no expansion widths of draft models."""
+    is_short = 1 <= len(widths) <= MOST_DRAFT_LEVELS
+    if not is_short or not all(1 <= width <= WIDEST_DRAFT_LEVEL for width in widths):
+        raise RequestError(
+            f"draft_widths {list(widths)} are not 1 to {MOST_DRAFT_LEVELS} numbers from 1 to "
+            f"{WIDEST_DRAFT_LEVEL}",
+            field="draft_widths",
+            hint="a chain of four tokens is 1,1,1,1",
+        )
+
+
 class RequestOptions(SamplingOptions, total=False):
     """The options of a ``GenerationRequest`` as keyword arguments, for type checkers."""
 
@@ -464,6 +499,8 @@ class RequestOptions(SamplingOptions, total=False):
     adapter: str
     on_incomplete: OnIncomplete | Literal["close", "error"]
     drafters: str | Iterable[str]
+    max_drafted: int | None
+    draft_widths: Iterable[int]
     verification: Verification | Literal["coupled", "rejection", "typical"]
     allow_special_tokens: bool | None
     report: bool

@@ -75,6 +75,8 @@ DECLARED = (
     Declared(GenerationRequest, "adapter", "sql"),
     Declared(GenerationRequest, "on_incomplete", "error"),
     Declared(GenerationRequest, "drafters", ("lookup",)),
+    Declared(GenerationRequest, "max_drafted", 4),
+    Declared(GenerationRequest, "draft_widths", (2, 1)),
     Declared(GenerationRequest, "verification", "rejection"),
     Declared(GenerationRequest, "allow_special_tokens", True),
     Declared(GenerationRequest, "report", True),
@@ -136,7 +138,7 @@ def test_the_client_takes_an_option_with_the_default_of_its_field(option: Declar
 def test_type_checkers_see_an_option_with_the_type_of_its_field(option: Declared) -> None:
     seen, declared = get_type_hints(Options)[option.name], get_type_hints(option.of)[option.name]
     # What may be given is wider than what is kept.
-    wider = {"logit_bias", "stop", "stop_tokens", "drafters"} | _WORDS
+    wider = {"logit_bias", "stop", "stop_tokens", "drafters", "draft_widths"} | _WORDS
     assert seen == declared or option.name in wider
 
 
