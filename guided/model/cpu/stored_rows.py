@@ -56,33 +56,31 @@ def in_steps(rows: Numbers, form: RowForm) -> Steps:
     count, width = rows.shape
     steps = np.empty((count, width), np.int8 if form.apart == BYTE else np.int16)
     scales = np.empty((count, width // CELL), np.float32)
-    totals = np.empty((count, width // form.group), np.int32)
-    largest = np.float32(LARGEST[form.step_bits])
-    _round(np.ascontiguousarray(rows), largest, steps, scales, totals)
-    if form.has_least:
-        spread = np.repeat(scales, CELL // form.group, axis=1) if form.group != CELL else scales
-        with np.errstate(invalid="ignore"):  # what is no number is seen in the logits
-            return Steps(steps, scales, totals.astype(np.float32) * spread)
-    totals *= -form.offset
+    totals = np.empty((count, width // form.group), np.float32 if form.has_least else np.int32)
+    cells = np.ascontiguousarray(rows).reshape(-1, CELL), steps.reshape(-1, CELL)
+    largest, offset = np.float32(LARGEST[form.step_bits]), np.int32(form.offset)
+    _round(*cells, scales.reshape(-1), totals.reshape(-1, CELL // form.group), largest, offset)
     return Steps(steps, scales, totals)
 
 
 @exact_kernel
-def _round(rows: Any, largest: Any, steps: Any, scales: Any, totals: Any) -> None:
-    """Each 32 numbers of a row as steps of their own, and what those of a group add up to."""
-    groups = totals.shape[1] // scales.shape[1]
-    width = CELL // groups
-    for t in range(len(rows)):
-        for cell in range(scales.shape[1]):
-            numbers = rows[t, cell * CELL : (cell + 1) * CELL]
-            most = max(farthest(numbers), np.float32(1e-30))
-            scales[t, cell] = most / largest
-            per_step = largest / most
-            target = steps[t, cell * CELL : (cell + 1) * CELL]
-            for d in range(CELL):
-                target[d] = np.int16(np.floor(numbers[d] * per_step + np.float32(0.5)))
-            for group in range(groups):
-                total = np.int32(0)
-                for d in range(width):
-                    total += np.int32(target[group * width + d])
-                totals[t, cell * groups + group] = total
+def _round(cells: Any, steps: Any, scales: Any, totals: Any, largest: Any, offset: Any) -> None:
+    """The numbers of each cell as steps of their own, and what those of a group add up to.
+
+    How many numbers a cell has is asked of the array: where LLVM knows, it takes one by one.
+    """
+    width = cells.shape[1] // totals.shape[1]
+    for c in range(len(cells)):
+        most = max(farthest(cells[c]), np.float32(1e-30))
+        scales[c] = most / largest
+        per_step = largest / most
+        for d in range(cells.shape[1]):
+            steps[c, d] = np.int32(np.floor(cells[c, d] * per_step + np.float32(0.5)))
+        for group in range(totals.shape[1]):
+            total = np.int32(0)
+            for d in range(width):
+                total += steps[c, group * width + d]
+            if offset:
+                totals[c, group] = total * -offset
+            else:
+                totals[c, group] = np.float32(total) * scales[c]
