@@ -1,7 +1,7 @@
 """Attention of queries over rows of the cache, read where they lie; all sums are float32.
 
 The queries that share a key head are taken 16 at a time, as the *lanes* of registers. Then scores
-and outputs are the same loop, 16 registers of sums at a time, and no sum goes across a register::
+and outputs are the same loop, up to 16 registers of sums at a time, and no sum goes across one::
 
     scores[row, lane]  = sum of  keys[row, d] * queries[d, lane]     over d
     outputs[d, lane]   = sum of  values[row, d] * weights[row, lane] over rows
@@ -21,6 +21,7 @@ from llvmlite import ir
 from numba import types
 
 from guided.model.cpu.addresses import floats, halves, integers, take_next
+from guided.model.cpu.instructions import InstructionSet, chosen
 from guided.model.cpu.kernel import exact_task, inlined, instruction
 from guided.model.cpu.llvm import (
     FLOAT,
@@ -52,6 +53,8 @@ _ROW = WIDEST_HEAD + LANES
 """Numbers from one row of a tile to the next: fixed, so that instructions hold it, and no power of
 two, so that rows do not push each other out of the cache."""
 _FUSED = ("contract",)
+_FEWER_SUMS = {InstructionSet.AVX_VNNI: 4, InstructionSet.AVX2: 4, InstructionSet.PORTABLE: 2}
+"""Registers of sums at once where 16 are too many: they are two or four of the processor's."""
 
 
 def scratch_bytes(size: int, rows: int, parts: int) -> int:
@@ -236,6 +239,13 @@ def _grown(
     builder: Any, sums: list[Any], tile: Any, lanes: Any, count: Any, step: int, next_step: int
 ) -> list[Any]:
     """``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over ``count`` k one by one."""
+    at_once = _FEWER_SUMS.get(chosen(), LANES)
+    if len(sums) > at_once:
+        rest = builder.add(tile, INT64(at_once * step * 4))
+        return [
+            *_grown(builder, sums[:at_once], tile, lanes, count, step, next_step),
+            *_grown(builder, sums[at_once:], rest, lanes, count, step, next_step),
+        ]
 
     def body(k: Any, totals: list[Any]) -> list[Any]:
         numbers = builder.load(_lanes(builder, lanes, k), align=LINE)

@@ -39,7 +39,7 @@ class WeightFormat(StrEnum):
     INT8 = "int8"
     """A scale for each output; activations as good as 15 bits, so they lose next to nothing."""
     INT4 = "int4"
-    """Scale and least number for 32 inputs of an output; activations as good as 16 bits."""
+    """Scale and least number for 32 inputs of an output; activations of 8 bits, scaled likewise."""
 
 
 def matrix_packer(weight_format: WeightFormat, *, streams: bool = True) -> Pack:

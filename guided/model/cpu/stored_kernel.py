@@ -24,8 +24,8 @@ __all__ = ["STORED_FORMS", "instructions_here", "multiply_stored"]
 
 STORED_FORMS: Final = tuple(WIDTHS)
 """The instruction sets that there is a form for, the best first."""
-_AT_ONCE: Final = dict.fromkeys(WIDTHS, 8) | {InstructionSet.AVX2: 2, InstructionSet.PORTABLE: 4}
-"""Rows that are multiplied by a block at once; of AVX2 more than two took longer, by trial."""
+_AT_ONCE: Final = dict.fromkeys(WIDTHS, 4) | {InstructionSet.AVX512_VNNI: 8}
+"""Rows that are multiplied by a block at once, by trial; registers have room for half as many."""
 _TAKEN: Final = 4
 """Blocks of 16 outputs that a thread takes at a time."""
 _BLOCKS, _COUNT, _COUNTER_AT = StoredJob.BLOCKS, StoredJob.COUNT, StoredJob.COUNTER_AT

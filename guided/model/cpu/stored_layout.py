@@ -2,14 +2,17 @@
 
 Sixteen outputs lie together, from their first input to their last. A cell is 32 inputs of them:
 planes of codes, then what is small and whole of its groups. Codes of 3, 5 and 6 bits lie in two
-planes, the lower 2 or 4 bits and those above. A line of a plane has 32 bits for each output, the
-codes of two inputs 16 bits apart, the pairs one above the other; with four bits::
+planes, the lower 2 or 4 bits and those above. A line of a plane has 32 bits for each output: the
+codes of four inputs 8 bits apart, or of two 16 bits apart, and those of the next inputs above them;
+with four bits::
 
-    bits  0..3  4..7  8..11  12..15 | 16..19  20..23  24..27  28..31
-    input    0     2      4       6 |      1       3       5       7
+    bits      0..3  4..7 | 8..11  12..15 | 16..19  20..23 | 24..27  28..31
+    input        0     4 |     1       5 |      2       6 |      3       7
+    or           0     2       4       6 |      1       3        5       7
 
-So a shift and a mask give pairs of int16, which processors multiply two by two. What a file has
-in its blocks takes as much memory here, but for six-bit scales, which are bytes.
+So a shift and a mask give four bytes, or two numbers of 16 bits, which processors multiply by as
+many of a row and add up. What a file has in its blocks takes as much memory here, but for six-bit
+scales, which are bytes.
 """
 
 from __future__ import annotations
@@ -21,14 +24,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.model.cpu.block_types import CodeForm, Codes
+from guided.model.cpu.instructions import InstructionSet
 
-__all__ = ["CELL", "LANES", "Plane", "lay_out", "planes", "span_fields"]
+__all__ = [
+    "BYTE",
+    "CELL",
+    "LANES",
+    "Plane",
+    "bits_apart",
+    "lay_out",
+    "planes",
+    "span_fields",
+    "step_bits",
+]
 
 LANES: Final = 16
 """Outputs that lie together."""
 CELL: Final = 32
 """Inputs of a cell."""
-_HALF: Final = 16
+
+
+BYTE: Final = 8
+_PAIR_APART: Final = 16
 
 
 class Plane(NamedTuple):
@@ -40,10 +57,19 @@ class Plane(NamedTuple):
     lowest: int
     """Of the code, where they stand in it."""
 
-    @property
-    def pairs(self) -> int:
-        """Of inputs in a line."""
-        return _HALF // self.bits
+
+def step_bits(form: CodeForm) -> int:
+    """Of a step of a row that is multiplied by such codes.
+
+    With steps of a byte the products of four neighbours add up in an instruction; rows lose by them
+    what codes of six bits and fewer lose many times over.
+    """
+    return BYTE if form.bits < BYTE else _PAIR_APART
+
+
+def bits_apart(form: CodeForm, instructions: InstructionSet) -> int:
+    """From a code to that of its neighbour, and from step to step: 8, or 16."""
+    return _PAIR_APART if instructions is InstructionSet.PORTABLE else step_bits(form)
 
 
 def planes(form: CodeForm) -> tuple[Plane, ...]:
@@ -58,7 +84,7 @@ def span_fields(form: CodeForm) -> np.dtype[np.void]:
     """What lies together for 16 outputs and the inputs that share a float, in this order."""
     groups = CELL // form.group
     cell: list[Any] = [
-        (plane.name, "<u2", (plane.bits, LANES, 2))  # lines, outputs, halves of 32 bits
+        (plane.name, "<u4", (plane.bits, LANES))  # lines, outputs
         for plane in planes(form)
     ]
     if form.is_nested:
@@ -72,19 +98,23 @@ def span_fields(form: CodeForm) -> np.dtype[np.void]:
     return np.dtype([*floats, cells] if form.is_nested else [cells, *floats])
 
 
-def lay_out(codes: Codes, target: NDArray[np.void]) -> None:
-    """Put outputs, a multiple of 16, to ``target``, ``[blocks, spans]`` of ``span_fields``."""
+def lay_out(codes: Codes, target: NDArray[np.void], apart: int) -> None:
+    """Put outputs, a multiple of 16, to ``target``, ``[blocks, spans]`` of ``span_fields``.
+
+    ``apart`` is how many bits the codes of neighbours are, 8 or 16.
+    """
     form = codes.form
     blocks, spans = target.shape
     cells = form.span // CELL
     split = codes.codes.reshape(blocks, LANES, spans, cells, CELL)
     for plane in planes(form):
         bits = (split >> plane.lowest) & np.uint8(2**plane.bits - 1)
-        pairs = bits.reshape(blocks, LANES, spans, cells, plane.bits, plane.pairs, 2)
-        halves = np.zeros((*pairs.shape[:5], 2), np.uint16)
-        for number in range(plane.pairs):
-            halves |= pairs[..., number, :].astype(np.uint16) << np.uint16(plane.bits * number)
-        target["cells"][plane.name] = halves.transpose(0, 2, 3, 4, 1, 5)
+        words = bits.astype(f"<u{apart // 8}").view("<u4")
+        words = words.reshape(*split.shape[:4], plane.bits, apart // plane.bits)
+        line = words[..., 0].copy()
+        for number in range(1, apart // plane.bits):
+            line |= words[..., number] << np.uint32(plane.bits * number)
+        target["cells"][plane.name] = line.transpose(0, 2, 3, 4, 1)
     target["scale"] = codes.scales.reshape(blocks, LANES, spans).transpose(0, 2, 1)
     if codes.leasts is not None:
         target["least"] = codes.leasts.reshape(blocks, LANES, spans).transpose(0, 2, 1)

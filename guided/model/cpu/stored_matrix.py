@@ -1,8 +1,4 @@
-"""Matrices of weights in blocks, computed with as they are stored.
-
-Rows are made whole numbers of 16 bits with a scale for each 32 of them, which is what products of
-codes need and loses next to nothing: half a step of 1 / 32639 of the largest of the 32.
-"""
+"""Matrices of weights in blocks, computed with as they are stored."""
 
 from __future__ import annotations
 
@@ -16,19 +12,16 @@ from guided.model.cpu.block_types import BlockType, CodeForm, Codes
 from guided.model.cpu.instructions import InstructionSet
 from guided.model.cpu.kernel import exact_kernel
 from guided.model.cpu.matrix import LargePages, Numbers
-from guided.model.cpu.numbers import farthest
 from guided.model.cpu.stored_kernel import multiply_stored
-from guided.model.cpu.stored_layout import CELL, LANES, lay_out, span_fields
+from guided.model.cpu.stored_layout import LANES, bits_apart, lay_out, span_fields
 from guided.model.cpu.stored_products import StoredJob
+from guided.model.cpu.stored_rows import RowForm, Steps, in_steps
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 
 __all__ = ["NotFiniteError", "StoredMatrix", "StoredPart", "require_finite"]
 
-_MOST: Final = 32639
-"""The largest whole number of a row."""
 _TAKEN: Final = 64 * LANES
 """Outputs that are unpacked at a time, so that little memory is taken beside what stays."""
-_Prepared = tuple[NDArray[np.int16], Numbers, NDArray[Any]]
 
 
 class NotFiniteError(ValueError):
@@ -38,7 +31,7 @@ class NotFiniteError(ValueError):
 class StoredPart:
     """Outputs of a matrix that are blocks of one form."""
 
-    __slots__ = ("_job", "_kept", "_task", "form", "nbytes", "outputs", "padded")
+    __slots__ = ("_job", "_kept", "_task", "apart", "form", "nbytes", "outputs", "padded")
 
     def __init__(
         self,
@@ -53,7 +46,7 @@ class StoredPart:
 
         Raises ``NotFiniteError``: a kernel may make a number of what is none.
         """
-        self.form = form
+        self.form, self.apart = form, bits_apart(form, instructions)
         self.outputs, inputs = shape
         blocks, spans = -(-self.outputs // LANES), inputs // form.span
         fields = span_fields(form)
@@ -66,7 +59,7 @@ class StoredPart:
             require_finite(piece.scales, piece.leasts, first=done * LANES)
             whole = _padded(piece)
             count = len(whole.codes) // LANES
-            lay_out(whole, target[done : done + count])
+            lay_out(whole, target[done : done + count], self.apart)
             done += count
         assert done == blocks, "pieces do not make up the matrix"
         self._task = multiply_stored(form, instructions)
@@ -101,7 +94,7 @@ class StoredPart:
         return cls(kind.form, (outputs, inputs), codes, memory, instructions)
 
     def multiply(
-        self, steps: NDArray[np.int16], scales: Numbers, totals: NDArray[Any], products: Numbers
+        self, steps: NDArray[Any], scales: Numbers, totals: NDArray[Any], products: Numbers
     ) -> None:
         """``[tokens, in]``, ``[tokens, cells]``, ``[tokens, groups]`` → columns of products."""
         job = self._job.copy()  # of this call alone: others may multiply at the same time
@@ -122,12 +115,12 @@ class StoredMatrix:
         """``[tokens, in]`` → ``[tokens, out]``."""
         count = len(rows)
         found = np.empty((count, sum(part.padded for part in self._parts)), np.float32)
-        prepared: dict[CodeForm, _Prepared] = {}
+        prepared: dict[RowForm, Steps] = {}
         begin, wanted = 0, []
         for part in self._parts:
-            key = _as_rows_see_it(part.form)
+            key = RowForm.of(part.form, part.apart)
             if key not in prepared:
-                prepared[key] = _prepare(rows, part.form)
+                prepared[key] = in_steps(rows, key)
             part.multiply(*prepared[key], found[:, begin : begin + part.padded])
             wanted.append(slice(begin, begin + part.outputs))
             begin += part.padded
@@ -136,46 +129,6 @@ class StoredMatrix:
         if self._bias is not None:
             found += self._bias
         return found
-
-
-def _as_rows_see_it(form: CodeForm) -> CodeForm:
-    return form._replace(bits=0, is_nested=False)
-
-
-def _prepare(rows: Numbers, form: CodeForm) -> _Prepared:
-    """Whole numbers, their scales, and the totals of groups as the kernel wants them."""
-    count, width = rows.shape
-    steps = np.empty((count, width), np.int16)
-    scales = np.empty((count, width // CELL), np.float32)
-    totals = np.empty((count, width // form.group), np.int32)
-    _round(np.ascontiguousarray(rows), steps, scales, totals)
-    if form.has_least:
-        spread = np.repeat(scales, CELL // form.group, axis=1) if form.group != CELL else scales
-        with np.errstate(invalid="ignore"):  # what is no number is seen in the logits
-            return steps, scales, totals.astype(np.float32) * spread
-    totals *= -form.offset
-    return steps, scales, totals
-
-
-@exact_kernel
-def _round(rows: Any, steps: Any, scales: Any, totals: Any) -> None:
-    """Each 32 numbers of a row as steps of their own, and what those of a group add up to."""
-    groups = totals.shape[1] // scales.shape[1]
-    width = CELL // groups
-    for t in range(len(rows)):
-        for cell in range(scales.shape[1]):
-            numbers = rows[t, cell * CELL : (cell + 1) * CELL]
-            most = max(farthest(numbers), np.float32(1e-30))
-            scales[t, cell] = most / np.float32(_MOST)
-            per_step = np.float32(_MOST) / most
-            target = steps[t, cell * CELL : (cell + 1) * CELL]
-            for d in range(CELL):
-                target[d] = np.int16(np.floor(numbers[d] * per_step + np.float32(0.5)))
-            for group in range(groups):
-                total = np.int32(0)
-                for d in range(width):
-                    total += np.int32(target[group * width + d])
-                totals[t, cell * groups + group] = total
 
 
 @exact_kernel

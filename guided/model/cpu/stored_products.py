@@ -1,8 +1,8 @@
-"""Products of rows of int16 with codes as ``stored_layout`` lays them out.
+"""Products of rows of whole numbers with codes as ``stored_layout`` lays them out.
 
-A row is whole numbers of 16 bits with a scale for each 32 of them. Pairs of codes are unpacked once
-and multiplied by those of all rows at hand; a group's products add up in 32 bits, exactly, and are
-then scaled and added to a row's sum in float32, cell after cell::
+A row is steps of 8 or 16 bits with a scale for each 32 of them. Codes are unpacked once and
+multiplied by the steps of all rows at hand; a group's products add up exactly, and are then scaled
+and added to a row's sum in float32, cell after cell::
 
     sum += float(codes · row - offset * total of row) * scale of group * scale of row
     sum += least of group * (scale of row * total of row)
@@ -13,6 +13,7 @@ a product is the same to the last bit on any processor, whatever rows stand besi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -20,8 +21,9 @@ from llvmlite import ir
 from guided.model.cpu.block_types import CodeForm
 from guided.model.cpu.instructions import InstructionSet
 from guided.model.cpu.llvm import AHEAD, FLOAT, INT32, INT64, LINE, loop, prefetch
-from guided.model.cpu.stored_layout import CELL, LANES, Plane, planes, span_fields
+from guided.model.cpu.stored_layout import CELL, LANES, Plane, bits_apart, planes, span_fields
 from guided.model.cpu.stored_registers import Registers
+from guided.model.cpu.stored_sums import whole_sum
 
 __all__ = ["Products", "StoredJob"]
 
@@ -46,6 +48,19 @@ class _Row(NamedTuple):
     totals: Any
 
 
+class _Group(NamedTuple):
+    """Inputs that have a scale of their own."""
+
+    cell: Any
+    """The address of its cell."""
+    fields: Any
+    """Of a cell."""
+    place: Any
+    """Of the cell among those of its block."""
+    number: int
+    """Of the group among those of the cell."""
+
+
 class Products:
     """The instructions for one block and a number of rows."""
 
@@ -54,6 +69,8 @@ class Products:
     ) -> None:
         self._builder, self._form, self._count = builder, form, count
         self._on = Registers(builder, instructions)
+        self._apart = bits_apart(form, instructions)
+        self._lanes = range(0, LANES, self._on.width)
         self._fields = span_fields(form)
         self._of_span: Any = self._fields.fields
 
@@ -65,7 +82,7 @@ class Products:
         weights = self._on.at(told[StoredJob.WEIGHTS], builder.mul(block, spans), size)
         rows = [self._row(told, builder.add(first, INT64(r))) for r in range(self._count)]
         nothing = ir.Constant(self._on.floats, [0.0] * self._on.width)
-        parts = LANES // self._on.width
+        parts = len(self._lanes)
 
         def add_span(k: Any, sums: list[Any]) -> list[Any]:
             return self._add_span(self._on.at(weights, k, size), k, rows, sums)
@@ -83,7 +100,7 @@ class Products:
         cells = self._builder.mul(told[StoredJob.SPANS], INT64(self._form.span // CELL))
         place = self._builder.mul(row, cells)
         return _Row(
-            self._on.at(told[StoredJob.ROWS], place, INT64(2 * CELL)),
+            self._on.at(told[StoredJob.ROWS], place, INT64(self._apart // 8 * CELL)),
             self._on.at(told[StoredJob.SCALES], place, INT64(4)),
             self._on.at(told[StoredJob.TOTALS], place, INT64(4 * CELL // self._form.group)),
         )
@@ -94,16 +111,18 @@ class Products:
         kind, start = self._of_span["cells"][:2]
         first = self._builder.add(span, INT64(start))
         cells = self._form.span // CELL
-        if cells == 1:
-            self._ask_ahead(span, self._fields.itemsize)
-            return self._add_cell(first, kind.base, number, floats, rows, sums)
 
         def add_cell(k: Any, carried: list[Any]) -> list[Any]:
             cell = self._on.at(first, k, INT64(kind.base.itemsize))
             self._ask_ahead(cell, kind.base.itemsize)
             place = self._builder.add(self._builder.mul(number, INT64(cells)), k)
-            return self._add_cell(cell, kind.base, place, floats, rows, carried)
+            for group in range(CELL // self._form.group):
+                at = _Group(cell, kind.base, place, group)
+                carried = self._add_group(at, floats, rows, carried)
+            return carried
 
+        if cells == 1:
+            return add_cell(INT64(0), sums)
         return loop(self._builder, INT64(cells), sums, add_cell)
 
     def _floats_of(self, span: Any) -> dict[str, list[Any]]:
@@ -112,117 +131,114 @@ class Products:
         for name in ("scale", "least") if self._form.has_least else ("scale",):
             start = self._builder.add(span, INT64(self._of_span[name][1]))
             found[name] = [
-                self._on.widened(self._builder.add(start, INT64(2 * lane)))
-                for lane in range(0, LANES, self._on.width)
+                self._on.widened(self._builder.add(start, INT64(2 * lane))) for lane in self._lanes
             ]
         return found
 
-    def _add_cell(
-        self,
-        cell: Any,
-        fields: Any,
-        place: Any,
-        floats: dict[str, list[Any]],
-        rows: list[_Row],
-        sums: list[Any],
+    def _add_group(
+        self, group: _Group, floats: dict[str, list[Any]], rows: list[_Row], sums: list[Any]
     ) -> list[Any]:
-        """The 32 inputs of a cell, which is the ``place``-th of its block."""
-        sums = list(sums)
-        parts = LANES // self._on.width
-        groups = CELL // self._form.group
-        for part in range(parts):
-            lane = part * self._on.width
-            for group in range(groups):
-                pairs = CELL // 2 // groups
-                codes = self._codes(cell, fields, lane, range(group * pairs, (group + 1) * pairs))
-                scale = self._of_group(cell, fields, "scales", group, lane, floats["scale"][part])
-                least = None
-                if self._form.has_least:
-                    least = self._of_group(
-                        cell, fields, "leasts", group, lane, floats["least"][part]
-                    )
-                found = self._whole_products(codes, place, group, rows)
-                for r, (row, whole) in enumerate(zip(rows, found, strict=True)):
-                    where = r * parts + part
-                    sums[where] = self._grown(sums[where], whole, row, place, group, scale, least)
-        return sums
+        """Its inputs, times each row."""
+        whole = iter(self._whole_products(group, rows))
+        scales = self._of_group(group, "scales", floats["scale"])
+        leasts = [None] * len(scales)
+        if self._form.has_least:
+            leasts = self._of_group(group, "leasts", floats["least"])
+        earlier = iter(sums)
+        return [
+            self._grown(next(earlier), next(whole), row, group, scale, least)
+            for row in rows
+            for scale, least in zip(scales, leasts, strict=True)
+        ]
 
     def _grown(
-        self, total: Any, whole: Any, row: _Row, place: Any, group: int, scale: Any, least: Any
+        self, total: Any, whole: Any, row: _Row, group: _Group, scale: Any, least: Any
     ) -> Any:
         """A sum and the products of a group, made numbers."""
         builder = self._builder
-        of_row = self._on.splat(self._on.load(self._on.at(row.scales, place, INT64(4)), FLOAT))
+        of_row = self._on.at(row.scales, group.place, INT64(4))
         scaled = builder.fmul(builder.sitofp(whole, self._on.floats), scale)
-        total = builder.fadd(total, builder.fmul(scaled, of_row))
+        scaled = builder.fmul(scaled, self._on.splat(self._on.load(of_row, FLOAT)))
+        total = builder.fadd(total, scaled)
         if least is None:
             return total
-        moved = self._on.splat(self._on.load(self._total_at(row, place, group), FLOAT))
+        moved = self._on.splat(self._on.load(self._total_at(row, group), FLOAT))
         return builder.fadd(total, builder.fmul(least, moved))
 
-    def _whole_products(
-        self, codes: list[Any], place: Any, group: int, rows: list[_Row]
-    ) -> list[Any]:
-        """Codes of a group times each row, less what the offset adds."""
-        sums = []
-        for row in rows:
-            if self._form.has_least:
-                sums.append(ir.Constant(self._on.ints, [0] * self._on.width))
-            else:
-                sums.append(self._on.splat(self._on.load(self._total_at(row, place, group), INT32)))
-        dot = self._on.dot()
-        for number, pair in enumerate(codes):
-            within = INT64(4 * (group * len(codes) + number))
-            for r, row in enumerate(rows):
-                steps = self._builder.add(self._on.at(row.steps, place, INT64(2 * CELL)), within)
-                sums[r] = dot(sums[r], pair, self._on.load(steps, INT32))
-        return sums
+    def _whole_products(self, group: _Group, rows: list[_Row]) -> list[Any]:
+        """Codes of a group times each row, less what the offset adds.
 
-    def _total_at(self, row: _Row, place: Any, group: int) -> Any:
+        A step of a row is read once for all 16 outputs.
+        """
+        sums = [
+            [whole_sum(self._on, self._form, self._start(row, group)) for _ in self._lanes]
+            for row in rows
+        ]
+        nbytes = self._apart // 8
+        first = nbytes * group.number * self._form.group
+        every = zip(*(self._codes(group, lane) for lane in self._lanes), strict=True)
+        for number, codes in enumerate(every):
+            for row, its_sums in zip(rows, sums, strict=True):
+                of_cell = self._on.at(row.steps, group.place, INT64(nbytes * CELL))
+                address = self._builder.add(of_cell, INT64(first + 4 * number))
+                steps = self._on.splat(self._on.load(address, INT32))
+                for one, total in zip(codes, its_sums, strict=True):
+                    total.add(one, steps)
+        return [total.found() for its_sums in sums for total in its_sums]
+
+    def _start(self, row: _Row, group: _Group) -> Any:
+        """What the offset of codes takes off; a least number is added later, as a float."""
+        if self._form.has_least:
+            return self._on.constant(0)
+        return self._on.splat(self._on.load(self._total_at(row, group), INT32))
+
+    def _total_at(self, row: _Row, group: _Group) -> Any:
         groups = CELL // self._form.group
-        number = self._builder.add(self._builder.mul(place, INT64(groups)), INT64(group))
-        return self._on.at(row.totals, number, INT64(4))
+        first = self._builder.mul(group.place, INT64(groups))
+        return self._on.at(row.totals, self._builder.add(first, INT64(group.number)), INT64(4))
 
     # --- Unpacking ----------------------------------------------------------------------------
 
-    def _codes(self, cell: Any, fields: Any, lane: int, pairs: range) -> list[Any]:
-        """Pairs of codes as int16, each pair of ``pairs`` for the outputs from ``lane`` on."""
+    def _codes(self, group: _Group, lane: int) -> Iterator[Any]:
+        """Codes of neighbours in the group, for the outputs of a register from ``lane`` on."""
         builder = self._builder
         lines: dict[tuple[str, int], Any] = {}
-        found = []
-        for pair in pairs:
+        words = self._form.group * self._apart // 32
+        for word in range(group.number * words, (group.number + 1) * words):
             code = None
             for plane in planes(self._form):
-                line, number = divmod(pair, plane.pairs)
+                line, number = divmod(word, self._apart // plane.bits)
                 if (plane.name, line) not in lines:
-                    start = fields.fields[plane.name][1] + line * LINE + 4 * lane
-                    address = builder.add(cell, INT64(start))
+                    start = group.fields.fields[plane.name][1] + line * LINE + 4 * lane
+                    address = builder.add(group.cell, INT64(start))
                     lines[plane.name, line] = self._on.load(address, self._on.ints, align=2)
                 bits = self._bits(lines[plane.name, line], plane, number)
                 code = bits if code is None else builder.or_(code, bits)
-            found.append(code)
-        return found
+            yield code
 
     def _bits(self, line: Any, plane: Plane, number: int) -> Any:
-        """The bits of a pair, moved to where they stand in a code."""
+        """The ``number``-th bits of neighbours in a line, moved to where they stand in a code."""
         builder = self._builder
         down = plane.bits * number - plane.lowest
         move = builder.lshr if down > 0 else builder.shl
         moved = line if down == 0 else move(line, self._on.constant(abs(down)))
         mask = (2**plane.bits - 1) << plane.lowest
-        return builder.and_(moved, self._on.constant(mask | mask << 16))
+        masks = sum(mask << place for place in range(0, 32, self._apart))
+        return builder.and_(moved, self._on.constant(masks))
 
-    def _of_group(
-        self, cell: Any, fields: Any, name: str, group: int, lane: int, floats: Any
-    ) -> Any:
-        """What a float of a span is times what its group has."""
+    def _of_group(self, group: _Group, name: str, floats: list[Any]) -> list[Any]:
+        """What floats of a span are times what the group has, by registers."""
         if not self._form.is_nested:
             return floats
-        start = fields.fields[name][1] + group * LANES + lane
+        builder = self._builder
+        start = group.fields.fields[name][1] + group.number * LANES
         kind = ir.VectorType(_INT8, self._on.width)
-        whole = self._on.load(self._builder.add(cell, INT64(start)), kind, align=1)
-        wide = self._builder.sitofp(self._builder.sext(whole, self._on.ints), self._on.floats)
-        return self._builder.fmul(floats, wide)
+        found = []
+        for lane, number in zip(self._lanes, floats, strict=True):
+            whole = self._on.load(builder.add(group.cell, INT64(start + lane)), kind, align=1)
+            wide = builder.sitofp(builder.sext(whole, self._on.ints), self._on.floats)
+            found.append(builder.fmul(number, wide))
+        return found
 
     def _ask_ahead(self, address: Any, nbytes: int) -> None:
         for start in range(0, nbytes, LINE):

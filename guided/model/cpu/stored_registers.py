@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from llvmlite import ir
@@ -26,7 +25,7 @@ class Registers:
     """Vectors of 32 bits, and what is done with them."""
 
     def __init__(self, builder: Any, instructions: InstructionSet) -> None:
-        self.builder, self._instructions = builder, instructions
+        self.builder, self.instructions = builder, instructions
         self.width = WIDTHS[instructions]
         self.ints = ir.VectorType(INT32, self.width)
         self.floats = ir.VectorType(FLOAT, self.width)
@@ -43,6 +42,17 @@ class Registers:
     def constant(self, number: int) -> Any:
         return ir.Constant(self.ints, [number] * self.width)
 
+    def call(self, name: str, kind: Any, *operands: Any) -> Any:
+        """An instruction by LLVM's name."""
+        of = ir.FunctionType(kind, [each.type for each in operands])
+        return self.builder.call(self.builder.module.declare_intrinsic(name, (), of), operands)
+
+    def pair_products(self, one: Any, other: Any) -> Any:
+        """Products of int16, each two of them added, with AVX2."""
+        pairs = ir.VectorType(_INT16, 2 * self.width)
+        operands = [self.builder.bitcast(each, pairs) for each in (one, other)]
+        return self.call("llvm.x86.avx2.pmadd.wd", self.ints, *operands)
+
     def splat(self, number: Any) -> Any:
         nothing = ir.Constant(ir.VectorType(number.type, self.width), ir.Undefined)
         first = self.builder.insert_element(nothing, number, INT32(0))
@@ -51,7 +61,7 @@ class Registers:
     def widened(self, address: Any) -> Any:
         """Floats of 16 bits, none of them infinite, as those of 32."""
         builder = self.builder
-        if self._instructions is not InstructionSet.PORTABLE:
+        if self.instructions is not InstructionSet.PORTABLE:
             halves = self.load(address, ir.VectorType(_HALF, self.width), align=2)
             return builder.fpext(halves, self.floats)
         # Some processors have no instruction for it; what LLVM calls then is not linked here.
@@ -62,40 +72,3 @@ class Registers:
         number = builder.fmul(builder.bitcast(size, self.floats), exponent)
         sign = builder.and_(wide, self.constant(0x80000000))
         return builder.bitcast(builder.or_(builder.bitcast(number, self.ints), sign), self.floats)
-
-    def dot(self) -> Callable[[Any, Any, Any], Any]:
-        """What adds the products of two pairs of int16 to sums; the second pair is one int32."""
-        match self._instructions:
-            case InstructionSet.AVX512_VNNI:
-                return self._dot_vnni("llvm.x86.avx512.vpdpwssd.512")
-            case InstructionSet.AVX_VNNI:
-                return self._dot_vnni("llvm.x86.avx512.vpdpwssd.256")
-            case InstructionSet.AVX2:
-                return self._dot_avx2
-            case _:
-                return self._dot_portable
-
-    def _dot_vnni(self, name: str) -> Callable[[Any, Any, Any], Any]:
-        kind = ir.FunctionType(self.ints, [self.ints] * 3)
-        function = self.builder.module.declare_intrinsic(name, (), kind)
-
-        def dot(total: Any, codes: Any, steps: Any) -> Any:
-            return self.builder.call(function, [total, codes, self.splat(steps)])
-
-        return dot
-
-    def _dot_avx2(self, total: Any, codes: Any, steps: Any) -> Any:
-        builder = self.builder
-        pairs = ir.VectorType(_INT16, 2 * self.width)
-        kind = ir.FunctionType(self.ints, [pairs, pairs])
-        function = builder.module.declare_intrinsic("llvm.x86.avx2.pmadd.wd", (), kind)
-        operands = [builder.bitcast(each, pairs) for each in (codes, self.splat(steps))]
-        return builder.add(total, builder.call(function, operands))
-
-    def _dot_portable(self, total: Any, codes: Any, steps: Any) -> Any:
-        builder = self.builder
-        first = builder.ashr(builder.shl(steps, INT32(16)), INT32(16))
-        second = builder.ashr(steps, INT32(16))
-        of_first = builder.mul(builder.and_(codes, self.constant(0xFFFF)), self.splat(first))
-        of_second = builder.mul(builder.lshr(codes, self.constant(16)), self.splat(second))
-        return builder.add(builder.add(total, of_first), of_second)

@@ -129,7 +129,8 @@ def test_each_type_is_loaded(kind: str, tmp_path: Path) -> None:
     file, model = written(tmp_path, "qwen3", kind)
     found = logits(load_stored_decoder(found_stored(file)))
     expected = logits(take_decoder(model, WeightFormat.FP32))
-    assert (found - expected).norm() / expected.norm() < 1e-3
+    # Rows are rounded to 8 bits, but beside codes of as many to 16.
+    assert (found - expected).norm() / expected.norm() < (1e-3 if kind == "Q8_0" else 3e-2)
 
 
 def test_a_file_that_is_written_over_changes_no_answer(tmp_path: Path) -> None:

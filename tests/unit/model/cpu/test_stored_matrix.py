@@ -69,7 +69,8 @@ def assert_products(
     expected = numbers.astype(np.float64) @ weights.T
     # Half a step in each number of a row, and roundings of float32 to what cancels out.
     cells = np.abs(numbers).reshape(len(numbers), -1, 32).max(axis=-1, keepdims=True)
-    steps = np.broadcast_to(cells / 32639 / 2, (*cells.shape[:2], 32)).reshape(numbers.shape)
+    step = cells / (32639 if kind == "Q8_0" else 127)
+    steps = np.broadcast_to(step / 2, (*cells.shape[:2], 32)).reshape(numbers.shape)
     span = np.abs(numbers).astype(np.float64) @ span_of(kind, packed).T
     assert found.dtype == np.float32
     assert (np.abs(found - expected) <= steps @ np.abs(weights).T + 1e-6 * span).all()
@@ -87,7 +88,7 @@ def span_of(kind: str, packed: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize(("instructions", "kind"), crossed(FORMS, ["Q4_1", "Q6_K"]))
+@pytest.mark.parametrize(("instructions", "kind"), crossed(FORMS, ["Q4_0", "Q4_1", "Q6_K", "Q8_0"]))
 def test_a_row_comes_out_the_same_among_others(kind: str, instructions: InstructionSet) -> None:
     packed, numbers = random_blocks(kind, 208, INPUTS), rows(19)
     matrix = StoredMatrix([part(kind, packed, instructions)])
@@ -136,6 +137,19 @@ def test_the_largest_codes_and_rows_do_not_overflow(
     expected = numbers.astype(np.float64) @ dequantised("Q8_0", packed).astype(np.float64).T
     found = StoredMatrix([part("Q8_0", packed, instructions)]).multiply(numbers)
     assert np.allclose(found, expected, rtol=1e-3, atol=1e-30)
+
+
+@pytest.mark.usefixtures("two_at_once")
+@pytest.mark.parametrize("kind", BLOCK_TYPES)
+def test_sums_of_the_largest_codes_and_steps_have_room(kind: str) -> None:
+    packed = random_blocks(kind, 16, 256)
+    blocks = packed.view(BLOCK_TYPES[kind].fields)
+    for name in {"low", "high"}.intersection(blocks.dtype.names or ()):
+        blocks[name] = 127 if kind == "Q8_0" else 255
+    numbers = np.ones((2, 256), np.float32) * np.array([[1], [-1]], np.float32)
+    for each in FORMS:
+        found = StoredMatrix([part(kind, packed, each)]).multiply(numbers)
+        assert_products(found, kind, packed, numbers)
 
 
 @pytest.mark.usefixtures("two_at_once")
