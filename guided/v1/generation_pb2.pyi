@@ -1069,7 +1069,8 @@ class GenerateStreamResponse(_message.Message):
     REASONING_DELTA_FIELD_NUMBER: _builtins.int
     delta: _builtins.str
     """Text that follows what was sent before: whole characters, at least one. It is never taken
-    back. How much comes at once is up to the server, and to how fast the caller reads.
+    back. How much comes at once is up to the server, and to how fast the caller reads. Several
+    answers (`n`) come whole, in the last message alone.
     """
     reasoning_delta: _builtins.str
     """Text of the thoughts before the answer, that follows what was sent of them; sent before all
