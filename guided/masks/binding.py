@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from guided.masks.forced import RunSpeller
 from guided.masks.independent import IndependentMask, IndependentMasks
-from guided.masks.packed import Scratch
+from guided.masks.scratch import Scratch
 from guided.masks.trie import TokenTrie, trie_from_tokens
 from guided.masks.vocabulary import TokenTexts, Vocabulary
 from guided.masks.white_space import white_space_mask

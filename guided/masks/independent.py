@@ -20,6 +20,7 @@ from guided.masks.independent_kernels import MAX_COUNT, keep_within, sorted_by_w
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.mask import Mask
 from guided.masks.outline import NO_HORIZON, Outline
+from guided.masks.scratch import IndependentScratch
 from guided.masks.trie import TokenTrie
 
 __all__ = ["IndependentMask", "IndependentMasks"]
@@ -121,26 +122,7 @@ class IndependentMasks:
         return mask
 
 
-class _Scratch(threading.local):
-    """Memory that masks are made in."""
-
-    def __init__(self) -> None:
-        self._sites: NDArray[np.int32] = np.empty((0, 4), dtype=np.int32)
-        self._reach: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
-
-    def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Room for sites, and for ``reach``, which is all zero and to be left so.
-
-        The same memory for each call of a thread, for one mask after another.
-        """
-        if len(self._sites) < len(trie):
-            self._sites = np.empty((len(trie), 4), dtype=np.int32)
-        if len(self._reach) != trie.vocabulary_size:
-            self._reach = np.zeros(trie.vocabulary_size, dtype=np.uint16)
-        return self._sites, self._reach
-
-
-_scratch: Final = _Scratch()
+_scratch: Final = IndependentScratch()
 
 
 def _walked(

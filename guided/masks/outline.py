@@ -12,7 +12,6 @@ tokens that are longer go on from there as they do after a closing quote.
 from __future__ import annotations
 
 import hashlib
-import threading
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from guided.masks.machine_kernels import MachineArrays
 from guided.masks.outline_kernels import search_outline
+from guided.masks.scratch import OutlineScratch
 
 __all__ = ["NO_HORIZON", "Outline", "outline_of"]
 
@@ -78,17 +78,7 @@ def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
     return Outline(digest, closings, search.fewest, horizon)
 
 
-class _Scratch(threading.local):
-    """Memory that searches work in, one set a thread; the arguments of ``search_outline``."""
-
-    def __init__(self) -> None:
-        self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 259, dtype=np.int32)
-        self.queue: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
-        self.closings: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
-        self.runs: NDArray[np.int32] = np.empty((_MAPS, 258), dtype=np.int32)
-
-
-_scratch: Final = _Scratch()
+_scratch: Final = OutlineScratch(_MAX_ROWS, _MAPS)
 
 
 class _Search(NamedTuple):

@@ -1,8 +1,7 @@
-"""What compiled code works on: the arrays of a machine, and memory for walks."""
+"""What compiled code works on: the arrays of a machine."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,26 +11,9 @@ from numpy.typing import NDArray
 from guided.machine.facts import HARMLESS, KNOWLEDGE
 from guided.machine.recognizer import Recognizer
 from guided.masks.machine_kernels import MachineArrays
-from guided.masks.mask import Mask
-from guided.masks.trie import TokenTrie
-from guided.masks.walk_path import LARGE_SHARE, PATH_WIDTH
 from guided.runtime.addresses import addresses_of, enter_address
 
-__all__ = ["PackedMachine", "Scratch"]
-
-
-class Scratch(threading.local):
-    """Memory that walks over one trie work in, one set a thread; nobody's between two walks."""
-
-    def __init__(self, trie: TokenTrie) -> None:
-        self.path: NDArray[np.int64] = np.empty((trie.longest + 3, PATH_WIDTH), dtype=np.int64)
-        """See ``walk_kernels``."""
-        self.words: Mask = np.empty(trie.words, dtype=np.int32)
-        self.uncertain: NDArray[np.int32] = np.zeros((len(trie), 4), dtype=np.int32)
-        """Sites to be walked once more is known."""
-        self.put_off: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
-        """Nodes with a state each; none of them is below another, so there are not more."""
-        self.addresses = addresses_of((self.path, self.words, self.uncertain, self.put_off))
+__all__ = ["PackedMachine"]
 
 
 class PackedMachine:

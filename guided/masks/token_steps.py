@@ -17,7 +17,8 @@ from guided.masks.machine_kernels import (
     follow_only,
     take_token,
 )
-from guided.masks.packed import PackedMachine, Scratch
+from guided.masks.packed import PackedMachine
+from guided.masks.scratch import Scratch
 from guided.masks.trie import TokenTrie
 from guided.masks.trie_kernels import walk_to_slots
 from guided.masks.vocabulary import TokenTexts

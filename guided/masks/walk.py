@@ -27,7 +27,8 @@ from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_kernels import clear_tokens, set_tokens
 from guided.masks.mask_keys import COUNTS_NOTHING, MaskKeys, RowTraits
 from guided.masks.outline import Outline
-from guided.masks.packed import PackedMachine, Scratch
+from guided.masks.packed import PackedMachine
+from guided.masks.scratch import Scratch
 from guided.masks.trie import BYTE, DEPTH
 from guided.masks.trie_kernels import correct_mask
 from guided.masks.vocabulary import TokenTexts
