@@ -157,8 +157,27 @@ def decode_request(
 
 def _decode_prompt(message: pb.GenerateRequest) -> str | tuple[Message, ...]:
     if message.WhichOneof("prompt") == "messages":
-        return tuple(read(turn, Message) for turn in message.messages.messages)
+        return tuple(_decode_turn(*turn) for turn in enumerate(message.messages.messages))
     return message.text
+
+
+def _decode_turn(number: int, turn: pb.Message) -> Message:
+    if not turn.parts:
+        return read(turn, Message)
+    if turn.content:
+        raise RequestError(
+            f"message {number} has both content and parts",
+            field="messages.parts",
+            hint="send one of them",
+        )
+    for at, part in enumerate(turn.parts):
+        if part.WhichOneof("kind") is None:
+            raise RequestError(
+                f"part {at} of message {number} says nothing",
+                field="messages.parts",
+                hint="set its text, or leave it out",
+            )
+    return read(turn, Message, content="".join([part.text for part in turn.parts]))
 
 
 def _decode_constraint(message: pb.GenerateRequest) -> Constraint:

@@ -236,11 +236,11 @@ class EngineConnection:
         """Have one answer made: its text as it grows, then the answer; closing cancels it.
 
         One that is watched tells how it comes to be instead of its text: lines of ``watching``.
+        Several answers come whole, at the end.
         """
         request_id, outbox = _new_id(), Outbox()
-        written = _written(
-            *(request_id, request, received, client), stream=not is_watched, watch=is_watched
-        )
+        grows = not (is_watched or request.has_candidates)
+        written = _written(*(request_id, request, received, client), stream=grows, watch=is_watched)
         self._outboxes[request_id] = outbox
         try:
             with self._sent(request_id, await written) as answer:

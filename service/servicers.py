@@ -263,7 +263,7 @@ class GenerationServicer(GenerationServiceServicer):
 
         def read() -> GenerationRequest:
             if is_stream:
-                refuse_unknown_fields(message)
+                refuse_unknown_fields(message, inside=False)  # the request is looked at next
             return decode_request(inner, latest_seconds=seconds)
 
         asked = await self._readers.do(read, size)

@@ -6,7 +6,7 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from numbers import Integral, Real
 from types import NoneType
@@ -28,6 +28,7 @@ from guided.spec.option import options_of
 from guided.spec.request import RequestOptions
 
 __all__ = [
+    "ITERABLES",
     "OPTIONS",
     "CallOptions",
     "Options",
@@ -137,30 +138,51 @@ def engine_options(given: Any) -> dict[str, Any]:
 
     Raises RequestError for a value of another type than its option's.
     """
-    checked = {name: _checked(name, hint, getattr(given, name)) for name, hint in OPTIONS.items()}
+    checked = {name: _checked(name, getattr(given, name)) for name in OPTIONS}
     sampling = Sampling(**{name: checked[name] for name in options_of(Sampling)})
     return {"sampling": sampling} | {name: checked[name] for name in options_of(GenerationRequest)}
 
 
-def _checked(name: str, hint: Any, value: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What an option takes, read from its type once."""
+
+    word: type[StrEnum] | None
+    """The enumeration that the value is a member of, or names one of."""
+    kind: Any
+    described: str
+    """What else it is, as a type and in messages."""
+    is_optional: bool
+
+
+@functools.cache
+def _form_of(name: str) -> _Form:
+    hint = OPTIONS[name]
     parts = get_args(hint)
-    words = [
-        part for part in (hint, *parts) if isinstance(part, type) and issubclass(part, StrEnum)
-    ]
-    if words:
-        return word_of(words[0], value, name, within="")
-    is_optional = NoneType in parts
-    if value is None and is_optional:
-        return None
-    if is_optional:
+    for part in (hint, *parts):
+        if isinstance(part, type) and issubclass(part, StrEnum):
+            return _Form(part, None, "", is_optional=False)
+    if is_optional := NoneType in parts:
         hint = functools.reduce(operator.or_, [part for part in parts if part is not NoneType])
-    kind, described = _DESCRIBED[hint]
+    return _Form(None, *_DESCRIBED[hint], is_optional)
+
+
+ITERABLES: Final = tuple(name for name in OPTIONS if _form_of(name).kind is Iterable)
+"""Options that may be given as iterators."""
+
+
+def _checked(name: str, value: Any) -> Any:
+    form = _form_of(name)
+    if form.word is not None:
+        return word_of(form.word, value, name, within="")
+    if value is None and form.is_optional:
+        return None
     # Python counts True as 1; nobody who writes it means that.
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if not isinstance(value, form.kind) or (isinstance(value, bool) and form.kind is not bool):
         raise RequestError(
-            f"{name} {value!r} is not {described}",
+            f"{name} {value!r} is not {form.described}",
             field=_path(name),
-            hint=f"pass {described}" + (" or None" if is_optional else ""),
+            hint=f"pass {form.described}" + (" or None" if form.is_optional else ""),
         )
     return _CONVERTED[name](value) if name in _CONVERTED else value
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, cast
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Candidate
-from guided.client.options import Options, Schema, engine_options, reasoning_of, with_options
+from guided.client.options import (
+    ITERABLES,
+    Options,
+    Schema,
+    engine_options,
+    reasoning_of,
+    with_options,
+)
 from guided.client.partial import Partials
 from guided.client.prompt import Prompt, RawPrompt, spoken_prompt
 from guided.client.tools import tool_use
@@ -127,10 +134,10 @@ class Request(Generic[T]):
 
     def _keep_iterators(self) -> None:
         """Read iterators once: ``replace`` makes other requests of the same fields."""
-        for each in fields(self):
-            value = getattr(self, each.name, None)
+        for name in ("prompt", *ITERABLES):
+            value = getattr(self, name)
             if isinstance(value, Iterator):
-                object.__setattr__(self, each.name, tuple(value))
+                object.__setattr__(self, name, tuple(value))
 
     def _check_retries(self) -> None:
         if self.max_retries < 0:

@@ -1087,7 +1087,8 @@ class GenerateStreamResponse(_message.Message):
     REASONING_DELTA_FIELD_NUMBER: _builtins.int
     delta: _builtins.str
     """Text that follows what was sent before: whole characters, at least one. It is never taken
-    back. How much comes at once is up to the server, and to how fast the caller reads.
+    back. How much comes at once is up to the server, and to how fast the caller reads. Several
+    answers (`n`) come whole, in the last message alone.
     """
     reasoning_delta: _builtins.str
     """Text of the thoughts before the answer, that follows what was sent of them; sent before all
@@ -1293,6 +1294,7 @@ class Message(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     TOOL_CALL_ID_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
     role: _builtins.str
     """"system", "developer" (which is a system), "user", "assistant" or "tool"."""
     content: _builtins.str
@@ -1303,6 +1305,10 @@ class Message(_message.Message):
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
         """Of the assistant: what it called, besides what it said."""
 
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
+        """Instead of `content`: the same in parts, which are joined as if they had been one."""
+
     def __init__(
         self,
         *,
@@ -1310,14 +1316,39 @@ class Message(_message.Message):
         content: _builtins.str = ...,
         tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
         tool_call_id: _builtins.str = ...,
+        parts: _abc.Iterable[Global___ContentPart] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "role", b"role", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "parts", b"parts", "role", b"role", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
+
+@_typing.final
+class ContentPart(_message.Message):
+    """A part of what was said."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Models are told texts alone."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___ContentPart: _TypeAlias = ContentPart  # noqa: Y015
 
 @_typing.final
 class Constraint(_message.Message):

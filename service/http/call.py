@@ -240,11 +240,10 @@ class Answers:
         received: float,
     ) -> None:
         """Have an answer made and sent; a stream holds its place until its last text is taken."""
-        is_growing = asked.is_streamed and not asked.request.has_candidates
         name = caller.client.name
         async with self._face.door.admitted(caller, asked.request, size, received) as admitted:
             note_admitted()
-            if is_growing:
+            if asked.is_streamed:
                 result = await self._grown(admitted, name, form, response, received)
             else:
                 result = await self._face.engine.generate(admitted.request, received, name)

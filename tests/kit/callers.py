@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc.aio
 
@@ -20,13 +21,26 @@ from guided.errors import (
     RequestError,
     ServiceUnavailableError,
 )
-from guided.spec import Choice, Ebnf, Lark, Regex
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.wire_request import encode_request
-from tests.kit.nonces import Asked, Verdict, draw_asked
+from tests.kit.hostile_options import hostile_options
+from tests.kit.nonces import Asked, MistoldError, draw_asked
+from tests.kit.web_callers import (
+    Web,
+    web_dead_reader,
+    web_hostile,
+    web_leaver,
+    web_plain,
+    web_slow_reader,
+    web_streamed,
+)
+from tests.service.http_server import HttpServer
 
-__all__ = ["LOST_SECONDS", "Tally", "call_once", "hostile_options"]
+__all__ = ["LOST_SECONDS", "Doors", "Tally", "call_once"]
+
+_WEB_SHARE: Final = 1 / 3
+"""Of all calls, those over HTTP."""
 
 LOST_SECONDS: Final = 240.0
 """A caller that was told nothing for so long is lost."""
@@ -48,22 +62,35 @@ class Tally:
         return sum(number for (_, said), number in self.told.items() if said == outcome)
 
 
-class MistoldError(Exception):
-    """A caller was told what it should not have been told."""
+@dataclass(frozen=True)
+class Doors:
+    """A server's faces, with a client of each for some callers."""
+
+    address: str
+    client: AsyncClient
+    web: Web
+
+    @classmethod
+    def of(cls, server: HttpServer) -> Doors:
+        """New clients."""
+        address = server.process.address
+        return cls(address, AsyncClient(address), Web.of(server.url))
+
+    async def close(self) -> None:
+        """Give connections back."""
+        await self.client.close()
+        await self.web.client.aclose()
 
 
-async def call_once(
-    address: str, client: AsyncClient, rng: random.Random, tally: Tally, *, is_stream: bool
-) -> None:
+async def call_once(doors: Doors, rng: random.Random, tally: Tally, *, is_stream: bool) -> None:
     """One call of some kind, of those that are streams or of the others."""
-    (kind,) = rng.choices(*(_STREAMS if is_stream else _OTHERS))
-    name = kind.__name__.strip("_")
+    name, call = _drawn(doors, rng, is_stream=is_stream)
     tally.open += 1
     tally.open_streams += is_stream
     tally.most_open = max(tally.most_open, tally.open)
     try:
         async with asyncio.timeout(LOST_SECONDS):
-            outcome = await kind(address, client, rng)
+            outcome = await call()
     except TimeoutError:
         outcome = "lost"
         tally.faults.append(f"{name}: told nothing for {LOST_SECONDS:g} s")
@@ -76,11 +103,15 @@ async def call_once(
     tally.told[name, outcome] += 1
 
 
-def _judged(asked: Asked, answer: Answer[Any]) -> str:
-    verdict = asked.judge(answer.text)
-    if verdict is not Verdict.RIGHT:
-        raise MistoldError(f"{verdict}: {answer.text!r} for {asked.nonce} of {asked.options}")
-    return "answered"
+def _drawn(
+    doors: Doors, rng: random.Random, *, is_stream: bool
+) -> tuple[str, Callable[[], Awaitable[str]]]:
+    """The name of a kind of caller, and a call of it."""
+    if rng.random() < _WEB_SHARE:
+        (web,) = rng.choices(*(_WEB_STREAMS if is_stream else _WEB_OTHERS))
+        return web.__name__, partial(web, doors.web, rng)
+    (kind,) = rng.choices(*(_STREAMS if is_stream else _OTHERS))
+    return kind.__name__.strip("_"), partial(kind, doors, rng)
 
 
 def _told(error: GuidedError, *expected: type[GuidedError]) -> str:
@@ -90,20 +121,20 @@ def _told(error: GuidedError, *expected: type[GuidedError]) -> str:
     return type(error).__name__
 
 
-async def _plain(_: str, client: AsyncClient, rng: random.Random) -> str:
+async def _plain(doors: Doors, rng: random.Random) -> str:
     asked = draw_asked(rng)
     try:
-        return _judged(asked, await client.generate(asked.prompt, **asked.options))
+        return asked.checked((await doors.client.generate(asked.prompt, **asked.options)).text)
     except GuidedError as error:
         return _told(error)
 
 
-async def _streamed(_: str, client: AsyncClient, rng: random.Random) -> str:
-    return await _read(client, draw_asked(rng), pause=0.0)
+async def _streamed(doors: Doors, rng: random.Random) -> str:
+    return await _read(doors.client, draw_asked(rng), pause=0.0)
 
 
-async def _slow_reader(_: str, client: AsyncClient, rng: random.Random) -> str:
-    return await _read(client, draw_asked(rng), pause=rng.choice([0.05, 0.2]))
+async def _slow_reader(doors: Doors, rng: random.Random) -> str:
+    return await _read(doors.client, draw_asked(rng), pause=rng.choice([0.05, 0.2]))
 
 
 async def _read(client: AsyncClient, asked: Asked, pause: float) -> str:
@@ -115,15 +146,15 @@ async def _read(client: AsyncClient, asked: Asked, pause: float) -> str:
                 await asyncio.sleep(pause)
         if "".join(pieces) != stream.answer.text:
             raise MistoldError(f"the pieces {pieces} are not the text {stream.answer.text!r}")
-        return _judged(asked, stream.answer)
+        return asked.checked(stream.answer.text)
     except GuidedError as error:
         return _told(error)
 
 
-async def _leaver(__: str, client: AsyncClient, rng: random.Random) -> str:
+async def _leaver(doors: Doors, rng: random.Random) -> str:
     asked = draw_asked(rng)
     try:
-        async with client.stream(asked.prompt, **asked.options) as stream:
+        async with doors.client.stream(asked.prompt, **asked.options) as stream:
             for _ in range(rng.choice([0, 1, 3])):
                 await anext(stream, None)
     except GuidedError as error:
@@ -131,57 +162,57 @@ async def _leaver(__: str, client: AsyncClient, rng: random.Random) -> str:
     return "left"
 
 
-async def _canceller(_: str, client: AsyncClient, rng: random.Random) -> str:
+async def _canceller(doors: Doors, rng: random.Random) -> str:
     asked = draw_asked(rng)
     try:
         async with asyncio.timeout(rng.choice([0.01, 0.1, 1.0])):
-            return _judged(asked, await client.generate(asked.prompt, **asked.options))
+            return asked.checked((await doors.client.generate(asked.prompt, **asked.options)).text)
     except TimeoutError:
         return "left"
     except GuidedError as error:
         return _told(error)
 
 
-async def _hurried(_: str, client: AsyncClient, rng: random.Random) -> str:
+async def _hurried(doors: Doors, rng: random.Random) -> str:
     """Has a deadline of its own, or of the call."""
     asked, seconds = draw_asked(rng), rng.choice([0.01, 0.2, 1.0, 3.0])
     limit: dict[str, Any] = {rng.choice(["deadline", "timeout"]): seconds}
     try:
-        answer = await client.generate(asked.prompt, **asked.options, **limit)
-        return _judged(asked, answer)
+        answer = await doors.client.generate(asked.prompt, **asked.options, **limit)
+        return asked.checked(answer.text)
     except GuidedError as error:
         return _told(error, DeadlineExceededError)
 
 
-async def _hostile(_: str, client: AsyncClient, rng: random.Random) -> str:
+async def _hostile(doors: Doors, rng: random.Random) -> str:
     options = hostile_options(rng)
     try:
-        await client.generate("x", **options, max_tokens=64, timeout=rng.choice([2.0, 30.0]))
+        await doors.client.generate("x", **options, max_tokens=64, timeout=rng.choice([2.0, 30.0]))
     except GuidedError as error:
         return _told(error, RequestError, DeadlineExceededError)
     return "answered"
 
 
-async def _batch(_: str, client: AsyncClient, rng: random.Random) -> str:
+async def _batch(doors: Doors, rng: random.Random) -> str:
     asked = [draw_asked(rng) for _ in range(rng.choice([1, 3, 8]))]
     try:
-        outcomes = await client.batch([each.request() for each in asked])
+        outcomes = await doors.client.batch([each.request() for each in asked])
     except GuidedError as error:
         return _told(error)
     for each, outcome in zip(asked, outcomes, strict=True):
         if isinstance(outcome, Answer):
-            _judged(each, outcome)
+            each.checked(outcome.text)
         else:
             _told(outcome)
     return "answered"
 
 
-async def _dead_reader(address: str, _: AsyncClient, rng: random.Random) -> str:
+async def _dead_reader(doors: Doors, rng: random.Random) -> str:
     """Opens a stream on a connection of its own, reads nothing, and goes without a word."""
     asked = draw_asked(rng)
     message = pb.GenerateStreamRequest(request=encode_request(asked.request().specification))
     channel = grpc.aio.insecure_channel(
-        address, options=(*CHANNEL_OPTIONS, ("grpc.use_local_subchannel_pool", 1))
+        doors.address, options=(*CHANNEL_OPTIONS, ("grpc.use_local_subchannel_pool", 1))
     )
     call = GenerationServiceStub(channel).GenerateStream(message)
     with suppress(grpc.RpcError):
@@ -191,51 +222,21 @@ async def _dead_reader(address: str, _: AsyncClient, rng: random.Random) -> str:
     return "left"
 
 
-_Caller = Callable[[str, AsyncClient, random.Random], Awaitable[str]]
-_STREAMS: Final[tuple[tuple[_Caller, ...], tuple[int, ...]]] = (
+_Kind = TypeVar("_Kind")
+_Often: TypeAlias = tuple[tuple[_Kind, ...], tuple[int, ...]]
+"""Kinds of callers, with how often each is drawn."""
+_Caller: TypeAlias = Callable[[Doors, random.Random], Awaitable[str]]
+_STREAMS: Final[_Often[_Caller]] = (
     (_streamed, _slow_reader, _leaver, _dead_reader),
     (8, 3, 3, 1),
 )
-_OTHERS: Final[tuple[tuple[_Caller, ...], tuple[int, ...]]] = (
+_OTHERS: Final[_Often[_Caller]] = (
     (_plain, _canceller, _hurried, _hostile, _batch),
     (3, 2, 2, 1, 1),
 )
-"""With how often each is drawn."""
-
-
-def hostile_options(rng: random.Random) -> dict[str, Any]:
-    """A constraint that is wrong, cannot be met, or takes more work than it should."""
-    size = rng.randrange(1, 4000)
-    made: tuple[Callable[[], dict[str, Any]], ...] = (
-        lambda: {"schema": '{"type": "strin"}'},
-        lambda: {"schema": "{" * size},
-        lambda: {"schema": {"type": "string", "pattern": r"(a)\1"}},
-        lambda: {"schema": {"allOf": [{"type": "string"}, {"type": "integer"}]}},
-        lambda: {"schema": _nested(size % 300)},
-        lambda: {"schema": {"enum": [f"value {number:x}" for number in range(size)]}},
-        lambda: {"schema": {"oneOf": [_closed(f"k{n % 7}") for n in range(size % 40 + 1)]}},
-        lambda: {"grammar": Regex("(" * size + "a" + ")" * size)},
-        lambda: {"grammar": Regex(f"^.{{1,{size * 5}}}$")},
-        lambda: {"grammar": Regex(rf"(\w|\d|\s|é){{1,{size}}}")},
-        lambda: {"grammar": Regex(f"(a|b)*a(a|b){{{size}}}")},
-        lambda: {"grammar": Lark("start: start")},
-        lambda: {"grammar": Lark("start: " + "(" * size)},
-        lambda: {"grammar": Ebnf("root ::= root root | " + '"a" ' * (size % 500))},
-        lambda: {"grammar": Choice(tuple(f"{number}" * 9 for number in range(size)))},
-    )
-    return rng.choice(made)()
-
-
-def _nested(depth: int) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "null"}
-    for _ in range(depth):
-        schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": 2}
-    return schema
-
-
-def _closed(name: str) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {name: {"type": "string"}, "b": {"type": ["integer", "string"]}},
-        "additionalProperties": False,
-    }
+_WebCaller: TypeAlias = Callable[[Web, random.Random], Awaitable[str]]
+_WEB_STREAMS: Final[_Often[_WebCaller]] = (
+    (web_streamed, web_slow_reader, web_leaver, web_dead_reader),
+    (8, 3, 3, 1),
+)
+_WEB_OTHERS: Final[_Often[_WebCaller]] = ((web_plain, web_hostile), (3, 1))

@@ -20,15 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import httpx2
 import typer
 
 from tests.kit.service_calls import Call, hostile_calls, mutated_calls
-from tests.kit.soak import quiet, settled, soak_web_server
+from tests.kit.soak import quiet, settled, soak_server
 from tests.kit.told_calls import Outcome, make_calls
+from tests.kit.web_callers import model_of
 from tests.service.http_server import HttpServer
 
-__all__ = ["Look", "Tried", "model_of", "try_calls"]
+__all__ = ["Look", "Tried", "try_calls"]
 
 _LOOKS: Final = tuple([tenths / 10 for tenths in range(1, 11)])
 """Shares of the calls after which memory is looked at in the long form."""
@@ -107,12 +107,6 @@ def try_calls(
     return tried
 
 
-def model_of(url: str) -> str:
-    """The name of a server's model."""
-    name: str = httpx2.get(f"{url}/v1/models").json()["data"][0]["id"]
-    return name
-
-
 def main() -> int:
     """Try as much as the command line says; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -124,7 +118,7 @@ def main() -> int:
     failed = False
     with (
         tempfile.TemporaryDirectory(prefix="guided-fuzz-") as folder,
-        soak_web_server(Path(folder), 64) as server,
+        soak_server(Path(folder), 64) as server,
     ):
         messages = mutated_calls(random.Random(given.seed), model_of(server.url))
         constraints = hostile_calls(random.Random(given.seed))

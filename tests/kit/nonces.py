@@ -19,10 +19,14 @@ import jsonschema_rs
 from guided.client import Request
 from guided.spec import Choice, Lark
 
-__all__ = ["Asked", "Verdict", "draw_asked"]
+__all__ = ["Asked", "MistoldError", "Verdict", "draw_asked"]
 
 _NONCE: Final = re.compile(r"q[0-9a-f]{12}z")
 _BUDGETS: Final = (48, 64, 96)
+
+
+class MistoldError(Exception):
+    """A caller was told what it should not have been told."""
 
 
 class Verdict(StrEnum):
@@ -53,6 +57,13 @@ class Asked:
         if any(nonce != self.nonce for nonce in _NONCE.findall(text)):
             return Verdict.CROSSED
         return Verdict.RIGHT if self.nonce in text and self.accepts(text) else Verdict.WRONG
+
+    def checked(self, text: str) -> str:
+        """What came of a call whose answer is right; raises MistoldError for any other."""
+        verdict = self.judge(text)
+        if verdict is not Verdict.RIGHT:
+            raise MistoldError(f"{verdict}: {text!r} for {self.nonce} of {self.options}")
+        return "answered"
 
 
 def draw_asked(rng: random.Random) -> Asked:

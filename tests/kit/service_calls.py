@@ -17,10 +17,10 @@ from guided.spec import Choice, GenerationRequest, Regex
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import grammar_pb2, model_pb2
 from guided.wire_request import encode_request
-from tests.kit.callers import hostile_options
 from tests.kit.fuzz_front_ends import FRONT_ENDS, mutated_text
 from tests.kit.hard_schemas import hard_schema
 from tests.kit.hostile_constraints import HOSTILE
+from tests.kit.hostile_options import hostile_options
 from tests.kit.mutated_messages import broken, twist
 
 __all__ = ["BODIES", "METHODS", "Call", "Face", "hostile_calls", "mutated_calls"]

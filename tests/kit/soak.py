@@ -1,10 +1,11 @@
 """Hundreds of callers of every kind at once, while the engine is killed again and again.
 
 ``make soak``, or ``python -m tests.kit.soak [--seconds 600] [--streams 560] [--others 290]
-[--warm 60] [--seed N]``. The server is as users have it, of a tiny model. So many callers have a
-stream open all the time. Every answer is held against its own request (``nonces``). At the end
-everything has to be as it was after the first minute, which is not counted: no blocks held, no
-tasks, threads or descriptors left, no memory. What should not be ends the run with status 1.
+[--warm 60] [--seed N]``. The server is as users have it, of a tiny model, and a third of the calls
+come over HTTP. So many callers have a stream open all the time. Every answer is held against its
+own request (``nonces``). At the end everything has to be as it was after the first minute, which is
+not counted: no blocks held, no tasks, threads or descriptors left, no memory. What should not be
+ends the run with status 1.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ import typer
 from guided.client import AsyncClient, Client, wait_until_serving
 from guided.errors import GuidedError
 from guided_service.intake import READERS
-from tests.kit.callers import Tally, call_once
+from tests.kit.callers import Doors, Tally, call_once
 from tests.kit.processes import ProcessFacts, facts_of
 from tests.kit.tiny_model import save_tiny_model
 from tests.service.http_server import HttpServer, serving_http
-from tests.service.server_process import ServerProcess, serving
+from tests.service.server_process import ServerProcess
 
 __all__ = [
     "Moment",
@@ -43,7 +44,6 @@ __all__ = [
     "report",
     "run_soak",
     "soak_server",
-    "soak_web_server",
 ]
 
 SERVER = (sys.executable, "-m", "tests.kit.soak_server")
@@ -147,14 +147,7 @@ class Outcome:
 
 
 @contextmanager
-def soak_server(folder: Path, streams: int) -> Iterator[ServerProcess]:
-    """The same, over gRPC alone."""
-    with serving(SERVER, folder / "log", _settings(folder, streams), timeout=300) as server:
-        yield server
-
-
-@contextmanager
-def soak_web_server(folder: Path, streams: int) -> Iterator[HttpServer]:
+def soak_server(folder: Path, streams: int) -> Iterator[HttpServer]:
     """A server of the tiny model, which says its tasks when asked."""
     settings = _settings(folder, streams)
     with serving_http(SERVER, folder / "log", settings, timeout=300) as server:
@@ -173,19 +166,19 @@ def _settings(folder: Path, streams: int) -> dict[str, str]:
     }
 
 
-def run_soak(server: ServerProcess, plan: Plan) -> Outcome:
-    """Let callers at a server for as long as the plan says."""
-    outcome = Outcome(plan)
-    _warm(server, outcome)
+def run_soak(web: HttpServer, plan: Plan) -> Outcome:
+    """Let callers at both faces of a server for as long as the plan says."""
+    outcome, server = Outcome(plan), web.process
+    _warm(web, outcome)
     settled(server)
     outcome.moments.append(_moment("start", server, 0.0))
-    asyncio.run(_run(server, outcome))
+    asyncio.run(_run(web, outcome))
     _rest(server, outcome)
     return outcome
 
 
-async def _run(server: ServerProcess, outcome: Outcome) -> None:
-    plan = outcome.plan
+async def _run(web: HttpServer, outcome: Outcome) -> None:
+    plan, server = outcome.plan, web.process
     until = time.monotonic() + plan.seconds
 
     async def look() -> None:
@@ -202,26 +195,26 @@ async def _run(server: ServerProcess, outcome: Outcome) -> None:
                 outcome.open_streams.append(outcome.tally.open_streams)
 
     await asyncio.gather(
-        _let_callers_at(server, plan, until, outcome.tally),
+        _let_callers_at(web, plan, until, outcome.tally),
         _kill(server, outcome, until),
         look(),
         count(),
     )
 
 
-async def _let_callers_at(server: ServerProcess, plan: Plan, until: float, tally: Tally) -> None:
+async def _let_callers_at(web: HttpServer, plan: Plan, until: float, tally: Tally) -> None:
     """Let all callers make calls, one after another, until that moment."""
-    clients = [AsyncClient(server.address) for _ in range(_CLIENTS)]
+    doors = [Doors.of(web) for _ in range(_CLIENTS)]
 
     async def caller(number: int) -> None:
-        rng, client = random.Random(f"{plan.seed}:{number}"), clients[number % _CLIENTS]
+        rng = random.Random(f"{plan.seed}:{number}")
         while time.monotonic() < until:
             is_stream = number < plan.streams
-            await call_once(server.address, client, rng, tally, is_stream=is_stream)
+            await call_once(doors[number % _CLIENTS], rng, tally, is_stream=is_stream)
 
     await asyncio.gather(*(caller(number) for number in range(plan.callers)))
-    for client in clients:
-        await client.close()
+    for each in doors:
+        await each.close()
 
 
 async def _kill(server: ServerProcess, outcome: Outcome, until: float) -> None:
@@ -242,17 +235,17 @@ def kill_engine(server: ServerProcess) -> float:
     return time.monotonic() - began
 
 
-def _warm(server: ServerProcess, outcome: Outcome) -> None:
+def _warm(web: HttpServer, outcome: Outcome) -> None:
     """Calls that make what stays: threads of the transport, machine code, what is kept."""
 
     async def call() -> None:
         tally, plan = Tally(), outcome.plan
         until = time.monotonic() + plan.warm_seconds
-        await _let_callers_at(server, plan, until, tally)
+        await _let_callers_at(web, plan, until, tally)
         outcome.tally.faults += tally.faults
 
     asyncio.run(call())
-    quiet(server)
+    quiet(web.process)
 
 
 def settled(server: ServerProcess) -> tuple[float, float]:

@@ -95,6 +95,32 @@ def test_the_draft_tree_of_a_step_and_the_automaton_are_drawn(page: Browser) -> 
     assert page.log() == []
 
 
+def draw(page: Browser, expression: str) -> None:
+    """Have an automaton drawn, and wait until it is."""
+    page.one("input[value=regex]").click()
+    write(page, "#constraint", expression)
+    page.one("#tab-automaton").click()
+    until(lambda: page.all("#panel-automaton svg"))
+
+
+def test_an_automaton_is_made_smaller_to_be_seen_whole_as_long_as_it_can_be_read(
+    page: Browser,
+) -> None:
+    measure = (
+        "const [place] = document.getElementsByClassName('drawing'), svg = place.firstChild;"
+        "return [place.clientWidth, place.scrollWidth, svg.clientWidth, svg.viewBox.baseVal.width]"
+    )
+    draw(page, "(a|b)c(d|e)f(g|h)i(j|k)l(m|n)o(p|q)")
+    seen, needed, shown, full = page.run(measure)
+    assert needed <= seen < full
+    assert shown < full
+    draw(page, "(aa|b)" * 40)
+    until(lambda: page.run(measure)[3] > 2 * full)
+    seen, needed, shown, full = page.run(measure)
+    assert needed > seen
+    assert shown == pytest.approx(0.6 * full, abs=1)
+
+
 def test_the_keyboard_alone_will_do(page: Browser) -> None:
     generate(page, "lark", 'start: "a" ("b" | "c") "d"')
     page.run("document.querySelector('#answer [tabindex=\"0\"]').focus()")

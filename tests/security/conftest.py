@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from guided.client import Client, wait_until_serving
-from tests.kit.soak import soak_web_server
+from tests.kit.soak import soak_server
 from tests.service.http_server import HttpServer
 from tests.service.server_process import ServerProcess
 
 
 @pytest.fixture(scope="session")
 def _tiny_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
-    with soak_web_server(tmp_path_factory.mktemp("tiny"), streams=128) as server:
+    with soak_server(tmp_path_factory.mktemp("tiny"), streams=128) as server:
         yield server
 
 

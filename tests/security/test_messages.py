@@ -19,9 +19,10 @@ from guided_service.constraint_store import ConstraintStore
 from guided_service.grammar_servicer import GrammarServicer
 from guided_service.servicers import GenerationServicer
 from tests.kit.effort import first_seed, is_long, times
-from tests.kit.fuzz_service import Look, Tried, model_of, try_calls
+from tests.kit.fuzz_service import Look, Tried, try_calls
 from tests.kit.service_calls import BODIES, METHODS, Call, hostile_calls, mutated_calls
 from tests.kit.told_calls import Outcome, make_calls
+from tests.kit.web_callers import model_of
 from tests.service.http_server import HttpServer
 
 Draw = Callable[[random.Random, str], Iterator[Call]]

@@ -393,6 +393,12 @@ def test_a_text_goes_on(client: openai.OpenAI, model: str) -> None:
     assert len(choice.logprobs.tokens or ()) == answer.usage.completion_tokens
     streamed = client.completions.create(**options, stream=True)
     assert "".join(chunk.choices[0].text for chunk in streamed) == choice.text
+    two: dict[str, Any] = options | {"n": 2}
+    texts = {0: "", 1: ""}
+    for chunk in client.completions.create(**two, stream=True):
+        for part in chunk.choices:
+            texts[part.index] += part.text
+    assert [*texts.values()] == [one.text for one in client.completions.create(**two).choices]
     one_of_two = client.completions.create(
         model=model, prompt="Yes or no?", extra_body={"guided_choice": ["yes", "no"]}
     )

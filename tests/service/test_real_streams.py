@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,15 @@ def test_a_streamed_answer_is_the_plain_one_in_pieces(client: Client) -> None:
     assert "".join(pieces) == stream.answer.text == plain.text
     assert stream.answer.value == plain.value
     assert stream.answer.usage.output_tokens == plain.usage.output_tokens
+
+
+def test_several_answers_come_whole_at_the_end_of_their_stream(client: Client) -> None:
+    drawn: dict[str, Any] = {"max_tokens": 24, "temperature": 1.0, "seed": 5}
+    plain = client.generate(STORY, n=3, **drawn)
+    with client.stream(STORY, n=3, **drawn) as stream:
+        assert [*stream] == []
+    assert [one.text for one in stream.answer.candidates] == [one.text for one in plain.candidates]
+    assert len({one.text for one in stream.answer.candidates}) == 3
 
 
 @pytest.mark.parametrize("stop", [(), ("the",), (". ", "no such string")])

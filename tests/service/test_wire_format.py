@@ -422,6 +422,18 @@ def with_options(options: pb.JsonOptions, *uris: str) -> pb.GenerateRequest:
     return pb.GenerateRequest(text="x", constraint=constraint)
 
 
+def in_parts(content: str, *parts: pb.ContentPart) -> pb.GenerateRequest:
+    """A conversation of one turn, whose content comes in parts."""
+    turn = pb.Message(role="user", content=content, parts=parts)
+    return pb.GenerateRequest(messages=pb.Messages(messages=[turn]))
+
+
+def test_parts_of_a_content_are_joined() -> None:
+    message = in_parts("", pb.ContentPart(text="Two "), pb.ContentPart(text=""))
+    message.messages.messages[0].parts.add(text="halves.")
+    assert decode_request(message).prompt == (Message("user", "Two halves."),)
+
+
 def faulty_text() -> pb.Constraint:
     return pb.Constraint(text="a", documents=[pb.SchemaDocument(uri="urn:a", text="{}")])
 
@@ -452,6 +464,23 @@ def newer_request() -> pb.GenerateRequest:
             pb.GenerateRequest(messages=pb.Messages(messages=[pb.Message(role="robot")])),
             RequestError,
             "role 'robot' is none of 'system', 'developer', 'user', 'assistant', 'tool'",
+        ),
+        (
+            in_parts("a", pb.ContentPart(text="b")),
+            RequestError,
+            "message 0 has both content and parts; send one of them",
+        ),
+        (
+            in_parts("", pb.ContentPart(text="a"), pb.ContentPart()),
+            RequestError,
+            "part 1 of message 0 says nothing; set its text, or leave it out",
+        ),
+        (
+            # A part of a kind that no version has yet.
+            in_parts("", pb.ContentPart.FromString(b"\x12\x01a")),
+            RequestError,
+            "field number 2 of guided.v1.ContentPart is unknown to this server; "
+            "use a client of the server's version",
         ),
         (pb.GenerateRequest(text="x", max_tokens=0), RequestError, "max_tokens 0 is below 1"),
         (

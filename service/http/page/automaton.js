@@ -8,6 +8,7 @@ const LETTER = 7.3;
 const MOST_LETTERS = 26;
 const MOST_LABELS = 3;
 const MOST_DRAWN = 90;
+const SMALLEST = 0.6; // of its size, so that it can still be read; what does not fit then scrolls
 
 /** @param {{states: number, accepting: number[], open: number[], arrows: any[]}} told */
 export function automatonView(told) {
@@ -22,6 +23,7 @@ export function automatonView(told) {
     ...arrows.map((arrow) => line(arrow, places)),
     ...places.map((place, state) => node(state, place, shown)),
     ...arrows.map((arrow) => label(arrow, places)));
+  picture.style.minWidth = `${SMALLEST * width}px`;
   const more = told.states - shown.states;
   const sentences = [
     `${told.states} states, ${told.arrows.length} arrows.`,

@@ -40,6 +40,19 @@ def test_kernels_are_left_to_numba(native_modules: list[Path]) -> None:
         assert "@kernel" not in file.read_text("utf-8"), file
 
 
+def test_what_each_thread_has_of_its_own_is_not_compiled(native_modules: list[Path]) -> None:
+    # Compiled, the fields of a class lie over those of a base that the interpreter has: all threads
+    # would have the same ones.
+    derived = [
+        f"{file.relative_to(_ROOT)}:{node.lineno}"
+        for file in native_modules
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base) in ("threading.local", "local") for base in node.bases)
+    ]
+    assert not derived
+
+
 def test_no_generator_is_kept_for_later(native_modules: list[Path]) -> None:
     # Compiled, a generator expression is a list that is made at once: one that is given to
     # somebody who takes all of it is the same, and one that is kept may have no end.
