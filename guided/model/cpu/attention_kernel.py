@@ -1,7 +1,8 @@
 """Attention of queries over rows of the cache, read where they lie; all sums are float32.
 
-The queries that share a key head are taken 16 at a time, as the *lanes* of registers. Then scores
-and outputs are the same loop, up to 16 registers of sums at a time, and no sum goes across one::
+The queries that share a key head are taken 16 at a time, as the *lanes* of registers; where they
+are eight or fewer, half of the lanes is left out. Then scores and outputs are the same loop, up to
+16 registers of sums at a time, and no sum goes across a register::
 
     scores[row, lane]  = sum of  keys[row, d] * queries[d, lane]     over d
     outputs[d, lane]   = sum of  values[row, d] * weights[row, lane] over rows
@@ -14,6 +15,7 @@ whatever rows that it does not see stand beside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -97,13 +99,14 @@ def attend_in_groups(job: Any) -> None:
         weights, of_weights = totals + parts * LINE, _whole(rows) * LINE
         _clear(tile, _ROW)
         _clear(queries, 2 * parts * _whole(size))
+        _clear(weights, parts * _whole(rows))  # of lanes without a query no score is found
         _read_queries(job, group, head, queries)
         for first in range(0, rows, LANES):
             _ask_for(job, job[2], group, head, first + LANES)
             _spread(job, job[2], group, head, first, tile)
             for part in range(parts):
                 scores = weights + part * of_weights + first * LINE
-                _score(tile, queries + part * of_part, scores, size)
+                _score(tile, queries + part * of_part, scores, size, group[5] - part * LANES)
         _ask_for(job, job[3], group, head, 0)
         for part in range(parts):
             its_weights = weights + part * of_weights
@@ -117,7 +120,8 @@ def attend_in_groups(job: Any) -> None:
             for part in range(parts):
                 its_weights = weights + part * of_weights + first * LINE
                 for d in range(0, size, LANES):
-                    _mix(tile + d * 4, its_weights, outputs + part * of_part + d * LINE)
+                    target = outputs + part * of_part + d * LINE
+                    _mix(tile + d * 4, its_weights, target, group[5] - part * LANES)
         _write_outputs(job, group, head, outputs, totals)
 
 
@@ -205,41 +209,60 @@ def _ask(_: Any, address: Any) -> Any:
 
 
 @instruction
-def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any) -> Any:
+def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any, count: Any) -> Any:
     """``scores[i] = sum of tile[i, k] * queries[k]`` for the 16 rows of a tile and ``size`` k."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_tile, its_queries, its_scores, its_size = args
-        sums = [ir.Constant(FLOATS, [0.0] * LANES)] * LANES
-        sums = _grown(builder, sums, its_tile, its_queries, its_size, _ROW, 1)
-        for i, total in enumerate(sums):
-            builder.store(total, _lanes(builder, its_scores, INT64(i)), align=LINE)
+        its_tile, its_queries, its_scores, its_size, its_count = args
+
+        def score(lanes: int) -> None:
+            nothing = ir.Constant(ir.VectorType(FLOAT, lanes), [0.0] * lanes)
+            sums = _grown(builder, [nothing] * LANES, its_tile, its_queries, its_size, _ROW, 1)
+            for i, total in enumerate(sums):
+                builder.store(total, _lanes(builder, its_scores, INT64(i), lanes), align=LINE)
+
+        _in_lanes(builder, its_count, score)
         return context.get_dummy_value()
 
-    return types.void(tile, queries, scores, size), emit
+    return types.void(tile, queries, scores, size, count), emit
 
 
 @instruction
-def _mix(_: Any, tile: Any, weights: Any, outputs: Any) -> Any:
+def _mix(_: Any, tile: Any, weights: Any, outputs: Any, count: Any) -> Any:
     """``outputs[i] += sum of tile[k, i] * weights[k]`` for 16 i and the 16 rows of a tile."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        its_tile, its_weights, its_outputs = args
-        targets = [_lanes(builder, its_outputs, INT64(i)) for i in range(LANES)]
-        sums = [builder.load(target, align=LINE) for target in targets]
-        sums = _grown(builder, sums, its_tile, its_weights, INT64(LANES), 1, _ROW)
-        for target, total in zip(targets, sums, strict=True):
-            builder.store(total, target, align=LINE)
+        its_tile, its_weights, its_outputs, its_count = args
+
+        def mix(lanes: int) -> None:
+            targets = [_lanes(builder, its_outputs, INT64(i), lanes) for i in range(LANES)]
+            sums = [builder.load(target, align=LINE) for target in targets]
+            sums = _grown(builder, sums, its_tile, its_weights, INT64(LANES), 1, _ROW)
+            for target, total in zip(targets, sums, strict=True):
+                builder.store(total, target, align=LINE)
+
+        _in_lanes(builder, its_count, mix)
         return context.get_dummy_value()
 
-    return types.void(tile, weights, outputs), emit
+    return types.void(tile, weights, outputs, count), emit
+
+
+def _in_lanes(builder: Any, count: Any, emit: Callable[[int], None]) -> None:
+    """Emit for all lanes and for the first half, which is what runs where it holds the queries."""
+    half = LANES // 2
+    with builder.if_else(builder.icmp_signed("<=", count, INT64(half))) as (few, many):
+        with few:
+            emit(half)
+        with many:
+            emit(LANES)
 
 
 def _grown(
     builder: Any, sums: list[Any], tile: Any, lanes: Any, count: Any, step: int, next_step: int
 ) -> list[Any]:
     """``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over ``count`` k one by one."""
-    at_once = _FEWER_SUMS.get(chosen(), LANES)
+    width = sums[0].type.count
+    at_once = _FEWER_SUMS.get(chosen(), LANES) * LANES // width
     if len(sums) > at_once:
         rest = builder.add(tile, INT64(at_once * step * 4))
         return [
@@ -248,12 +271,12 @@ def _grown(
         ]
 
     def body(k: Any, totals: list[Any]) -> list[Any]:
-        numbers = builder.load(_lanes(builder, lanes, k), align=LINE)
+        numbers = builder.load(_lanes(builder, lanes, k, width), align=LINE)
         start = builder.mul(k, INT64(next_step))
         grown = []
         for i, total in enumerate(totals):
             place = builder.add(start, INT64(i * step))
-            factor = splat(builder, builder.load(pointer(builder, tile, FLOAT, place)))
+            factor = splat(builder, builder.load(pointer(builder, tile, FLOAT, place)), width)
             product = builder.fmul(factor, numbers, flags=_FUSED)
             grown.append(builder.fadd(product, total, flags=_FUSED))
         return grown
@@ -261,9 +284,10 @@ def _grown(
     return loop(builder, count, sums, body)
 
 
-def _lanes(builder: Any, address: Any, place: Any) -> Any:
-    """To the 16 numbers at a place."""
-    return pointer(builder, address, FLOATS, builder.mul(place, INT64(LANES)))
+def _lanes(builder: Any, address: Any, place: Any, count: int = LANES) -> Any:
+    """To the first of the 16 numbers at a place."""
+    kind = ir.VectorType(FLOAT, count)
+    return pointer(builder, address, kind, builder.mul(place, INT64(LANES)))
 
 
 @instruction

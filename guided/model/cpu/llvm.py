@@ -98,8 +98,10 @@ def prefetch(builder: Any, address: Any, *, level: int = 1) -> None:
     builder.call(function, [place, INT32(0), INT32(4 - level), INT32(1)])  # to be read, data
 
 
-def splat(builder: Any, number: Any) -> Any:
+def splat(builder: Any, number: Any, lanes: int = LANES) -> Any:
     """A vector of one number."""
-    nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+    nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
     first = builder.insert_element(nothing, number, INT32(0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(INTS, [0] * LANES))
+    return builder.shuffle_vector(
+        first, nothing, ir.Constant(ir.VectorType(INT32, lanes), [0] * lanes)
+    )
