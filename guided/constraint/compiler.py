@@ -138,6 +138,10 @@ class ConstraintCompiler:
             self._follow(Lark(grammar), texts)
 
     def _rehearse_schemas(self, options: JsonOptions) -> None:
+        """Compile every format and the commonest values once, and follow some documents.
+
+        What is made on the way is kept for all later schemas with the same ``options``.
+        """
         schemas = [{"type": "string", "format": name} for name in known_formats()]
         members = JsonSchema(json.dumps(_REHEARSED_MEMBERS), options)
         with suppress(UnsatisfiableError, TokenRejectedError):

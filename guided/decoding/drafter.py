@@ -351,6 +351,7 @@ class DraftBuilder:
     def _append_node(
         self, parent: int, token: TokenId, matcher: Matcher | None, *, certain: bool
     ) -> None:
+        """Add a node with no checks; all columns of the tree get their entry here."""
         self._tokens.append(token)
         self._left.append(self._left[parent] - 1)
         self._levels.append(self._levels[parent] + (not certain))

@@ -44,6 +44,7 @@ def filter_tokens(scores: Scores, sampling: Sampling) -> Indices:
 
 
 def _filters(sampling: Sampling) -> Iterator[Callable[[Scores], Indices]]:
+    """The filters that a request asks for, in the fixed order in which they are applied."""
     if sampling.top_k is not None:
         yield partial(top_k, k=sampling.top_k)
     if sampling.top_p is not None:

@@ -78,6 +78,11 @@ class TracedBuilder(DraftBuilder):
     def _noted(
         self, node: int, token: TokenId, chance: float, tip: int | None, is_known: bool
     ) -> int | None:
+        """Note a proposal after ``node`` with what became of it, and return ``tip`` as it is.
+
+        ``tip`` is the node it led to, ``None`` where it was not added; ``is_known`` says that the
+        tree had it already.
+        """
         if tip is not None:
             outcome = Outcome.ADDED
         else:

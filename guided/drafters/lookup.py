@@ -133,6 +133,7 @@ class LookupDrafter:
             self._grow(memory, draft.tokens, draft.builder)
 
     def _grow(self, memory: LookupMemory, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
+        """Grow the tree of one sequence best first: the likeliest path of all comes next."""
         # A sequence that starts over keeps its tokens, so those that were read are still the first.
         memory.index.extend(tokens[len(memory.index) :])
         memory.drafted.clear()
@@ -198,6 +199,7 @@ class LookupDrafter:
         return tokens
 
     def _spellings(self, matcher: Matcher) -> list[DraftToken]:
+        """Proposals for the text that the constraint makes likely next."""
         # Only the first token: what follows is looked at again once it is in the tree.
         run = matcher.likely_run()
         if not run:

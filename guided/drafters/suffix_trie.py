@@ -172,6 +172,11 @@ class SuffixTrie:
         assert (found, tables) == counted, f"{found} nodes, {tables} tables, counted as {counted}"
 
     def _count_up(self, text: _Text, start: int) -> None:
+        """Count the suffix of ``text`` from ``start`` on in every node that it passes.
+
+        A suffix seen once ends in a leaf that refers to its text; the second visit makes the leaf a
+        node with children.
+        """
         node, end = self._root, min(len(text), start + _DEPTH)
         for place in range(start, end):
             children = node.children
@@ -199,6 +204,7 @@ class SuffixTrie:
             self._num_nodes += 1
 
     def _count_down(self, text: _Text, start: int) -> None:
+        """Take back ``_count_up`` for the same suffix; nodes that no suffix passes any more go."""
         node, end = self._root, min(len(text), start + _DEPTH)
         for place in range(start, end):
             children = node.children

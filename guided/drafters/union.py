@@ -60,6 +60,10 @@ class UnionMemory:
                 ends.callback(memory.end, tokens)
 
     def _settle(self, bills: Mapping[str, float], accepted: Mapping[str, int]) -> None:
+        """Book for each drafter asked in a step what its accepted tokens saved, less what it took.
+
+        ``bills`` and ``won`` are in decoding steps; ``accepted`` counts tokens by drafter.
+        """
         for name, bill in bills.items():
             won = accepted.get(name, 0) / self._gains.without(name)
             # Without an account it was asked for its name, whatever it costs: that must not count

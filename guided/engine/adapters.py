@@ -56,6 +56,7 @@ def load_adapters(
 
 
 def _check_name(name: str, model: str | None) -> None:
+    """Raise RequestError for a name that cannot be printed, is too long, or is the model's own."""
     if not 0 < len(name) <= _MOST_LETTERS or not name.isprintable():
         raise RequestError(
             f"{name!r:.200} is no name of an adapter",

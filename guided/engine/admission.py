@@ -212,6 +212,7 @@ def _seeds(request: GenerationRequest) -> list[int]:
 
 
 def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> Chooser:
+    """What chooses the tokens of one answer, by the sampling options of its request."""
     # Candidates are compared by the log-probabilities of their tokens.
     unasked = 0 if request.has_candidates else None
     return Chooser(
@@ -258,6 +259,11 @@ def _with_signs(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[bytes | No
 def _stops(
     request: GenerationRequest, texts: Sequence[bytes | None], opening: str
 ) -> StopSearch | None:
+    """The search for stop strings and stop tokens; ``None`` where a request has none.
+
+    ``texts`` are the bytes of the vocabulary's tokens. With an ``opening`` stops count only after
+    its first place in the text of the answer.
+    """
     if not request.stop and not request.stop_tokens:
         return None
     return StopSearch(
@@ -297,6 +303,11 @@ def _text_stream(
     *,
     is_constrained: bool,
 ) -> TextStream:
+    """What turns tokens into text for a reader, from the token numbered ``start`` on.
+
+    Text that may still turn out to be a stop string is held back. ``texts`` are the bytes of the
+    vocabulary's tokens.
+    """
     held = () if request.include_stop else request.stop
     # As for a whole answer: a free or a stopped text may be cut inside a character.
     may_be_cut = not is_constrained or request.stop or request.stop_tokens

@@ -110,6 +110,7 @@ class Arrivals:
             )
 
     def _admit(self, submission: Submission) -> None:
+        """Admit a submission whose constraint is compiled, or compile on where that takes long."""
         try:
             matcher = submission.matcher.result()
             with self._haste.hurried(SLICE_SECONDS):

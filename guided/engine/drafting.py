@@ -117,6 +117,7 @@ class Drafting:
         return step
 
     def _log_once(self, step: Step, fault: BaseException) -> None:
+        """Log that a drafter failed, only the first time for each drafter."""
         # The builder knows who was about to add to it.
         name = "" if step.draft is None else step.draft.builder.source
         if name not in self._known_to_fail:
@@ -128,6 +129,7 @@ class Drafting:
             )
 
     def _budgets(self, plan: Plan) -> list[DraftBudget]:
+        """One budget for each part of the plan, by what the step computes as a whole."""
         certain = sum([count for _, count in plan])
         # Who has more prompt to compute than this step takes cannot draft in it.
         drafting = sum([count == runnable.pending for runnable, count in plan])

@@ -40,6 +40,7 @@ class Isolation:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
+        """Tell ``fail`` of an error of the request; any other passes on to the engine."""
         # To return false passes the error on.
         if fault is None or not is_of_request(fault):
             return False

@@ -287,6 +287,7 @@ def _build_engine(
     reuse_prefixes: bool,
     costs: CostCurve | None,
 ) -> Engine:
+    """The engine of loaded parts, with its cache opened and the runner warmed up."""
     texts, limits = parts.texts, asked.limits
     engine = Engine(
         model_name=texts.name,

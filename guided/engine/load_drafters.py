@@ -155,6 +155,7 @@ def _load(
     *,
     reuse_prefixes: bool,
 ) -> DraftModel:
+    """Load the draft model of a plan, with a cache of its own."""
     files, limits = plan.files, plan.asked.limits
     texts, make_runner = load_runner(
         files, plan.dtype, plan.device, plan.asked, progress, streams=plan.streams

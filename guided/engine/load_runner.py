@@ -97,6 +97,10 @@ def load_runner(
 def _as_stored(
     files: ModelFiles, progress: Progress, adapters: Sequence[Adapter]
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
+    """Texts and runner of a GGUF file whose blocks are multiplied as they are stored.
+
+    The runner is made by a call, which reads the weights and reports bytes read.
+    """
     texts = load_texts(files, progress)
 
     def read(report: Report) -> ModelRunner:
@@ -114,6 +118,10 @@ def _in_shares(
     progress: Progress,
     on_loss: OnLoss | None,
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
+    """Texts and runner of a model split over several processes, of which this is rank 0.
+
+    The other ranks are started here and load at once. ``on_loss`` is called when one is lost later.
+    """
     # Torch's parts for several processes take a moment to import.
     from guided.model.parallel.ranks import Ranks
     from guided.model.parallel.sharded_runner import ShardedRunner

@@ -305,6 +305,7 @@ def _memory_by_rank(footprint: Footprint, caches: Sequence[int]) -> tuple[RankMe
 
 
 def _shortage(plan: MemoryPlan) -> str:
+    """The text of the error for a model that does not fit: what is needed by kind, what is free."""
     where = "" if plan.device == CPU else f" on {plan.device}"
     return (
         f"{_whole(plan)} needs {size_text(plan.needed)} of memory, and "
@@ -322,6 +323,7 @@ def _whole(plan: MemoryPlan) -> str:
 
 
 def _hint(plan: MemoryPlan) -> str:
+    """What to change so that the model fits: a smaller cache where that is enough."""
     # Without the cache it would fit, so a smaller cache is enough.
     if plan.needed - plan.cache < plan.free:
         others = plan.needed - plan.cache

@@ -74,6 +74,7 @@ class Timed:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Stop the clock, also where an error ends the phase."""
         self.seconds = self._clock() - self._began
         self._phases[self._phase] += self.seconds
 
@@ -168,6 +169,7 @@ class Meter:
         )
 
     def _cache_stats(self, cache: BlockCache) -> CacheStats:
+        """Blocks of all pools now, and slots added up over all model calls so far."""
         return CacheStats(
             block_size=cache.block_size,
             free=sum(pool.num_free for pool in cache.pools),

@@ -146,6 +146,7 @@ class OpenRequests:
         return Usage() if self._compiling.leave(request_id) else None
 
     def _fail(self, request_id: str, error: GuidedError) -> None:
+        """End a request with an error, release what it holds, and count what it used."""
         used = self._drop(request_id)
         # One that is known to nobody was compiled just now and refused by admission.
         if used is None:

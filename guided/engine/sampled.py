@@ -184,6 +184,10 @@ def _judged(
     answer: AnswerState,
     drawn: Mapping[int, TokenId] | None = None,
 ) -> _Judged:
+    """Verify a draft tree by the logits of its nodes, and foresee what the answer becomes.
+
+    Nothing of the answer changes yet. ``drawn`` are tokens drawn on the device, by node.
+    """
     acceptance = verify(
         *(tree, logits, answer.chooser, answer.answer_length, answer.history()), drawn or {}
     )

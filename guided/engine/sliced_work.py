@@ -147,6 +147,7 @@ class SlicedWork(Generic[T]):
     # --- in the thread of the work --------------------------------------------------------
 
     def _run(self) -> None:
+        """The thread: do the work, keep its result or error, and wake who waits."""
         try:
             pace = Pace(_EVERY, self._rest, self._enter_kernel, self._come_back)
             with paced(pace):
@@ -172,6 +173,7 @@ class SlicedWork(Generic[T]):
         self._is_in_kernel = True
 
     def _come_back(self) -> None:
+        """Leave a kernel; where the engine has gone on meanwhile, wait for the next slice."""
         with self._kernels.lock:
             self._is_in_kernel = False
             if not self._is_left:

@@ -180,6 +180,7 @@ class Workbench:
         return next((job for job in candidates if not job.work.is_away), first)
 
     def _do(self, make: Callable[[], Task]) -> Finding:
+        """Make a task and do it; this is the work that is cut into slices, ``make`` with it."""
         task = make()
         match task:
             case ReadText(constraint, text):

@@ -227,6 +227,7 @@ class BlockTable:
         return SlotCopies(sources, self._slots[first : self._committed].copy())
 
     def _append(self, block: BlockId) -> None:
+        """Hold one more block, whose slots are those of the next ``block_size`` positions."""
         size, first = self._pool.block_size, self._end
         if first + size > len(self._slots):
             larger = np.empty(max(2 * len(self._slots), first + size), np.int64)

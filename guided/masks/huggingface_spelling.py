@@ -101,6 +101,7 @@ class _Spelling:
         self._texts = texts
 
     def __call__(self, text: str) -> Sequence[int]:
+        """The tokens of a text; ModelError where their bytes are not those of the text."""
         tokens = self._encode(text)
         if b"".join(map(self._texts.__getitem__, tokens)) != text.encode():
             raise ModelError(
@@ -123,6 +124,10 @@ class _Encoding:
         self._unknown = byte_tokens.get(0)
 
     def __call__(self, text: str) -> Sequence[int]:
+        """The tokens of a text, where each unknown token is replaced by those of its bytes.
+
+        A byte without a token of its own is left out, which ``_Spelling`` then finds.
+        """
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         ids: list[int] = encoding.ids
         if self._unknown is None or self._unknown not in ids:
@@ -146,6 +151,7 @@ class _SpellingWithLetter:
         self._byte_tokens = byte_tokens
 
     def __call__(self, text: str) -> Sequence[int]:
+        """The tokens of a text, with those of the bytes of the letter where the text has it."""
         if self._letter not in text:
             return self._spell(text)
         first, *rest = text.split(self._letter)
@@ -248,6 +254,7 @@ class _JoiningText:
         self._space = space
 
     def __call__(self, part: bytes) -> Sequence[int] | None:
+        """The tokens of a part of a piece; ``None`` where it ends inside a character."""
         # It may begin inside of a character; where it ends inside of one, nothing can be told.
         size = next((at for at, byte in enumerate(part) if byte & 0xC0 != 0x80), len(part))
         try:

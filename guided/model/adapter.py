@@ -134,6 +134,11 @@ def no_matrix(adapter: Adapter, name: str) -> ModelError:
 
 
 def _config(folder: Path) -> dict[str, Any]:
+    """The config of an adapter; ModelError for anything but plain LoRA.
+
+    A setting that is not known to have no effect is refused when it is set, since ignoring it could
+    change answers.
+    """
     try:
         config = json.loads((folder / _CONFIG).read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -163,6 +168,10 @@ def _config(folder: Path) -> dict[str, Any]:
 def _low_rank(
     folder: Path, config: Mapping[str, Any], matrix: str, two: Mapping[str, torch.Tensor]
 ) -> LowRank:
+    """The two halves of one matrix, checked, with the scale of their product.
+
+    ``two`` has ``A`` ``[rank, inputs]`` and ``B`` ``[outputs, rank]``.
+    """
     if two.keys() != {"A", "B"}:
         raise ModelError(
             f"the adapter in {folder} has lora_{min(two)} of {matrix} and not the other half",

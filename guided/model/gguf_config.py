@@ -211,6 +211,7 @@ def _set(config: Any, attribute: str, value: Any, file: Path, name: str) -> None
 
 
 def _set_head_size(config: Any, settings: dict[str, Any], file: Path) -> None:
+    """Set the size of a head; ModelError where keys and values differ in it."""
     sizes = {name: settings.pop(name) for name in _HEAD_SIZES if name in settings}
     if "attention.key_length" in sizes and hasattr(config, "head_dim"):
         config.head_dim = sizes["attention.key_length"]
@@ -225,6 +226,10 @@ def _set_head_size(config: Any, settings: dict[str, Any], file: Path) -> None:
 
 
 def _set_rope(config: Any, settings: dict[str, Any], header: GgufHeader, file: Path) -> None:
+    """Set the rotary positions: bases, scaling, and Llama 3's factors, which GGUF has as a tensor.
+
+    Settings that were read are taken out of ``settings``; what is left there is refused later.
+    """
     bases = {"": settings.pop("rope.freq_base", None), "sliding_attention": None}
     bases["sliding_attention"] = settings.pop("rope.freq_base_swa", None)
     kind = settings.pop("rope.scaling.type", "none")
@@ -267,6 +272,11 @@ def _llama3_rope(factors: tuple[float, ...], theta: float, file: Path) -> Mappin
 
 
 def _set_windows(config: Any, settings: dict[str, Any], header: GgufHeader, file: Path) -> None:
+    """Set which layers of Gemma have a sliding window.
+
+    The pattern is a list with a truth value for each layer, or a number ``n``: every ``n``-th layer
+    sees all. Of other models a pattern is refused.
+    """
     pattern = settings.pop("attention.sliding_window_pattern", None)
     if header.architecture not in ("gemma2", "gemma3"):
         if pattern is not None:

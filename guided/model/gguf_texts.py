@@ -89,6 +89,7 @@ def read_tensors(file: Path, folder: Path) -> dict[str, StoredTensor]:
 
 
 def _tensors(file: Path, header: GgufHeader, config: Any) -> dict[str, StoredTensor]:
+    """Where each tensor lies in the file, by the name that transformers has for it."""
     import gguf
 
     (kind,) = (each for each, name in gguf.MODEL_ARCH_NAMES.items() if name == header.architecture)

@@ -184,6 +184,7 @@ def load_tokenizer(model: str | None = None) -> PreTrainedTokenizerBase:
 
 
 def _tokenizer(files: ModelFiles) -> PreTrainedTokenizerBase:
+    """The tokenizer of a model's folder."""
     with reading("tokenizer", files.folder):
         found: PreTrainedTokenizerBase
         if isinstance(files.config, PlainConfig) and _is_plain_tokenizer(files.folder):

@@ -102,6 +102,10 @@ def find_stored(
 
 
 def _files(name: str | None, folder: Path, stored: StoredFile | None = None) -> ModelFiles:
+    """What is known of a model before its weights are read: config, tensors, longest text.
+
+    Raises ModelError for a model that its config shows to be unsupported.
+    """
     config: PretrainedConfig | PlainConfig | None = read_plain_config(folder)
     if config is None:
         config = read_config(folder)
@@ -118,6 +122,7 @@ def _files(name: str | None, folder: Path, stored: StoredFile | None = None) -> 
 
 
 def _checkpoint_of(stored: StoredFile) -> Checkpoint:
+    """The tensors of a GGUF file as those of any checkpoint."""
     types: Counter[str] = Counter()
     for tensor in stored.tensors.values():
         types[tensor.kind] += prod(tensor.shape)
@@ -139,6 +144,7 @@ def read_config(folder: Path) -> PretrainedConfig:
 
 
 def _context_window(config: PretrainedConfig | PlainConfig, folder: Path) -> int:
+    """Tokens that a text may have; ModelError where the config names no bound."""
     window = getattr(config.get_text_config(), "max_position_embeddings", None)
     if window is None and is_recurrent(config) and not any(keep_keys(config)):
         return _UNBOUNDED_TEXT

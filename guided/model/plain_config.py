@@ -67,6 +67,7 @@ def read_plain_config(folder: Path) -> PlainConfig | None:
 
 
 def _is_plain(settings: Mapping[str, Any]) -> bool:
+    """Whether settings are those of a Llama without anything that has to be interpreted."""
     names = settings.keys()
     if not names >= _REQUIRED or names - _REQUIRED - _WITHOUT_EFFECT:
         return False

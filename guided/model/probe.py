@@ -183,6 +183,10 @@ def _refuse_by_config(kind: str, config: PretrainedConfig) -> None:
 def _refuse_missed_layers(
     kind: str, config: PretrainedConfig, ours: Ours, mixers: Sequence[Mixer], here: range
 ) -> None:
+    """Raise ModelError unless every layer that keeps keys called our attention once in the trial.
+
+    ``ours`` is what the trial saw, ``here`` the layers that this process has.
+    """
     keeps = keep_keys(config)
     attending = {layer for layer in here if keeps[layer]}
     layers = len(attending)

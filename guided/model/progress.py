@@ -29,6 +29,7 @@ class RichProgress:
     def step(
         self, title: str, *, total_bytes: int | None = None
     ) -> Iterator[Callable[[int], None]]:
+        """Show a step until the block ends; the call that is yielded reports bytes done so far."""
         from rich import progress
         from rich.console import Console
 

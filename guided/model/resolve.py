@@ -91,6 +91,7 @@ def _write_texts(work: Path, file: Path, progress: Progress) -> Path:
 
 
 def _folder(path: Path) -> Path:
+    """The folder of a model if it is one; ModelError that names a GGUF file in it otherwise."""
     if (path / "config.json").is_file():
         return path
     files = sorted(file.name for file in path.glob("*.gguf"))

@@ -75,6 +75,7 @@ class RewardModel:
         return torch.tensor([tokens], device=self._device)  # [1, tokens]
 
     def _tokens(self, prompt: Prompt, answer: str) -> list[int]:
+        """Prompt and answer as the reward model reads them, by its own chat template."""
         if isinstance(prompt, str):
             tokens = self._texts.encode_text(prompt + answer, allow_special_tokens=True)
         else:

@@ -70,6 +70,7 @@ def _id_of(tokenizer: Tokenizer, name: str) -> int:
 def _ids(
     tokenizer: Tokenizer, text: str, add_special_tokens: bool, longest: int | None
 ) -> list[int]:
+    """The tokens of a text; LimitExceededError where there are more than ``longest``."""
     # Of what encodes, this gives the interpreter to other threads, and keeps no offsets.
     (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
     if longest is not None and len(encoding) > longest:

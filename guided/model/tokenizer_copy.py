@@ -93,6 +93,7 @@ def _rebuilt(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
 
 
 def _without(described: _Description, control: ControlTokens) -> _Description:
+    """The description of a tokenizer in which no text has the control tokens' names."""
     model = described["model"]
     # Those that the model knows as well could come of its merges or pieces.
     names = {name for name, _ in token_names(model) if name in control.private}

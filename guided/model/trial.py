@@ -198,6 +198,10 @@ def _chain(
     *,
     committed: int = 0,
 ) -> Segment:
+    """A segment of certain tokens in a row, after ``committed`` ones.
+
+    ``slots`` are those of the whole text. All logits are asked for, which the trial compares.
+    """
     new = len(tokens)
     return Segment(
         rows=(_rows(slots[: committed + new], new),),

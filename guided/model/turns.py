@@ -73,6 +73,7 @@ def changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any
 
 
 def _all_changed(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with ``change`` applied to every string in it, names of members among them."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):

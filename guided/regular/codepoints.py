@@ -75,6 +75,7 @@ class CodePoints:
         return CodePoints.of((*self.ranges, *other.ranges))
 
     def __and__(self, other: CodePoints) -> CodePoints:
+        """The code points of both sets."""
         # Both are ascending, so one pass over the two lists finds all that overlaps. What is found
         # needs no ``of``: where one common range began right after another, so would two ranges of
         # one of the sets.
@@ -92,6 +93,7 @@ class CodePoints:
         return CodePoints(tuple(common))
 
     def __invert__(self) -> CodePoints:
+        """All other code points; surrogates are in no set, and so not in this one either."""
         gaps: list[tuple[int, int]] = []
         start = 0
         for low, high in self.ranges:

@@ -139,6 +139,7 @@ class DraftModel:
             raise
 
     def _grow(self, drafts: Sequence[DraftRequest]) -> None:
+        """Grow the trees of all sequences level by level, with one call of the draft model each."""
         segments, growing = self._begin(drafts)
         # What a long prompt leaves for later calls is read without a tree.
         outputs = self._call([*segments, *[growth.first_segment() for growth in growing]])

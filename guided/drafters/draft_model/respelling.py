@@ -91,6 +91,7 @@ class Respelling:
         return found
 
     def _spell(self, token: TokenId) -> tuple[TokenId, ...]:
+        """One token of the target as tokens of the draft model that spell the same bytes."""
         text = self._target.token_bytes[token]
         if text is None:
             # A special token is read as the one of the same name, or as that name.
@@ -113,6 +114,7 @@ class Respelling:
         return spelled if is_known and self._draft.decode(spelled) == text else ()
 
     def _longest_first(self, text: bytes) -> tuple[TokenId, ...]:
+        """Some bytes as tokens of the draft model, each the longest that fits next."""
         spelled = []
         while text:
             # A single byte is always a token.

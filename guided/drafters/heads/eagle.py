@@ -235,6 +235,10 @@ class EagleDrafter:
                 memory.note(text, output)
 
     def _logits(self, places: Sequence[_Place]) -> list[Logits | None]:
+        """The logits at each place, ``None`` where a forced run too long to compute led there.
+
+        Rows of places that are new are computed first, each continuing what its parent has kept.
+        """
         new = [place for place in places if place.before is not None]
         for place in new:
             assert place.before is not None

@@ -122,6 +122,10 @@ def save_eagle(
 def _shape(
     folder: Path, config: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], layers: int
 ) -> EagleShape:
+    """The sizes of a head, from the shapes of its tensors where these tell, else from its config.
+
+    ``layers`` are those of the target. Raises ModelError where tensors and config disagree.
+    """
     layer = config.get("transformer_layer_config", config)
     fc, head = _matrix(folder, tensors, "fc.weight"), _matrix(folder, tensors, "lm_head.weight")
     query = _matrix(folder, tensors, "layers.0.self_attn.q_proj.weight")
@@ -218,6 +222,7 @@ def _rope(folder: Path, layer: Mapping[str, Any]) -> dict[str, Any]:
 def _check_layer(
     folder: Path, layer: Mapping[str, Any], query: torch.Tensor, key: torch.Tensor, heads: int
 ) -> None:
+    """Raise ModelError unless the one layer is of a kind that ``EagleLayer`` computes."""
     if layer.get("hidden_act", "silu") != "silu":
         raise ModelError(f"the head of {folder} has {layer['hidden_act']!r} between its matrices")
     if int(layer.get("num_hidden_layers", 1)) != 1:
@@ -231,6 +236,7 @@ def _check_layer(
 
 
 def _check_draft_ids(folder: Path, module: EagleHead) -> None:
+    """Raise ModelError unless the draft vocabulary is ascending ids of the target's vocabulary."""
     ids = module.draft_ids()
     whole = module.shape.vocabulary_size
     is_ascending = bool((ids[1:] > ids[:-1]).all())
@@ -241,6 +247,7 @@ def _check_draft_ids(folder: Path, module: EagleHead) -> None:
 
 
 def _matrix(folder: Path, tensors: Mapping[str, torch.Tensor], name: str) -> torch.Tensor:
+    """The matrix of a name; ModelError where there is none."""
     found = tensors.get(name)
     if found is None or found.dim() != 2:
         raise ModelError(
@@ -259,6 +266,7 @@ def _setting(folder: Path, config: Mapping[str, Any], name: str) -> Any:
 def _unfit(
     folder: Path, name: str, wanted: torch.Tensor | None, found: torch.Tensor | None
 ) -> ModelError:
+    """The error for a tensor that is not as the module wants it; ``None`` stands for no tensor."""
     if wanted is None:
         return ModelError(f"the head of {folder} has a tensor {name!r} that EAGLE-3 does not know")
     if found is None:
@@ -297,6 +305,7 @@ def _layer_config(module: EagleHead) -> dict[str, Any]:
 
 
 def _own_settings(shape: EagleShape) -> dict[str, Any]:
+    """Settings of a config file that only EAGLE-3 heads have."""
     return {
         "draft_vocab_size": shape.draft_vocabulary_size,
         "target_hidden_size": shape.target_hidden_size,
@@ -311,6 +320,7 @@ def _own_settings(shape: EagleShape) -> dict[str, Any]:
 def _speculators_config(
     module: EagleHead, base_model: str, base_architecture: str
 ) -> dict[str, Any]:
+    """The config file of a head, in the form that speculators and vLLM read."""
     proposal = {"proposal_type": "greedy", "speculative_tokens": 5}
     return {
         "architectures": ["Eagle3DraftModel"],

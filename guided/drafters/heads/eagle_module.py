@@ -317,6 +317,11 @@ class EagleHead(nn.Module):
         return torch.stack(found)
 
     def _keep_draft_ids(self, draft_ids: torch.Tensor | None) -> None:
+        """Register the draft vocabulary as the buffers that speculators' files have.
+
+        ``d2t`` is what to add to a draft id for the target's; ``t2d`` says of each token of the
+        target whether it is in the draft vocabulary. ``None`` stands for its first tokens.
+        """
         shape = self.shape
         first = torch.arange(shape.draft_vocabulary_size)
         ids = first

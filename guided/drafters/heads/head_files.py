@@ -50,6 +50,7 @@ def read_tensors(folder: Path, *names: str) -> dict[str, torch.Tensor]:
 
 
 def _tensors(file: Path) -> dict[str, torch.Tensor]:
+    """All tensors of a file by name: safetensors, an index of several such files, or a pickle."""
     from safetensors.torch import load_file
 
     if file.name.endswith(_INDEX):

@@ -143,6 +143,7 @@ def _refuse_second(found: nn.Module | None, folder: str) -> None:
 
 
 def _check_eagle(folder: str, target: ModelFiles, head: EagleHead) -> None:
+    """Raise ModelError for a head that was trained for another model than ``target``."""
     shape = head.shape
     _check_fit(folder, target, hidden=shape.target_hidden_size, tokens=shape.vocabulary_size)
     if not shape.has_embedding and shape.hidden_size != shape.target_hidden_size:
@@ -154,6 +155,7 @@ def _check_eagle(folder: str, target: ModelFiles, head: EagleHead) -> None:
 
 
 def _check_fit(folder: str, target: ModelFiles, *, hidden: int, tokens: int) -> None:
+    """Raise ModelError unless the target has this hidden size and this many tokens."""
     config = target.config.get_text_config()
     for what, read, has in (
         ("hidden states of size", hidden, int(config.hidden_size)),

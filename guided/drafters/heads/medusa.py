@@ -141,6 +141,10 @@ class MedusaDrafter:
     def _logits(
         self, asked: dict[GrowingTree[None], _Asked], places: Sequence[Place[None]]
     ) -> list[Logits]:
+        """The logits at each place, by the head that speaks of the place's depth.
+
+        A head's logits are computed once for each tree: all places of one depth have the same.
+        """
         wanted: dict[tuple[int, int], _Asked] = {}
         for place in places:
             of_tree = asked[place.tree]

@@ -85,6 +85,7 @@ def save_medusa(
 
 
 def _shape(folder: Path, tensors: Mapping[str, torch.Tensor]) -> MedusaShape:
+    """The sizes of some heads, from the names and shapes of their tensors."""
     heads = {int(name.split(".")[0]) for name in tensors if name.split(".")[0].isdigit()}
     blocks = [_BLOCK.fullmatch(name) for name in tensors]
     layers = len({found[2] for found in blocks if found is not None and found[1] == "0"})
@@ -99,6 +100,7 @@ def _shape(folder: Path, tensors: Mapping[str, torch.Tensor]) -> MedusaShape:
 
 
 def _check_names(folder: Path, tensors: Mapping[str, torch.Tensor], module: MedusaHeads) -> None:
+    """Raise ModelError unless the tensors have just the names and shapes of the module's."""
     wanted = {name: tensor.shape for name, tensor in module.heads.state_dict().items()}
     found = {name: tensor.shape for name, tensor in tensors.items()}
     for name in sorted(wanted.keys() | found.keys()):

@@ -29,6 +29,7 @@ class CompositeCalls(Calls):
         self._holes = holes
 
     def with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
+        """A configuration with all calls that begin in it, as ``Calls.with_calls`` gives it."""
         # States in holes, which are numbered on after the network's, begin no calls.
         first = len(self._network)
         begun = {state: after for state, after in configuration.items() if state >= first}

@@ -212,6 +212,7 @@ def _new_block(content: ByteDfa, counts: bool) -> Block | None:
 
 
 def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
+    """The error for a schema of which no string can stand without quotes."""
     place = grammar.root
     # Where the schema is one reference, what it names says more.
     if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):

@@ -324,6 +324,7 @@ class _Scan:
             )
 
     def _too_deep(self, start: int) -> GuidedError:
+        """The error for a container that begins at ``start``, deeper than ``MAX_DEPTH``."""
         return LimitExceededError(
             f"the schema is nested deeper than {MAX_DEPTH}{self.place(start)}",
             limit=MAX_DEPTH,

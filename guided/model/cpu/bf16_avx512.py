@@ -114,6 +114,7 @@ def _dot(builder: Any, sums: Any, row: Any, weights: Any) -> Any:
 
 @task
 def _multiply_dots(job: Any) -> None:
+    """Multiply all groups of rows by blocks, until none is left; ``job`` is that of ``_start``."""
     weights, rows, products = job[0], job[1], job[2]
     depth, blocks, groups, lines, counter = job[3], job[4], job[5], job[6], job[8]
     outputs = blocks * BLOCK

@@ -219,6 +219,7 @@ class CpuDecoder:
         attention: CpuAttention,
         cache: LayerCache,
     ) -> Numbers:
+        """The output of attention, ``[rows, hidden]``; keys and values go into the cache."""
         rows = layer.query_key_value.multiply(hidden)
         if layer.head_norms is not None:
             heads, kv_heads = self._weights.heads, self._weights.kv_heads

@@ -109,6 +109,7 @@ class _Products:
         self._inputs, self._rows = self._told(3), self._told(5)
 
     def emit(self) -> None:
+        """Emit the sums of all rows with the block's 16 outputs, and their stores."""
         builder = self._builder
         weights = builder.add(
             self._told(0),
@@ -191,6 +192,7 @@ def _dot(builder: Any, total: Any, numbers: Any, inputs: Any) -> Any:
 
 @exact_task
 def _multiply_int8(job: Any) -> None:
+    """Multiply by blocks of 16 outputs until none is left; ``job`` is that of ``_start``."""
     blocks, count, counter = job[4] // LANES, job[5], job[7]
     parts = -(-count // _AT_ONCE)
     while True:

@@ -229,6 +229,7 @@ def _pair_products(builder: Any, weights: Any, pair: Any) -> Any:
 
 @exact_task
 def _multiply_words(job: Any) -> None:
+    """Multiply by blocks of outputs until none is left; ``job`` is that of ``_start``."""
     blocks, count, counter = job[4] // LANES, job[5], job[7]
     parts = -(-count // _AT_ONCE)
     while True:

@@ -142,6 +142,10 @@ def _start(
     function: Any,
     size: Any,
 ) -> None:
+    """Enter the rows of one call into a ``StoredJob``, and run the task with it.
+
+    ``size`` is how many threads take part.
+    """
     job[1], job[2] = steps.ctypes.data, products.ctypes.data
     job[3], job[4] = scales.ctypes.data, totals.ctypes.data
     job[7], job[8] = len(steps), products.strides[0] // 4

@@ -75,6 +75,11 @@ class Products:
         self._of_span: Any = self._fields.fields
 
     def emit(self, job: Any, block: Any, first: Any) -> None:
+        """Emit the products of ``count`` rows from ``first`` on with one block, and their stores.
+
+        ``job`` is the address of a ``StoredJob``. Sums stay in registers from span to span: a
+        vector for each row and part of the 16 outputs.
+        """
         builder = self._builder
         told = [builder.load(builder.gep(job, [INT64(n)])) for n in range(StoredJob.LENGTH)]
         spans = told[StoredJob.SPANS]
@@ -97,6 +102,7 @@ class Products:
             builder.store(total, self._on.pointer(address, self._on.floats), align=4)
 
     def _row(self, told: list[Any], row: Any) -> _Row:
+        """The addresses of a row's steps, scales and totals."""
         cells = self._builder.mul(told[StoredJob.SPANS], INT64(self._form.span // CELL))
         place = self._builder.mul(row, cells)
         return _Row(

@@ -82,6 +82,7 @@ class _StoredReader(WeightReader):
         self._stored, self._memory = tensors, LargePages()
 
     def embedding(self) -> Embedding:
+        """The embedding, whose rows are unpacked from their blocks as they are asked for."""
         kind = BLOCK_TYPES.get(self._stored.kind(EMBEDDING))
         if kind is None:
             return PlainEmbedding(self._stored.take(EMBEDDING).to(torch.bfloat16))
@@ -95,6 +96,7 @@ class _StoredReader(WeightReader):
         return StoredEmbedding(kind, packed)
 
     def matrix(self, *names: str) -> PackedMatrix:
+        """Matrices that read the same input as one, their outputs in the order of ``names``."""
         if not all(self._stored.kind(f"{name}.weight") in BLOCK_TYPES for name in names):
             if names[1:]:
                 return StackedMatrix([self.matrix(name) for name in names])
@@ -111,6 +113,7 @@ class _StoredReader(WeightReader):
         return StoredMatrix(parts, np.concatenate(taken) if taken else None)
 
     def _part(self, kind: str, names: list[str]) -> StoredPart:
+        """Matrices of one type of block as one part, laid out for the kernel."""
         blocks = [self._stored.blocks(name) for name in names]
         packed = np.concatenate(blocks) if blocks[1:] else blocks[0]
         try:

@@ -141,6 +141,7 @@ def _not_known(kind: str) -> str:
 
 
 def _why_not_its_settings(config: _Config) -> str | None:
+    """Why our decoder would not compute what the settings ask for; ``None`` if it would."""
     if _activation(config) not in GATES:
         return f"the activation {_activation(config)!r} is not one of {', '.join(GATES)}"
     for name in _UNKNOWN_SETTINGS:
@@ -333,6 +334,7 @@ def try_decoder(decoder: CpuDecoder, config: _Config) -> None:
 def _weights(
     config: _Config, tensors: _Tensors, pack: Pack, weight_format: WeightFormat
 ) -> DecoderWeights:
+    """The weights of a decoder, packed in one format; the embedding stays as it is in the files."""
     embedding = tensors.take(EMBEDDING)
     if weight_format is not WeightFormat.FP32:
         # Matrices are packed elsewhere, but one small view of a mapped file keeps all of its pages.
@@ -370,6 +372,7 @@ class WeightReader:
         self._is_gemma = _is_gemma(config)
 
     def layer(self, number: int) -> LayerWeights:
+        """The weights of one decoder layer, of a model like Llama, Qwen or Gemma."""
         config, is_gemma = self._config, self._is_gemma
         start = f"model.layers.{number}."
         attention, mlp = start + "self_attn.", start + "mlp."

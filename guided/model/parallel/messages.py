@@ -127,6 +127,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, segment: Segment) -> Self:
+        """A segment as it is sent to another rank."""
         assert not segment.adapter, "an adapter on a model in shares"
         assert segment.recurrence is None or segment.recurrence.computed is None, "a state"
         sees = segment.ancestors
@@ -141,6 +142,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
         )
 
     def segment(self) -> Segment:
+        """The segment as a rank computes it, without what stays with rank 0."""
         sees = None
         if self.ancestors is not None:
             sees = np.frombuffer(self.ancestors, np.bool_).reshape(len(self.tokens), -1)

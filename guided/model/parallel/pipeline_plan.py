@@ -108,6 +108,7 @@ def pipeline_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Pi
 
 
 def _refuse(config: PretrainedConfig) -> None:
+    """Raise ModelError for a model whose layers cannot be in different processes."""
     text: Any = config.get_text_config()
     refuse_by_config(config, Way.PIPELINE)
     if getattr(config, "is_encoder_decoder", False):

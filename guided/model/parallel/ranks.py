@@ -245,6 +245,7 @@ class _Rank:
             self._control.close()
 
     def _listen(self) -> None:
+        """The thread: pass on what the rank says until it ends, then tell why it ended."""
         failed: Failed | None = None
         with suppress(EOFError, OSError):
             while True:

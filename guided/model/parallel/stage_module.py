@@ -111,6 +111,8 @@ def _unknown(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
 
 
 def _take_states(layer: nn.Module, neighbours: Neighbours, dtype: torch.dtype) -> None:
+    """Let the first layer of a stage read the states that the stage before it sends."""
+
     def taking(
         _: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -125,6 +127,8 @@ def _take_states(layer: nn.Module, neighbours: Neighbours, dtype: torch.dtype) -
 
 
 def _give_states(layer: nn.Module, neighbours: Neighbours, dtype: torch.dtype) -> None:
+    """Let the last layer of a stage send its states to the stage after it."""
+
     def giving(_: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
         states: torch.Tensor = given[0] if given else named["hidden_states"]
         is_as_usual = isinstance(output, torch.Tensor) and output.shape == states.shape

@@ -94,6 +94,7 @@ def _load(settings: RankSettings) -> tuple[ModelRunner, Loaded]:
 
 
 def _serve(runner: ModelRunner, control: Connection[bytes, bytes], stages: int) -> NoReturn:
+    """Do what rank 0 asks for, until its end of the pipe closes."""
     while True:
         match read_to_rank(control.recv_bytes()):
             case Call() as call:

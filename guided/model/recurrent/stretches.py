@@ -91,6 +91,11 @@ def cut_batch(batch: StepBatch, logged: Sequence[int], has_state: Sequence[bool]
 def _cut(
     stretches: list[Stretch], number: int, segment: Segment, start: int, logged: int
 ) -> SegmentStretches:
+    """Append the stretches of one segment; where they end.
+
+    ``number`` is the segment's place in the batch, ``start`` its first packed row, ``logged`` how
+    many tokens of the sequence's log are read before it.
+    """
     assert not segment.earlier, "a tree with recurrent layers is computed in one call"
     certain, count = segment.certain, len(segment.tokens)
 

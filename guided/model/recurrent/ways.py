@@ -77,6 +77,7 @@ class _CacheLayer:
     def read(
         self, forward: Forward, inputs: torch.Tensor, state: LayerState
     ) -> tuple[Outputs, LayerState]:
+        """Call the module with a cache whose one layer holds the state."""
         from transformers.cache_utils import Cache, LinearAttentionLayer
 
         layer = LinearAttentionLayer(number_of_states=self._states)
@@ -122,6 +123,7 @@ class _StateList:
     def read(
         self, forward: Forward, inputs: torch.Tensor, state: LayerState
     ) -> tuple[Outputs, LayerState]:
+        """Call the module with the list of tensors, as if it were the first layer of a model."""
         if inputs.shape[1] == 1 and len(inputs) > 1:
             # For a single token it mixes up the sequences of a batch.
             return self._read_apart(forward, inputs, state)
@@ -139,6 +141,7 @@ class _StateList:
     def _read_apart(
         self, forward: Forward, inputs: torch.Tensor, state: LayerState
     ) -> tuple[Outputs, LayerState]:
+        """``read`` for each sequence of a batch by itself."""
         each = [
             self.read(
                 forward,
@@ -175,6 +178,7 @@ class _LinearCache:
     def read(
         self, forward: Forward, inputs: torch.Tensor, state: LayerState
     ) -> tuple[Outputs, LayerState]:
+        """Call the module with a cache of one tensor."""
         cache = _OneTensor(state[0] if state else None)
         outputs, _ = forward(
             inputs, position_embeddings=None, attention_mask=None, past_key_values=cache
