@@ -155,7 +155,7 @@ def bare_message(text: str, fields: Mapping[str, str]) -> str:
     """The text of an error without what its constructor writes around the message.
 
     ``at /items: the bounds cross; widen them`` -> ``the bounds cross``; a picture of the place,
-    which stands behind an empty line, stays.
+    which stands after an empty line, stays.
     """
     if "pointer" in fields:
         text = text.removeprefix(f"at {fields['pointer'] or 'the root'}: ")

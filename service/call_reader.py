@@ -7,7 +7,7 @@
        held back: what may begin a trigger            held back: what may begin the end
 
 The grammar has made sure of the form: in the arguments, which are compact JSON, no line break
-stands, so an end that begins behind one is the end. Where a call is a whole answer its end is the
+stands, so an end that begins after one is the end. Where a call is a whole answer its end is the
 last that comes. White space beside calls is no content.
 """
 

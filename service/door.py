@@ -133,7 +133,7 @@ class Door:
     ) -> AsyncIterator[None]:
         """Hold a place for work on a constraint, which is charged as a request that compiles it.
 
-        It is waited for so many ``seconds``, if any, behind which DeadlineExceededError is raised.
+        It is waited for so many ``seconds``, if any, after which DeadlineExceededError is raised.
         """
         charge, account = Charge(asked=0.0), caller.account
         with nullcontext() if account is None else account.charged(charge):

@@ -101,7 +101,7 @@ def _count(
 
 
 def _number(message: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, as base 128 with the lowest digit first, and the place behind it."""
+    """The number at a place, as base 128 with the lowest digit first, and the place after it."""
     value = message[at]
     at += 1
     if value < 0x80:

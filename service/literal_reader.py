@@ -41,7 +41,7 @@ class LiteralReader:
     def read(self, text: str) -> str | None:
         """The JSON of what comes first in a text, ``None`` where more has to come to tell any.
 
-        The text goes on with every call, and begins behind what was read before.
+        The text goes on with every call, and begins after what was read before.
         """
         told, self.length = [] if self._has_begun else ["{"], 0
         while not self.is_over and (piece := self._next(text, self.length)) is not None:

@@ -43,7 +43,7 @@ class MemberReader:
     def read(self, text: str) -> str | None:
         """The JSON of what comes first in a text, ``None`` where more has to come to tell any.
 
-        The text goes on with every call, and begins behind what was read before. The JSON may be
+        The text goes on with every call, and begins after what was read before. The JSON may be
         empty: of an end of which all else was told.
         """
         return self._more_of_value(text) if self._in_value else self._header(text)

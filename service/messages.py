@@ -191,7 +191,7 @@ class Inspect(msgspec.Struct, frozen=True, tag=True):
     deadline: float | None = None
     """When nobody waits for it any more, by the machine's clock that never goes back."""
     tokens: tuple[int, ...] = ()
-    """Those of an answer, behind which the mask is to be read."""
+    """Those of an answer, after which the mask is to be read."""
     model: str = ""
     """Whose tokens are meant, of several models."""
     client: str = ""

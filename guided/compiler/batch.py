@@ -57,7 +57,7 @@ def fill_tree(
     ``parents`` int ``[nodes]`` has the index of each node's parent, which comes before it; the
     first node is the root, with -1: the token that the matcher accepted last, whatever ``tokens``
     has for it. Returns bool ``[nodes]``: which nodes are allowed, with all nodes above them. Rows
-    of the others, and of those behind the end, allow end-of-sequence tokens alone.
+    of the others, and of those after the end, allow end-of-sequence tokens alone.
     """
     above, drafted = numbers(parents, "parents"), numbers(tokens, "tokens")
     _check_tree(above, drafted)

@@ -101,7 +101,7 @@ class Matcher:
 
     @property
     def _position(self) -> ConstraintMatcher | None:
-        """The position as a value, ``None`` behind the end."""
+        """The position as a value, ``None`` after the end."""
         return None if self._is_terminated else self._at
 
     # --- moving ---------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Matcher:
         return len(reached) + is_terminated
 
     def _follow(self, tokens: list[int]) -> tuple[list[ConstraintMatcher], bool]:
-        """The positions after tokens as far as these are allowed, and whether an end is behind."""
+        """The positions after tokens as far as these are allowed, and whether an end follows."""
         at, reached = self._at, list[ConstraintMatcher]()
         if self._is_terminated:
             return reached, False
@@ -157,7 +157,7 @@ class Matcher:
         self.rollback(self.num_tokens)
 
     def fork(self) -> Matcher:
-        """Another matcher at the same position, with the same tokens behind it."""
+        """Another matcher at the same position, with the same tokens after it."""
         fork = Matcher(self._at, self._ends)
         fork._passed = [*self._passed]
         fork._is_terminated = self._is_terminated

@@ -120,7 +120,7 @@ def _steps(machine: Recognizer, state: State, *, has_escapes: bool) -> Iterator[
 
 
 def _behind_character(machine: Recognizer, inside: set[State]) -> set[State]:
-    """The states behind the other bytes of a character whose first one is read.
+    """The states after the other bytes of a character whose first one is read.
 
     A state from which no such byte leads on is at the end of the character.
     """
@@ -133,14 +133,14 @@ def _behind_character(machine: Recognizer, inside: set[State]) -> set[State]:
 
 
 def _along(machine: Recognizer, states: set[State], spelled: tuple[bytes, ...]) -> set[State]:
-    """The states behind bytes, one out of each set in its turn."""
+    """The states after bytes, one out of each set in its turn."""
     for choice in spelled:
         states = _behind(machine, states, choice)
     return states
 
 
 def _behind(machine: Recognizer, states: Iterable[State], choice: Iterable[int]) -> set[State]:
-    """The states behind one of these bytes.
+    """The states after one of these bytes.
 
     A fresh set; the work is counted by bytes tried, so LimitExceededError may be raised.
     """

@@ -115,7 +115,7 @@ class _Foresight:
         return [each for label in labels for each in self._behind(stack, label, place)]
 
     def _past(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
-        """What is behind a value: in an array, all items are taken to be like the first."""
+        """What is after a value: in an array, all items are taken to be like the first."""
         if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
             return []
         around = place[: place.rindex("/")]

@@ -126,7 +126,7 @@ def _along(tokens: Sequence[TokenId]) -> _Way:
 
 
 _WALK_TOKENS: Final = 100
-"""After so many tokens a random text goes the shortest way to its end."""
+"""Tokens after which a random text takes the shortest way to its end."""
 
 
 def _at_random(compiled: CompiledConstraint, rng: random.Random) -> _Way:

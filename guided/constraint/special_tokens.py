@@ -15,7 +15,7 @@ _FEW = 3
 
 def check_special(names: Collection[str], vocabulary: Vocabulary) -> None:
     """Raise InvalidConstraintError for a name that is none of the vocabulary's special tokens, and
-    UnsatisfiableError for one that ends an answer, so that nothing stands behind it.
+    UnsatisfiableError for one that ends an answer, so that nothing stands after it.
 
     The names are looked at in alphabetical order, so that the same constraint is always refused for
     the same one.

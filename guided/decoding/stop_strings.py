@@ -28,7 +28,7 @@ class StopSearch:
         include: bool,
         opening: str = "",
     ) -> None:
-        """Stops count behind the first ``opening`` in the text; empty: from its beginning."""
+        """Stops count after the first ``opening`` in the text; empty: from its beginning."""
         self._token_bytes = token_bytes
         self._strings = tuple(string.encode() for string in strings)
         self._tokens = frozenset(tokens)

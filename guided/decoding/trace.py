@@ -135,7 +135,7 @@ class GrowingAnswer(Protocol):
     """An answer as far as it has come."""
 
     def answer_since(self, index: int) -> tuple[TokenId, ...]:
-        """Its tokens but for the first so many."""
+        """Its tokens from the one with this index on."""
         ...
 
     def token_logprobs(self, vocabulary: Vocabulary, index: int = 0) -> tuple[TokenLogprobs, ...]:

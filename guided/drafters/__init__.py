@@ -1,4 +1,4 @@
-"""What proposes the tokens of draft trees: each drafter behind ``guided.decoding.Drafter``.
+"""What proposes the tokens of draft trees: each drafter is a ``guided.decoding.Drafter``.
 
 ::
 

@@ -66,7 +66,7 @@ class Admission:
         request, vocabulary = submission.request, self._vocabulary
         self._check(submission, matcher)
         held = request.constraint
-        # Thoughts are held to their budget and their end; an answer behind them may yet be free.
+        # Thoughts are held to their budget and their end; an answer after them may yet be free.
         answer = held.answer if isinstance(held, AfterThoughts) else held
         is_constrained = answer is not None
         # Beams choose by score alone: they have no sampling, and nothing is streamed of them.

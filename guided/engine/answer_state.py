@@ -112,7 +112,7 @@ class AnswerState:
         return self.answer_since(0)
 
     def answer_since(self, index: int) -> tuple[TokenId, ...]:
-        """The same but for the first so many."""
+        """The same from the token with this index on."""
         return tuple(self.tokens[self.prompt_length + index :])
 
     def history(self) -> History:

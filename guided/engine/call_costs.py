@@ -115,7 +115,7 @@ class _Timer:
 
 
 def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
-    """``size`` tokens in a row, and a choice after each, as in a draft behind a certain token."""
+    """``size`` tokens in a row, and a choice after each, as in a draft after a certain token."""
     return Segment(
         committed=sequence.committed,
         rows=sequence.reserve(size),

@@ -86,7 +86,7 @@ class Drafting:
         return steps
 
     def note_call(self, tokens: int, seconds: float) -> None:
-        """Note how long a model call over so many tokens took."""
+        """Note how many seconds a model call over a number of tokens took."""
         if self._costs is not None:
             # One that was interrupted must not count for all that follow.
             ratio = min(seconds / self._costs.seconds(tokens), _OUTLIER * self.slowness)

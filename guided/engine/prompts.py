@@ -54,13 +54,13 @@ class ThinkingPrompts(Protocol):
         ...
 
     def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
-        """A prompt with what the answer begins with behind it, where the format has something."""
+        """A prompt with what the answer begins with after it, where the format has something."""
         ...
 
     def opened(
         self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool
     ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
-        """The prompt with thoughts begun behind it, and what ends them; raises RequestError where
+        """The prompt with thoughts begun after it, and what ends them; raises RequestError where
         neither the request nor the template tells. ``tells_itself`` says that the constraint has in
         it what an answer begins with.
         """
@@ -73,7 +73,7 @@ class PreparedPrompt:
 
     tokens: tuple[TokenId, ...]
     constraint: Constraint
-    """That of the request, with calls of its tools in it, behind thoughts where it has some."""
+    """That of the request, with calls of its tools in it, after thoughts where it has some."""
     clock: RequestClock
     """That of its request, which runs since its preparation began."""
 

@@ -135,7 +135,7 @@ class _Drawing:
         return (Branch(Fate.CHOSEN, self._shown([choice.token]), note=note),)
 
     def _likely(self, passed: int) -> str:
-        """How likely the model thought the token after so many nodes of the path, where known."""
+        """How likely the model thought the token after the given number of nodes, where known."""
         index = self._position + passed - self._tree.trunk
         # A stop string may have ended the answer before.
         known = self._tokens[index].probability if index < len(self._tokens) else None

@@ -26,7 +26,7 @@ _WINDOW: Final = 64
 
 
 class HostedMatcher:
-    """One answer of a host, at the position behind the tokens that it accepted."""
+    """One answer of a host, at the position after the tokens that it accepted."""
 
     __slots__ = (
         "_closing",
@@ -63,7 +63,7 @@ class HostedMatcher:
         self._window = 0
 
     def end_within(self, max_tokens: int) -> None:
-        """End the answer before it is cut off behind so many tokens, its end counted.
+        """End the answer before it is cut off after so many tokens, its end counted.
 
         Where even the shortest answer is longer, it is cut off.
         """

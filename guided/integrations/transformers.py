@@ -50,7 +50,7 @@ class ConstrainedLogits(LogitsProcessor):
         """One constraint for all prompts, or one for each.
 
         ``prompt_length`` is that of the rows given to ``generate``, padding counted, which has to
-        be on the left; 1 for a decoder behind an encoder. The first call refuses other rows
+        be on the left; 1 for a decoder after an encoder. The first call refuses other rows
         (RequestError). With ``max_new_tokens``, that of ``generate``, answers end before they would
         be cut off; a constraint that has none so short is refused (LimitExceededError).
         """
@@ -128,7 +128,7 @@ class ConstrainedLogits(LogitsProcessor):
         return MaskDelta(within, np.empty((0, 2), dtype=np.int32))
 
     def _position(self, answer: _Answer) -> ConstraintMatcher | None:
-        """Where an answer stands, ``None`` behind its end; remembered for the next token."""
+        """Where an answer stands, ``None`` after its end; remembered for the next token."""
         number, tokens = answer
         if answer in self._known:
             self._known.move_to_end(answer)
@@ -146,7 +146,7 @@ class ConstrainedLogits(LogitsProcessor):
 
 
 _Answer = tuple[int, tuple[int, ...]]
-"""The number of the constraint, and the tokens behind the prompt."""
+"""The number of the constraint, and the tokens after the prompt."""
 
 
 def _bits(bitmask: NDArray[np.int32], logits: int, device: torch.device) -> torch.Tensor:

@@ -25,7 +25,7 @@ class ByteMaps:
 
     ``array`` is uint8 ``[maps, 256]``, with room for more; a larger copy takes its place when it is
     full. A map never changes, nor does its number. Map ``b`` below 256 tells the byte ``b`` from
-    all others. Schemas need the same few maps again and again: the bytes behind a value, the
+    all others. Schemas need the same few maps again and again: the bytes after a value, the
     letters that names go on with.
     """
 

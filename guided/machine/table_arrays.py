@@ -164,7 +164,7 @@ class TableArrays:
         return first
 
     def _reserve(self, rows: int, cells: int) -> None:
-        """Let the arrays grow by at least so many; raises LimitExceededError past ``max_cells``.
+        """Let the arrays grow at least so far; raises LimitExceededError past ``max_cells``.
 
         Checked before anything changes, so that a table that is full stays usable.
         """
@@ -189,7 +189,7 @@ def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
 
     Where they are very many the room is a quarter, as it is memory.
 
-    The old array stays as it is for whoever still reads it. What lies behind the copied entries is
+    The old array stays as it is for whoever still reads it. What lies after the copied entries is
     not cleared.
     """
     most = max(needed, len(array))

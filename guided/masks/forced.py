@@ -104,7 +104,7 @@ class RunSpeller:
         self, bound: BoundMachine, state: State, left: bytes
     ) -> tuple[Tokens, bytes, State | None, bytes]:
         """What must follow: the tokens up to the last special one, the whole characters after it
-        behind their left context, the state after them, and that context.
+        after their left context, the state after them, and that context.
 
         The state is ``None`` where no more is certain: no whole character has to follow, or it is
         not known how texts are split.
@@ -127,7 +127,7 @@ class RunSpeller:
 
         ``None`` where no more of it is certain: the bytes leave a choice of special tokens.
 
-        ``left`` stands before the first of the bytes only: what is behind a special token has an
+        ``left`` stands before the first of the bytes only: what is after a special token has an
         empty left context. A place of 0 says that there is no special token.
         """
         tokens: Tokens = ()

@@ -100,7 +100,7 @@ def copy_allowed(
 ) -> int:
     """Put those of the tokens that a mask allows into ``found``, and say how many there are.
 
-    Their order is kept. ``found`` must have room for all of ``tokens``; what lies behind those that
+    Their order is kept. ``found`` must have room for all of ``tokens``; what lies after those that
     were found is left as it was.
     """
     count = 0
@@ -120,7 +120,7 @@ def find_changes(
     ``changes`` is int32 ``[words, 2]``: places, ascending, and the words of the mask there.
 
     ``word_at`` relies on the order of the places, ``is_same`` on that no word is listed that is
-    equal in both. What lies behind the changes is left as it was.
+    equal in both. What lies after the changes is left as it was.
     """
     count = 0
     for first in range(0, len(words), _AT_ONCE):
@@ -163,7 +163,7 @@ def fill_rows(
     """Write many masks, each to a row of memory, in one call; returns how many were written.
 
     ``records`` int64 ``[masks]`` are addresses of what ``MaskDelta.address`` says of each mask. Row
-    ``n`` begins ``n * pitch`` bytes behind the address ``begin`` and has ``width`` words; those
+    ``n`` begins ``n * pitch`` bytes after the address ``begin`` and has ``width`` words; those
     that a mask does not have are cleared. It stops at a mask that has more words, or whose row is
     not one of the ``num_rows``. Whoever calls this keeps all arrays.
     """

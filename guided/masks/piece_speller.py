@@ -83,7 +83,7 @@ class PieceSpeller:
         The text is decoded, so it must begin and end between characters; what ``_found`` finds are
         whole ones. Where it is not known how texts are split it counts as one piece.
 
-        Empty where ``begun`` is at the end or behind it.
+        Empty where ``begun`` is at the end or after it.
         """
         if begun >= len(text):
             return ()
@@ -98,7 +98,7 @@ class PieceSpeller:
         Places are in bytes. Of a piece that begins before ``begun`` the rest alone is spelled,
         which is right as one of its tokens begins at ``begun``. May raise SplitUncertainError.
 
-        What stands behind the last cut is left out; ``cuts`` ascend.
+        What stands after the last cut is left out; ``cuts`` ascend.
         """
         tokens: Tokens = ()
         begin = 0

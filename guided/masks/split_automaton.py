@@ -61,7 +61,7 @@ class SplitAutomaton:
         The state is DEAD where it ends inside of the text, whatever follows. And where it ends if
         no longer one is found; ``None`` where there is none as yet.
 
-        The place is behind ``begin``, as no program matches the empty text (``program_of``):
+        The place is after ``begin``, as no program matches the empty text (``program_of``):
         ``Splitting`` would not get on otherwise. A match that would end with the text is not
         reported by it: see ``ends`` and ``is_sure``.
         """

@@ -46,7 +46,7 @@ class ChatThoughts:
         return any(self._ends(tokens, written) for written in (form.end, f"{end}\n", end))
 
     def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
-        """A prompt with what the answer begins with behind it, where the format has something."""
+        """A prompt with what the answer begins with after it, where the format has something."""
         form = encoder_of(self._model).reasoning_format
         if form is None or not form.answer or self._ends(tokens, form.answer):
             return tokens
@@ -55,7 +55,7 @@ class ChatThoughts:
     def opened(
         self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool = False
     ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
-        """The prompt with thoughts begun behind it, and what ends them.
+        """The prompt with thoughts begun after it, and what ends them.
 
         ``tells_itself`` says that the constraint has in it what an answer begins with.
 

@@ -1,6 +1,6 @@
 """What a narrow call reads, at addresses that stay the same from call to call.
 
-A graph of a call is recorded once for a *width* and replayed for any batch of at most so many
+A graph of a call is recorded once for a *width* and replayed for any batch of at most that many
 tokens. So all that a call reads of a batch is written to the same places each time, and a batch is
 filled up with tokens that nobody asked for. They write to a slot that nothing reads::
 
@@ -97,7 +97,7 @@ class _Input:
         return len(self._numbers)
 
     def fill(self, numbers: object, size: int, rest: int = 0) -> None:
-        """Send numbers, and after them so many of ``rest`` that there are ``size``."""
+        """Send numbers, filled up to ``size`` of them from ``rest``."""
         given = np.asarray(numbers, self._numbers.dtype)
         self._numbers[: len(given)] = given
         self._numbers[len(given) : size] = rest

@@ -124,7 +124,7 @@ class _OwnForward:
         """Kernels are compiled when a model is loaded."""
 
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
-        """Logits ``[asked, vocabulary]``, last states ``[wanted, hidden]``, inputs of tapped layers.
+        """Logits ``[asked, vocabulary]``, last states ``[wanted, hidden]``, tapped layers' inputs.
 
         Rows are those that the batch names in ``logits_rows`` and ``states_rows``.
         """
@@ -199,7 +199,7 @@ class _TransformersForward:
 
     @torch.inference_mode()
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
-        """As that of ``_OwnForward``, by the module, or by a CUDA graph where one fits the batch."""
+        """As that of ``_OwnForward``, by the module, or by a CUDA graph where one fits."""
         dtype, device = self.shape.dtype, self.shape.device
         states = tapped = torch.empty(0, 0)
         replayed = None if self._graphs is None else self._graphs.logits(batch)

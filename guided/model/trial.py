@@ -14,7 +14,7 @@ a tree of guesses, which is cut as well::
     1    m0 … m5 ┃ b0 … b11            two texts in one row
     2    m6 m7 m8 ─┬─ m9 ── m10        a text goes on, and a tree begins
                    └─ s9
-    3    m11 behind m10, s10 behind s9, s11 behind s10
+    3    m11 after m10, s10 after s9, s11 after s10
 
 Recurrent layers compute a tree in one call, so there *main* and *side* go on as two texts then.
 """
@@ -74,7 +74,7 @@ class TrialTexts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Own:
-    """Logits behind each token, ``[TRIAL_TOKENS, vocabulary]``, of *side* where it has left."""
+    """Logits after each token, ``[TRIAL_TOKENS, vocabulary]``, of *side* where it has left."""
 
     main: torch.Tensor
     side: torch.Tensor
@@ -142,7 +142,7 @@ def call_as_we_do(
     )
     text.commit(range(FIRST))
     (begun,) = memory.call(module, tree.part(0, 6, text))
-    ends = [tree.behind((0, 1, 2, 3, 5), (6,), text), tree.behind((0, 1, 2, 4), (7, 8), text)]
+    ends = [tree.after((0, 1, 2, 3, 5), (6,), text), tree.after((0, 1, 2, 4), (7, 8), text)]
     rest = torch.cat(memory.call(module, *(ends if mixers else [tree.part(6, 9)])))
     return Ours(
         main=torch.cat([start, begun[:4], begun[5:], rest[:1]]),
@@ -156,7 +156,7 @@ def call_as_we_do(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tree:
-    """New tokens behind a text of ``committed`` tokens, each behind another (-1: the text)."""
+    """New tokens after a text of ``committed`` tokens, each after another (-1: the text)."""
 
     tokens: tuple[TokenId, ...]
     parents: tuple[int, ...]
@@ -183,8 +183,8 @@ class _Tree:
             certain=SHARED - FIRST,
         )
 
-    def behind(self, path: tuple[int, ...], nodes: tuple[int, ...], text: Recurrence) -> Segment:
-        """Nodes in a row, behind a path of nodes that has become text."""
+    def after(self, path: tuple[int, ...], nodes: tuple[int, ...], text: Recurrence) -> Segment:
+        """Nodes in a row, after a path of nodes that has become text."""
         rows = [*range(self.committed), *[self.committed + node for node in (*path, *nodes)]]
         tokens = tuple(self.tokens[node] for node in nodes)
         after = None if text.computed is None else Recurrence(text.computed.after(path))

@@ -61,7 +61,7 @@ def first_difference(
 def _parts(
     own: Own, ours: Own, window: int | None
 ) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    """The parts of a trial to compare, the most basic first: what each shows, ``own`` and ``ours``."""
+    """What to compare, the most basic parts first: what a part shows, rows of either way."""
     inside = FIRST if window is None else window
 
     def rows(first: int, last: int) -> tuple[torch.Tensor, torch.Tensor]:

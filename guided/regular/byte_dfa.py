@@ -135,7 +135,7 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
 
 
 def followed_by(end: bytes, texts: ByteDfa) -> ByteDfa:
-    """The texts with ``end`` behind them, whose first byte none of them has in it."""
+    """The texts with ``end`` after them, whose first byte none of them has in it."""
     if not len(texts):
         return texts
     classes, table, size = texts.byte_class.copy(), texts.next, len(texts)

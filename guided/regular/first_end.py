@@ -27,10 +27,10 @@ __all__ = ["up_to_first", "without_text"]
 
 
 def up_to_first(end: str, texts: Dfa) -> Dfa:
-    """The texts with ``end`` behind them that have no earlier end.
+    """The texts with ``end`` after them that have no earlier end.
 
     Raises LimitExceededError where the automaton has too many states: it has one for each state
-    of ``texts`` and each beginning of ``end`` that it may stand behind.
+    of ``texts`` and each beginning of ``end`` that it may stand after.
     """
     ended = Concat((_expression(texts), literal(end)))
     earlier = Concat((ANYTHING, literal(end), Chars(ANY), ANYTHING))

@@ -51,7 +51,7 @@ class Pace:
     ) -> None:
         """``rest`` is called after each ``every`` units or so, with how many they were.
 
-        ``leave`` and ``come_back`` are called around what takes about so many units but no Python;
+        ``leave`` and ``come_back`` are called around what takes about as many units but no Python;
         ``leave`` may raise, and then it is not begun.
         """
         self.every: Final = every

@@ -43,7 +43,7 @@ class LikelyLimit:
     """A place of answers at which a limit is likely to be hit."""
 
     place: str
-    """JSON pointer of the value with which, or behind which, an answer could not go on; ``*`` is an
+    """JSON pointer of the value with which, or after which, an answer could not go on; ``*`` is an
     item, or a name that the schema does not spell out."""
     message: str
     """Which limit it is, and what helps."""

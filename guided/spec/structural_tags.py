@@ -162,18 +162,18 @@ class _Reader:
         return Sequence([_value(given, "begin", str, place), self._rest_of_tag(given, place)])
 
     def _rest_of_tag(self, given: _Given, place: str) -> Structure:
-        """What stands behind the beginning of a tag, its end included."""
+        """What stands after the beginning of a tag, its end included."""
         end = given["end"]
         ends = [end] if isinstance(end, str) else _value(given, "end", list, place)
         content = given["content"]
         is_any = isinstance(content, dict) and content.get("type") == "any_text"
         if is_any and not content.get("excludes") and ends != [""]:
             _check_fields(content, "any_text", f"{place}/content")
-            return Until(ends)  # and not any text that has an end in it, with another one behind
+            return Until(ends)  # and not any text that has an end in it, with another one after
         return Sequence([self._content(given, place), AnyOf(map(Text, ends))])
 
     def _tags(self, given: _Given, place: str) -> list[tuple[str, Structure]]:
-        """The beginning of each tag, and what stands behind it."""
+        """The beginning of each tag, and what stands after it."""
         tags = []
         for number, tag in enumerate(_value(given, "tags", list, place)):
             at = f"{place}/tags/{number}"

@@ -30,7 +30,7 @@ class ReasoningFormat:
     begin: str
     end: str
     answer: str = ""
-    """What an answer begins with, behind thoughts and without them."""
+    """What an answer begins with, after thoughts and without them."""
     is_asked_for: bool = False
     """Whether the model thinks only where its prompt says so."""
 

@@ -63,7 +63,7 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
     if use.choice != "auto":
         return calls
     if is_free:
-        # Behind its calls such an answer is over.
+        # After its calls such an answer is over.
         return Sequence([_content(None, form), Repeat(calls, 0, 1)])
     return AnyOf([_content(beside, form), calls])
 

@@ -70,7 +70,7 @@ class ToolFormat:
     end: str
     separator: str | None
     """What stands between two calls; ``None`` where a call is a whole answer: nothing stands
-    before or behind it."""
+    before or after it."""
     is_quoted: bool = True
     """Whether the name is a string of JSON."""
     before_content: str = ""
@@ -90,7 +90,7 @@ class ToolFormat:
 
     @property
     def opening(self) -> str:
-        """The sign behind which any answer begins, call or not; empty where one has only text."""
+        """The sign after which any answer begins, call or not; empty where one has only text."""
         names = self.before_content.split(MARK)[1::2]
         return sign(names[-1]) if names else ""
 

@@ -31,7 +31,7 @@ class ConnectionLimits(Protocol):
 
     @property
     def connection_age_seconds(self) -> float:
-        """Age at which it is closed behind the call that it runs."""
+        """Age at which it is closed after the call that it runs."""
 
 
 def connection_kind(limits: ConnectionLimits) -> type[H11Protocol]:

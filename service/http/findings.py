@@ -57,7 +57,7 @@ class MaskRequest(ConstraintFields):
     """The body of a call for a mask: a constraint as in chat completions, and tokens."""
 
     tokens: Listed[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
-    """Those behind which the mask is asked for, by their numbers."""
+    """Those after which the mask is asked for, by their numbers."""
 
 
 def read_mask(body: Body) -> Look:

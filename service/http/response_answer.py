@@ -117,7 +117,7 @@ class ResponseForm:
         return events
 
     def _added(self, kind: Kind, name: str = "") -> list[bytes]:
-        """Events of a new item, behind those that end the one before."""
+        """Events of a new item, after those that end the one before."""
         events = self._end_item("completed")
         item = Item(kind, name, self._is_summarized)
         self._items.append(item)

@@ -100,7 +100,7 @@ Item: TypeAlias = Annotated[
 
 
 def messages_of(said: str | list[Item], instructions: str | None) -> tuple[Message, ...]:
-    """What was said and called, in order, behind the instructions; raises RequestError."""
+    """What was said and called, in order, after the instructions; raises RequestError."""
     turns = [_Turn("system", instructions)] if instructions else []
     calls = CallsMade("call_id")
     if isinstance(said, str):

@@ -21,7 +21,7 @@ _END: Final = None
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A message as Ray takes it: its bytes, behind the method by which Ray asks for them."""
+    """A message as Ray takes it: its bytes, after the method by which Ray asks for them."""
 
     content: bytes
 

@@ -41,7 +41,7 @@ class KeysValues(NamedTuple):
     values: torch.Tensor
 
     def followed_by(self, others: Sequence[KeysValues]) -> KeysValues:
-        """With those of other rows behind them."""
+        """With those of other rows after them."""
         return KeysValues(
             torch.cat([self.keys, *(other.keys for other in others)]),
             torch.cat([self.values, *(other.values for other in others)]),
@@ -203,7 +203,7 @@ class EagleRows:
 
     @torch.inference_mode()
     def past(self, blocks: SequenceBlocks) -> Past:
-        """The rows that are kept of a text, and none behind them."""
+        """The rows that are kept of a text, and none after them."""
         kept = self._kept(blocks)
         return Past(kept, KeysValues(kept.keys[:0], kept.values[:0]))
 

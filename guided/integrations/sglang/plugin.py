@@ -27,7 +27,7 @@ def register() -> None:
 def _backend(
     server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None
 ) -> Any:
-    """The backend of a scheduler; one that reasons first is served behind its reasoning."""
+    """The backend of a scheduler; one that reasons first is served after its reasoning."""
     from guided.integrations.sglang.backend import GuidedGrammarBackend
 
     made = GuidedGrammarBackend(tokenizer, vocab_size, eos_token_ids or ())

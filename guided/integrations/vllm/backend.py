@@ -78,7 +78,7 @@ class GuidedGrammar:
         self._matcher: Final = matcher
 
     def end_within(self, max_tokens: int | None) -> None:
-        """End the answer before it is cut off behind so many tokens."""
+        """End the answer before it is cut off after so many tokens."""
         if max_tokens is not None:
             self._matcher.end_within(max_tokens)
 

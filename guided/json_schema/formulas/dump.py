@@ -83,7 +83,7 @@ def dump(grammar: JsonGrammar) -> str:
 
 
 def _lines(formula: Formula, levels: int) -> list[str]:
-    """A formula, with at most so many levels of others inside; what lies deeper is one "…".
+    """A formula, with at most that many levels of others inside; what lies deeper is one "…".
 
     Never empty: ``_headed`` counts on a first line.
     """

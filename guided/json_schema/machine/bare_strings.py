@@ -97,7 +97,7 @@ class BareStringMachine(PushdownMachine):
             return State(ROOT, row)
         beat = int(table.beat[row])
         count = 0 if beat == START else before.count + (beat == TICK)
-        # So many code points must still come (NEED) that the string would get too long.
+        # The code points that must still come (NEED) would make the string too long.
         return State(ROOT, row, count) if count + int(table.need[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:

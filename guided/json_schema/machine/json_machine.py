@@ -159,7 +159,7 @@ class JsonMachine(PushdownMachine):
             count = 0
         elif beat == TICK:
             count += 1
-        # So many code points must still come (NEED) that the string would get too long.
+        # The code points that must still come (NEED) would make the string too long.
         return count if count + int(table.need[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:

@@ -7,7 +7,7 @@ half the outputs::
 
     w[0, k] w[0, k+1] | w[1, k] w[1, k+1] | ... | w[15, k] w[15, k+1]
 
-Behind it comes the next pair of these outputs, to the 16th, or the same pair of the others.
+After it comes the next pair of these outputs, to the 16th, or the same pair of the others.
 
 Rows are rounded to bf16 for such an instruction, and stay float32 where there is none
 (``bf16_portable``); products stay as their sums are, in float32. A sum belongs to one row, and

@@ -126,7 +126,7 @@ def _sizes(shapes: Mapping[str, tuple[int, ...]], layers: int) -> tuple[list[int
     found: Counter[str] = Counter()
     for name, shape in shapes.items():
         told = _NAME.match(name)
-        # Layers behind the last are guesses of more tokens, which transformers leaves out.
+        # Layers after the last are guesses of more tokens, which transformers leaves out.
         found[(told[1] or told[2]) if told else ""] += prod(shape)
     by_layer = [found[str(layer)] for layer in range(layers)]
     return by_layer, found["embed_tokens"], found["lm_head"], found[""]

@@ -2,7 +2,7 @@
 
 The module keeps its form, so that layers keep their numbers: those of other stages become parts
 that hand on what they are given. At its own first layer a stage takes the hidden states that the
-stage before computed; behind its own last layer it sends its own to the next::
+stage before computed; after its own last layer it sends its own to the next::
 
     stage 0    embedding ─ layer 0 ─ layer 1 ─▶┐ pass ─ pass ─ pass ─ no head
     stage 1    NaN ─ pass ─ pass ─┐            └▶ layer 2 ─ layer 3 ─ norm ─ head

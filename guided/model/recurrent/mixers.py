@@ -37,7 +37,7 @@ class Mixer:
         self.number = number
         """Its place among the mixers of the model."""
         self.continues = True
-        """Whether it reads several tokens at once behind others; else one at a time."""
+        """Whether it reads several tokens at once after others; else one at a time."""
         self.by_token = 0.0
         """By how much its state differs after tokens that it read one by one, as a share of it."""
         self.size = 0
@@ -82,7 +82,7 @@ class Mixer:
         vars(self._module)["forward"] = forward
 
     def run(self, inputs: torch.Tensor, state: LayerState) -> tuple[Outputs, LayerState]:
-        """Read tokens behind a state: ``[sequences, tokens, size]`` → outputs, the next state.
+        """Read tokens after a state: ``[sequences, tokens, size]`` → outputs, the next state.
 
         The tensors of ``state`` may be written to.
         """

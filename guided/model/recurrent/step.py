@@ -1,7 +1,7 @@
 """One model call, as its recurrent layers see it: each mixer is called stretch by stretch.
 
 A mixer is given the packed row of all sequences, and has to return one. Between that it reads each
-stretch behind the state that comes before it, equally long ones together.
+stretch after the state that comes before it, equally long ones together.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class RecurrentStep:
 
 
 def try_continuing(mixer: Mixer, hidden: torch.Tensor) -> Outputs:
-    """Find out, in a call of one text, whether a mixer reads several tokens behind others rightly.
+    """Find out, in a call of one text, whether a mixer reads several tokens after others rightly.
 
     Transformers' Mamba forgets what came before them; it reads one token at a time then.
     """

@@ -56,7 +56,7 @@ class SegmentStretches:
 
 @dataclass(frozen=True, slots=True)
 class StretchPlan:
-    """All stretches of a batch, each behind those that it follows."""
+    """All stretches of a batch, each after those that it follows."""
 
     stretches: tuple[Stretch, ...]
     segments: tuple[SegmentStretches, ...]

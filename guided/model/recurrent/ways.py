@@ -1,7 +1,7 @@
 """The ways in which modules of transformers are given a state, and give the next one back.
 
 Most ask a ``Cache`` for it. RWKV and the first MiniMax are older, and have ways of their own. Each
-way calls ``forward`` for tokens behind a state, ``[sequences, tokens, size]``.
+way calls ``forward`` for tokens after a state, ``[sequences, tokens, size]``.
 """
 
 from __future__ import annotations

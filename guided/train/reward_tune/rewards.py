@@ -145,7 +145,7 @@ class Judge:
 
         The latter is the longest legal beginning in characters, over the length of the text or,
         where that is more, over the shortest legal text that begins so. An unfinished text is so
-        measured by what it lacks, and one with something behind its end by what is too much.
+        measured by what it lacks, and one with something after its end by what is too much.
         """
         machine = self._machine(constraint)
         legal, state = _legal_prefix(machine, text)
