@@ -171,8 +171,8 @@ def _rules(
 ) -> SpellingRules:
     """The rules of the tokenizer that spells; ``exact`` is its description.
 
-    What is found is not known where it depends on what stands beside it: then splitting is unknown
-    as well, and no runs are forced by spelling.
+    Texts that are found before any splitting may depend on what stands beside them. Then they are
+    not known, splitting is left unknown as well, and no runs are forced by spelling.
     """
     found = found_texts(exact, texts, space)
     letter = b"" if space is None else space.encode()

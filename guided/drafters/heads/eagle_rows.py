@@ -163,10 +163,10 @@ class EagleRows:
         positions: Sequence[int],
         pasts: Sequence[Past],
     ) -> tuple[list[torch.Tensor], list[Past]]:
-        """One row each after different pasts: its output, ``[hidden]``, and what is past then.
+        """Compute one row after each past: the outputs, ``[hidden]``, and the pasts with them.
 
-        Places of one text are rows of it, none of which sees another, so that what is kept of the
-        text is read once.
+        Rows may follow the same text, in different branches of its tree: none sees another, and
+        what is kept of the text is read once.
         """
         texts = _by_text(pasts)
         before = [

@@ -255,7 +255,7 @@ class ContainerEnds:
         return self._next_items.get(frame)
 
     def inherit(self, frame: ArrayFrame, rest: bytes) -> None:
-        """Know the end of an array by what was left of a longer completion that began alike.
+        """Take over ``rest`` as what completes an array, known from a longer completion.
 
         Nobody checks ``rest``: it has to complete the array as it is. Only for arrays with
         ``must``, of which ``want`` is the goal alone.

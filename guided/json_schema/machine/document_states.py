@@ -247,8 +247,8 @@ class DocumentStates:
     def members(self, stack: int) -> int:
         """The state in which the next member or the closing brace is due.
 
-        ``frame`` tells all of a plain object but whether it may close, so these two are the key; of
-        any other object the whole stack is.
+        The frame says all of a plain object but whether it may close, so stacks with equal frames
+        share a state by these two; of other objects each stack has its own.
         """
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame

@@ -195,7 +195,7 @@ class ObjectEnding:
                 del self.free[key]
 
     def _usable_classes(self) -> Iterator[tuple[int, NameClass, Formula]]:
-        """The classes that names of further members may be of, and what their values fit.
+        """Classes of free names for further members: number, class, formula of their values.
 
         First those whose names make most of ``misnames`` fail, as one member may do for several of
         them.

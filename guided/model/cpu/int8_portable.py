@@ -145,7 +145,11 @@ class _Products:
             self._store(place, total)
 
     def _totals(self) -> list[Any]:
-        """From chunk to chunk of a block, with the sums of each row as doubles."""
+        """The sums of each row over a whole block, as doubles: ``LANES`` of them for each row.
+
+        Sums of 32 bits are exact for ``_EXACT`` lines alone, so they are taken over as doubles
+        after each chunk of that many.
+        """
         builder = self._builder
         whole = builder.add(self._lines, INT64(_EXACT - 1))
         chunks = builder.sdiv(whole, INT64(_EXACT))

@@ -81,7 +81,7 @@ def planes(form: CodeForm) -> tuple[Plane, ...]:
 
 @cache
 def span_fields(form: CodeForm) -> np.dtype[np.void]:
-    """What lies together for 16 outputs and the inputs that share a float, in this order."""
+    """The layout of a span: 16 outputs and the inputs whose products share one float32 scale."""
     groups = CELL // form.group
     cell: list[Any] = [
         (plane.name, "<u4", (plane.bits, LANES))  # lines, outputs
