@@ -21,7 +21,7 @@ from guided.masks.mask_store import MaskStore
 from guided.masks.packed import PackedMachine
 from guided.masks.state_masks import StateMasks
 from guided.masks.token_steps import TokenSteps
-from guided.masks.walk import Walker
+from guided.masks.walker import Walker
 from guided.runtime.fuel import LimitedSteps, limited_work, take_lock
 from guided.spec import Forcing, TokenId
 

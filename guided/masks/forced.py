@@ -20,7 +20,7 @@ from guided.masks.splitting import Cuts, Splitting, SplitUncertainError
 from guided.masks.token_steps import TokenSteps
 from guided.masks.trie import TokenTrie
 from guided.masks.vocabulary import Vocabulary
-from guided.masks.walk import Walker
+from guided.masks.walker import Walker
 from guided.spec import TokenId
 
 __all__ = ["BoundMachine", "RunSpeller"]

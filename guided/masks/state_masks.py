@@ -24,7 +24,8 @@ from guided.masks.held_mask import HeldMask
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_keys import MaskKey, MaskKeys
 from guided.masks.mask_store import MaskStore
-from guided.masks.walk import KeptWalk, Walk, Walker
+from guided.masks.walk import KeptWalk, Walk
+from guided.masks.walker import Walker
 from guided.runtime.fuel import LimitedSteps
 
 __all__ = ["StateMasks"]

@@ -20,7 +20,8 @@ from guided.masks.independent import IndependentMask, IndependentMasks
 from guided.masks.mask import Mask, tokens_of
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_keys import row_traits
-from guided.masks.walk import KeptWalk, Walker
+from guided.masks.walk import KeptWalk
+from guided.masks.walker import Walker
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from tests.kit.cases import compiled
 from tests.kit.effort import times

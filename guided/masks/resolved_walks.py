@@ -1,0 +1,125 @@
+"""Walks in compiled code, carried on past transitions that Python has to resolve.
+
+A kernel knows only stack transitions that were resolved before. At one that was not it stops and
+says which; Python resolves it, and the kernel is called again, which goes on from the same node. So
+each transition costs Python once in the life of a machine, and a kernel never calls Python.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.recognizer import State
+from guided.masks.mask import Mask
+from guided.masks.mask_delta import MaskDelta
+from guided.masks.packed import PackedMachine, Scratch
+from guided.masks.trie import TokenTrie
+from guided.masks.trie_kernels import correct_mask
+from guided.masks.walk import KeptWalk, Walk
+from guided.masks.walk_kernels import walk_sites
+from guided.masks.walk_path import FINISHED
+from guided.runtime.addresses import addresses_of
+from guided.runtime.of_thread import OfThread
+
+__all__ = ["NOTHING_UNCERTAIN", "ResolvedWalks"]
+
+NOTHING_UNCERTAIN: Final = np.empty((0, 4), dtype=np.int32)
+"""No sites, as ``Walk.uncertain`` has them."""
+
+
+class ResolvedWalks:
+    """Calls the kernels that walk ``trie`` until they have met no transition that is missing.
+
+    The mask of a walk is in ``scratch``: the next walk of the thread writes over it.
+    """
+
+    def __init__(self, packed: PackedMachine, trie: TokenTrie, scratch: OfThread[Scratch]) -> None:
+        self._packed = packed
+        self._scratch = scratch
+        # The trie never changes, so its arrays stay where they are.
+        self._trie = addresses_of(trie.arrays)
+
+    def below_sites(
+        self,
+        first: MaskDelta,
+        base: Mask,
+        fingerprint: int,
+        state: State,
+        home: int,
+        sites: NDArray[np.int32],
+        closings: NDArray[np.int32],
+        missing: int,
+        left: int,
+    ) -> tuple[Walk, int]:
+        """What is allowed below the sites, added to the mask ``first``; and how many nodes were put
+        off (``Scratch.put_off``), which the caller has to walk.
+
+        ``base`` is the mask that the result is kept as changes of; ``fingerprint`` is the number
+        to which the walk adds those of the tokens that it sets. Others are as for ``walk_sites``.
+
+        The walk's mask is scratch memory, which the next walk of the thread writes over; what is
+        uncertain is copied out of it.
+        """
+        stack, row, count, _ = state
+        scratch = self._scratch.get()
+        addresses = scratch.addresses
+        again = False
+        # What the kernel knows when it stops is in the scratch. To resolve a transition may move
+        # the arrays of the machine, so their addresses are asked for each time.
+        while True:
+            status, doubts, change, at, action, put_off = walk_sites(
+                self._trie,
+                self._packed.addresses(),
+                addresses,
+                home,
+                stack,
+                row,
+                count,
+                first.base,
+                first.changes,
+                sites,
+                closings,
+                missing,
+                left,
+                again,
+            )
+            if status == FINISHED:
+                break
+            self._packed.resolve(at, action)
+            again = True
+        # In place of a stack a finished walk says whether the stack was asked.
+        uncertain = scratch.uncertain[:doubts].copy() if doubts else NOTHING_UNCERTAIN
+        return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at), put_off
+
+    def corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
+        """The walk of a row out of ``base``, that of the row ``like``, which it was laid over.
+
+        ``is_local`` then says that nothing of ``base`` has changed.
+        """
+        stack, row, count, _ = state
+        scratch = self._scratch.get()
+        words, addresses = scratch.words, scratch.addresses
+        again = False
+        while True:
+            status, doubts, change, at, action, _ = correct_mask(
+                self._trie,
+                self._packed.addresses(),
+                addresses,
+                stack,
+                row,
+                count,
+                base.delta.base,
+                base.delta.changes,
+                like,
+                again,
+            )
+            if status == FINISHED:
+                uncertain = np.concatenate([base.uncertain, scratch.uncertain[:doubts]])
+                return Walk(
+                    words, base.delta.base, base.held.fingerprint ^ change, uncertain, not at
+                )
+            self._packed.resolve(at, action)
+            again = True
