@@ -159,11 +159,8 @@ class CompositeMachine(GrammarMachine):
         return found
 
     def is_accepting(self, state: State) -> bool:
-        """Whether the text may end here.
-
-        A single parse inside of a hole ends with what fills the hole, so its exits are followed
-        until several parses or a configuration of the network tell.
-        """
+        """Whether the text may end here."""
+        # A single parse inside of a hole ends with what fills it, so its exits are followed.
         at: State | None = state
         while at is not None:
             parses = self._parses(at)
@@ -264,8 +261,6 @@ class CompositeMachine(GrammarMachine):
         There are three kinds: no parse in a hole, which is a configuration of the network; a single
         parse, which is in a hole, so that the state it has there gives the row; and several.
         """
-        # ``closed`` has its calls, and is not empty. Three kinds of states: no parse in a hole, one
-        # parse that is in a hole, and several.
         if all(state < self.network.first_hole for state in closed):
             return super()._placed(closed)
         lone = self.hole_calls.lone(closed)
