@@ -258,8 +258,7 @@ class CompositeMachine(GrammarMachine):
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
         """Stack and row of a configuration that has its calls and is not empty.
 
-        There are three kinds: no parse in a hole, which is a configuration of the network; a single
-        parse, which is in a hole, so that the state it has there gives the row; and several.
+        None of its parses is in a hole, its only parse is, or several are left, some in holes.
         """
         if all(state < self.network.first_hole for state in closed):
             return super()._placed(closed)
