@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,15 @@ import httpx2
 from guided.client import Tls
 from tests.service.server_process import ServerProcess, serving
 
-__all__ = ["HttpServer", "chat", "serving_http"]
+__all__ = [
+    "HttpServer",
+    "chat",
+    "completion",
+    "connected",
+    "error_of",
+    "read_to_end",
+    "serving_http",
+]
 
 
 @dataclass(frozen=True)
@@ -54,3 +63,32 @@ def serving_http(
         _, _, url = line.strip().partition("OpenAI's API at ")
         assert url.endswith("/v1"), f"said {line!r}"
         yield HttpServer(server, url.removesuffix("/v1"))
+
+
+def completion(prompt: str, max_tokens: int = 1, **fields: Any) -> dict[str, Any]:
+    return {"model": "echo", "prompt": prompt, "max_tokens": max_tokens, **fields}
+
+
+def error_of(response: httpx2.Response) -> dict[str, Any]:
+    assert response.headers["content-type"] == "application/json"
+    error: dict[str, Any] = response.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    return error
+
+
+@contextmanager
+def connected(server: HttpServer) -> Iterator[socket.socket]:
+    url = httpx2.URL(server.url)
+    with socket.create_connection((url.host, url.port or 0), 20) as opened:
+        yield opened
+
+
+def read_to_end(opened: socket.socket) -> bytes:
+    """All that comes until the server closes, however it does."""
+    pieces = []
+    try:
+        while piece := opened.recv(65536):
+            pieces.append(piece)
+    except ConnectionResetError:
+        pass
+    return b"".join(pieces)
