@@ -45,7 +45,7 @@ __all__ = [
     "MAX_LISTED_MULTIPLES",
     "digit_limit",
     "holds",
-    "narrowing",
+    "is_narrowed",
     "number_dfa",
     "number_verdicts",
 ]
@@ -80,24 +80,15 @@ def holds(assertion: NumberAssertion, value: Decimal) -> bool:
     return grid is None or _on_grid(grid, value)
 
 
-def narrowing(assertion: NumberAssertion, spelling: Spelling = Spelling.CANONICAL) -> str | None:
-    """Which numbers of an assertion are left out, in words for the user; ``None``: none.
+def is_narrowed(assertion: NumberAssertion) -> bool:
+    """Whether multiples are left out: only the nearest to zero of a large divisor are listed.
 
-    That numbers have few digits, and one spelling, is told elsewhere. What is said has to agree
-    with what the automaton of the assertion takes. Of two reasons the first is given.
+    That numbers have few digits, and one spelling, does not count. What is said has to agree with
+    what the automaton of the assertion takes.
     """
-    if isinstance(assertion, Numbers) and _is_listed(assertion):
-        listed, (from_first, to_last) = _multiples(assertion)
-        if not (from_first and to_last):
-            return (
-                f"only {len(listed)} multiples are allowed, from {exact_text(listed[0])}"
-                f" to {exact_text(listed[-1])}"
-            )
-    if spelling is Spelling.CANONICAL or _follows_exponents(assertion):
-        return None
-    if isinstance(assertion, NumberChoices):
-        return "numbers with exponent are allowed as programs write them alone"
-    return "numbers with exponent are left out"
+    if not isinstance(assertion, Numbers) or not _is_listed(assertion):
+        return False
+    return not all(_multiples(assertion)[1])
 
 
 def _follows_exponents(assertion: NumberAssertion) -> bool:

@@ -22,7 +22,7 @@ from guided.json_schema.formulas.number_tables import HOLDS
 from guided.json_schema.formulas.numbers import (
     digit_limit,
     holds,
-    narrowing,
+    is_narrowed,
     number_dfa,
     number_verdicts,
 )
@@ -120,7 +120,7 @@ class NumberRules:
     def is_narrowed(self, ask: Formula) -> bool:
         """Whether numbers are left out that fit, beyond what digits and spellings leave out."""
         merged = _merged_numbers(ask, self.formulas)
-        return any(narrowing(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
+        return any(is_narrowed(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
 
     def are_endless(self, ask: Formula) -> bool:
         """Whether infinitely many numbers fit: of spellings, even few numbers have many.
