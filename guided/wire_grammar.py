@@ -94,14 +94,11 @@ def encode_info(info: GrammarInfo) -> grammar_pb2.Grammar:
     )
 
 
-def decode_info(
-    message: grammar_pb2.Grammar, report: pb.EnforcementReport | None = None
-) -> GrammarInfo:
-    """A constraint that the server keeps."""
+def decode_info(message: grammar_pb2.Grammar) -> GrammarInfo:
+    """A constraint that the server keeps, without its report, which comes apart from it."""
     return GrammarInfo(
         constraint_id=message.constraint_id,
         nbytes=message.size_bytes,
         cost=_decode_cost(message.cost),
         uses=message.uses,
-        report=None if report is None else decode_report(report),
     )

@@ -89,11 +89,6 @@ class Vocabulary:
         """The bytes that the tokens stand for; special tokens stand for none."""
         return b"".join([self.token_bytes[token] or b"" for token in tokens])
 
-    @property
-    def has_named_text(self) -> bool:
-        """Whether a token that has a name is text as well."""
-        return any(self.token_bytes[token] is not None for token in self.named.values())
-
     def with_names_apart(self) -> Vocabulary:
         """The same tokens, none of which is text that has a name: what constraints are bound to
         that ask for one, so that no token is read in two ways.

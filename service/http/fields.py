@@ -26,7 +26,7 @@ from guided.spec import MOST_STOPS, Sampling, TokenId
 from guided_service.http.faults import MANY_UNKNOWN, refused
 from guided_service.http.unions import OneOfKinds
 
-__all__ = ["Body", "GenerationFields", "Given", "Listed", "fields_of", "given"]
+__all__ = ["Body", "GenerationFields", "Given", "Listed", "given"]
 
 _MANY_BIASES: Final = 1024
 _MANY_UNKNOWN: Final = 8
@@ -167,11 +167,6 @@ def given(kind: type[_Model], body: Body) -> _Model:
 def _names(kind: type[BaseModel]) -> frozenset[str]:
     """The names of the fields as a body has them."""
     return frozenset(field.alias or name for name, field in kind.model_fields.items())
-
-
-def fields_of(kind: type[BaseModel]) -> frozenset[str]:
-    """The names of the fields of a request."""
-    return frozenset(kind.model_fields)
 
 
 def _biases(biases: Mapping[str, float]) -> list[tuple[int, float]]:

@@ -16,11 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import guided.regular.patterns.properties
-from guided.regular.patterns.properties import written_ranges
 
-__all__ = ["VERSION"]
+__all__ = ["VERSION", "written_ranges"]
 
 VERSION = "17.0.0"
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 _HEAD = f"""\
 # Properties of characters that ECMA-262 names, and simple case folding.
@@ -92,6 +92,24 @@ def _ranges(code_points: list[int]) -> list[tuple[int, int]]:
     points = sorted(code_points)
     breaks = [0, *(at for at in range(1, len(points)) if points[at] != points[at - 1] + 1)]
     return [(points[a], points[b - 1]) for a, b in pairwise([*breaks, len(points)])]
+
+
+def written_ranges(ranges: Iterable[tuple[int, int]]) -> str:
+    """The text of ranges in ascending order, at least one: what ``read_ranges`` reads."""
+    parts = []
+    next_ = 0
+    for first, last in ranges:
+        more = f":{_base_36(last - first)}" if last > first else ""
+        parts.append(_base_36(first - next_) + more)
+        next_ = last + 1
+    return ".".join(parts)
+
+
+def _base_36(number: int) -> str:
+    digits = _DIGITS[number % 36]
+    while number := number // 36:
+        digits = _DIGITS[number % 36] + digits
+    return digits
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ from guided.json_schema.reader.host_names import (
 from guided.regular.expression import Regular
 from guided.regular.patterns import parse_regex
 
-__all__ = ["ANNOTATED_FORMATS", "NARROWED_FORMATS", "format_regular", "known_formats"]
+__all__ = ["NARROWED_FORMATS", "format_regular", "known_formats"]
 
 _HEX = "[0-9A-Fa-f]"
 # RFC 6901, section 3.
@@ -93,10 +93,6 @@ NARROWED_FORMATS = {
     "uri-template": "without the operators that RFC 6570 keeps for later versions",
 }
 """What a format's expression leaves out of the format's own language."""
-ANNOTATED_FORMATS = frozenset(
-    {"binary", "password", "path", "file-path", "directory-path", "float", "double"}
-)
-"""Formats without a rule of their own for strings: Pydantic's and OpenAPI's notes to people."""
 
 
 def known_formats() -> tuple[str, ...]:

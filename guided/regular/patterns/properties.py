@@ -13,7 +13,7 @@ range and the one before, then how many are in it less one, which is left out wh
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
@@ -26,7 +26,6 @@ __all__ = [
     "read_ranges",
     "unicode_folds",
     "unicode_property",
-    "written_ranges",
 ]
 
 _VALUED: Final = {
@@ -40,7 +39,6 @@ _VALUED: Final = {
 """By the name of a property that has values, what stands in front of them in the table."""
 _LONG_NAMES: Final = {"": "", "gc": "", "sc": "Script="}
 _BINARY, _FOLD = "", "fold"
-_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @functools.lru_cache(maxsize=512)  # requests choose the names
@@ -132,24 +130,3 @@ def read_ranges(text: str) -> list[tuple[int, int]]:
         ranges.append((first, last))
         next_ = last + 1
     return ranges
-
-
-def written_ranges(ranges: Iterable[tuple[int, int]]) -> str:
-    """The text of ranges in ascending order, at least one: what ``read_ranges`` reads.
-
-    ``tests/kit/pack_unicode.py`` makes the table with it.
-    """
-    parts = []
-    next_ = 0
-    for first, last in ranges:
-        more = f":{_base_36(last - first)}" if last > first else ""
-        parts.append(_base_36(first - next_) + more)
-        next_ = last + 1
-    return ".".join(parts)
-
-
-def _base_36(number: int) -> str:
-    digits = _DIGITS[number % 36]
-    while number := number // 36:
-        digits = _DIGITS[number % 36] + digits
-    return digits

@@ -50,7 +50,6 @@ def _address(random: Random) -> str:
     return f"{random.randint(1, 250)} {random.choice(words.STREETS)}"
 
 
-_UNITS = ("kg", "g", "lb")
 _CURRENCIES = ("EUR", "USD", "GBP", "CHF")
 
 DOMAINS: Final = (

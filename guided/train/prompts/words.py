@@ -12,7 +12,6 @@ __all__ = [
     "DISHES",
     "FIRST_NAMES",
     "GOODS",
-    "INGREDIENTS",
     "INSTRUMENTS",
     "LAST_NAMES",
     "MATERIALS",
@@ -79,10 +78,6 @@ DISHES: Final = (
     *("lentil soup", "vegetable curry", "apple crumble", "mushroom risotto", "tomato salad"),
     *("banana bread", "fish tacos", "potato gratin", "chicken noodle soup", "cheese omelette"),
     *("pumpkin pie", "bean chili", "garlic bread", "fruit smoothie", "spinach lasagna"),
-)
-INGREDIENTS: Final = (
-    *("flour", "butter", "onions", "carrots", "rice", "lentils", "olive oil", "garlic", "eggs"),
-    *("tomatoes", "basil", "potatoes", "cream", "mushrooms", "beans", "lemons", "honey", "oats"),
 )
 SUBJECTS: Final = (
     *("photosynthesis", "the water cycle", "volcanoes", "the French Revolution", "gravity"),

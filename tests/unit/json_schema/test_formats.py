@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
 from guided.json_schema.reader.formats import (
-    ANNOTATED_FORMATS,
     NARROWED_FORMATS,
     format_regular,
     known_formats,
@@ -292,9 +291,8 @@ def test_every_format_has_an_automaton_of_moderate_size() -> None:
         assert len(_dfa(name)) < 5000, name
 
 
-def test_what_is_narrowed_is_a_format_and_what_only_annotates_is_none() -> None:
+def test_what_is_narrowed_is_a_format() -> None:
     assert set(NARROWED_FORMATS) <= set(known_formats())
-    assert not ANNOTATED_FORMATS & set(known_formats())
     assert format_regular("no such format") is None
 
 

@@ -16,10 +16,9 @@ from guided.regular.patterns.properties import (
     read_ranges,
     unicode_folds,
     unicode_property,
-    written_ranges,
 )
 from tests.kit.node import Node, has_node
-from tests.kit.pack_unicode import VERSION
+from tests.kit.pack_unicode import VERSION, written_ranges
 
 _LAST = 0x10FFFF
 
