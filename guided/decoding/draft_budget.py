@@ -43,10 +43,11 @@ class DraftBudget:
         sequences: int = 1,
         slowness: float = 1.0,
     ) -> None:
-        """``certain`` tokens are computed anyway, for all of the ``sequences`` of the step.
+        """There is room for ``room`` drafted tokens.
 
-        Calls take ``slowness`` times what the curve says. Without a cost curve everything pays
-        that there is room for.
+        ``certain`` tokens are computed anyway, for all of the ``sequences`` of the step. Calls take
+        ``slowness`` times what the curve says. Without a cost curve everything pays that there is
+        room for.
         """
         self._room = room
         self._costs = costs

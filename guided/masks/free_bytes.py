@@ -64,7 +64,7 @@ def are_free_below(
 
 @kernel
 def _find_free(machine: MachineArrays, row: int, free: FreeBytes) -> None:
-    """Write the free bytes of a row to ``of_rows``.
+    """Write the free bytes of a row to ``of_rows``: the bits of ASCII in two words, and CHARACTERS.
 
     From then on ``of_rows[row, 0]`` is not 0, so a row is looked at once: the machine's arrays must
     not change while ``free`` is in use.

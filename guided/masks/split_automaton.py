@@ -56,14 +56,13 @@ class SplitAutomaton:
         """Held while states are made."""
 
     def match(self, text: str, begin: int) -> tuple[int, int | None]:
-        """How far the match that begins at a place gets in a text that may go on.
+        """The state after a text that may go on, and where the longest match so far ends.
 
-        The state is DEAD where it ends inside of the text, whatever follows. And where it ends if
-        no longer one is found; ``None`` where there is none as yet.
-
-        The place is after ``begin``, as no program matches the empty text (``program_of``):
-        ``Splitting`` would not get on otherwise. A match that would end with the text is not
-        reported by it: see ``ends`` and ``is_sure``.
+        The match begins at ``begin``. The state is DEAD where no continuation of the text makes the
+        match longer; the end is ``None`` where nothing has matched as yet. It is after ``begin``,
+        as no program matches the empty text (``program_of``): ``Splitting`` would not get on
+        otherwise. A match that would end with the text is not reported: see ``ends`` and
+        ``is_sure``.
         """
         state = _START
         last: int | None = None

@@ -235,7 +235,11 @@ def _refuse_untried_windows(kind: str, ours: Ours, real: Mapping[int, int], limi
 def _refuse_hidden_windows(
     kind: str, config: PretrainedConfig, windows: Mapping[int, int], here: range
 ) -> None:
-    """A layer that slides by its mask alone would quietly see too much."""
+    """Raise ModelError where a layer's type and the window of its call do not agree.
+
+    Our attention knows windows by that argument alone. A layer that slides by its mask would
+    quietly see too much.
+    """
     for layer, layer_type in enumerate(getattr(config, "layer_types", None) or ()):
         slides = layer_type == "sliding_attention"
         if layer in here and slides != (layer in windows):

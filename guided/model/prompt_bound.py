@@ -23,7 +23,11 @@ _LAST_SPACE: Final = 0x3000
 
 
 def prompt_bound(model: ModelTexts, context_window: int) -> PromptBound | None:
-    """The bound for a model, or ``None`` where its tokenizer may make any text short."""
+    """The bound for a model, or ``None`` where its tokenizer may make any text short.
+
+    No token stands for more bytes than the longest one, times what the normalizer may shrink a text
+    by. Bytes that a token may swallow, or that no token spells, are left out of the count.
+    """
     described: dict[str, Any] = json.loads(model.tokenizer.backend_tokenizer.to_str())
     shrinks_by = _shrinks_by(described["normalizer"])
     if shrinks_by is None:

@@ -107,9 +107,10 @@ class EagleRows:
         )
 
     def open(self, prompt: Sequence[TokenId], salt: str) -> SequenceBlocks:
-        """The rows that are known of a prompt, for a text that begins with it.
+        """The rows kept for a prompt's beginning, for a text that begins with the prompt.
 
-        A row holds the token after its own, so what they depend on besides is the first one.
+        Row ``i`` is computed from token ``i + 1``, so rows are found by the tokens from the second
+        on; the first token is part of the salt, as all rows depend on it.
         """
         if not prompt:
             return self.open_apart()

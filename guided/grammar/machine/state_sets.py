@@ -151,9 +151,9 @@ class StateSets:
         enter_sets(self._tables, self.rows, count)
 
     def _written(self, items: Items) -> tuple[int, int]:
-        """Write items after those of all sets, making room; returns where they begin and end.
+        """Write items after those of all sets, and return where they begin and end.
 
-        They stand there until the next call or the next set. ``explored`` makes a set of them,
+        They are no set yet, and the next call writes over them: ``explored`` makes a set of them,
         ``row`` only compares them with others.
         """
         begin = int(self._tables.first[self._count])

@@ -118,10 +118,11 @@ class ArrayEnding:
         return comma + b",".join(texts) + b"]"
 
     def item_formulas(self) -> list[Formula] | None:
-        """What each of these items fits; with any other first item that fits, others are left.
+        """What each of the items that complete the array fits; ``None`` as for ``text``.
 
-        An item that repeats the first is then another text. ``None`` as for ``text``. For
-        ``ContainerEnds.next_items``, which reads the first alone and asks for at least one item.
+        With another first item that fits its formula, the rest can still be found: an item that
+        repeats the first is then another text. For ``ContainerEnds.next_items``, which reads the
+        first alone and asks for at least one item.
         """
         found = self._found_steps() if self._counts_agree() else None
         if found is None:

@@ -56,7 +56,7 @@ class Form:
 def check_form(keyword: str, value: Json, form: Form, pointer: str) -> None:
     """Raise InvalidConstraintError for a value that does not fit; ``pointer`` is the schema's.
 
-    What is said of TYPE and NAMES is more exact, so these two are told by identity.
+    The errors of TYPE and NAMES say which name is wrong, so these two forms are told by identity.
     """
     if form.fits(value):
         return

@@ -39,7 +39,10 @@ _BYTE = ir.IntType(8)
 
 
 def _configs() -> NDArray[np.int64]:
-    """As ``LDTILECFG`` reads them, by the rows of a group: bytes in a line of a tile, and lines."""
+    """What ``LDTILECFG`` reads, by how many rows a group has: 64 bytes as int64 ``[LINES + 1, 8]``.
+
+    From byte 16 on it has the bytes in a line of each tile, from 48 on the lines of each.
+    """
     configs = np.zeros((LINES + 1, LINE), np.uint8)
     configs[:, 0] = 1
     configs[:, 16:32:2] = LINE

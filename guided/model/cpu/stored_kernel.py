@@ -38,7 +38,10 @@ def instructions_here() -> InstructionSet:
 
 @cache
 def multiply_stored(form: CodeForm, instructions: InstructionSet) -> Task:
-    """The task that multiplies by codes of a form."""
+    """The task that multiplies rows by codes of a form; its job is a ``StoredJob``.
+
+    Compiled once for each form and set of instructions.
+    """
     # As numbers: what a kernel is kept on the disk by has to be the same in every process.
     bits, offset, has_least, group, is_nested = map(int, form)
     number, at_once = list(InstructionSet).index(instructions), _AT_ONCE[instructions]

@@ -165,9 +165,9 @@ def _padded(codes: Codes) -> Codes:
 
 
 def require_finite(*floats: NDArray[np.float16] | None, first: int = 0) -> None:
-    """Scales and least numbers, ``[out, spans]``, of outputs from ``first`` on.
+    """Raise ``NotFiniteError`` unless scales and least numbers are finite.
 
-    Raises ``NotFiniteError``.
+    They are ``[out, spans]``, of outputs from ``first`` on; ``None`` is passed over.
     """
     for each in floats:
         if each is not None and not np.isfinite(each).all():

@@ -147,7 +147,7 @@ def _help(team: Any) -> None:
 
 @inlined
 def _changed(team: Any, door: Any) -> Any:
-    """The door once it is not any more as it was."""
+    """Wait until the door is not ``door`` any more, first in a loop, then asleep; returns it."""
     for _ in range(_PATIENCE):
         found = read(team + _DOOR)
         if found != door:

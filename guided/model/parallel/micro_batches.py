@@ -22,9 +22,9 @@ FEWEST_TOKENS: Final = 64
 
 
 def micro_batches(batch: StepBatch, stages: int) -> list[StepBatch]:
-    """Consecutive segments of a batch in parts, one for each stage, of about as many tokens.
+    """A batch cut into parts of consecutive segments, one for each stage, with about equal tokens.
 
-    Fewer where parts would be narrow, or there are few segments: all ranks cut in the same way.
+    Fewer parts where they would be narrow, or there are few segments. All ranks have to cut alike.
     """
     tokens = sum(len(segment.tokens) for segment in batch.segments)
     count = min(stages, len(batch.segments), tokens // FEWEST_TOKENS)

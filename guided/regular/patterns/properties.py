@@ -120,7 +120,7 @@ def _table() -> Mapping[tuple[str, str], str]:
 
 
 def read_ranges(text: str) -> list[tuple[int, int]]:
-    """The ranges, both ends inclusive, in ascending order."""
+    """The ranges that a text of the table names, both ends inclusive, in ascending order."""
     ranges: list[tuple[int, int]] = []
     next_ = 0
     for part in text.split("."):
