@@ -24,13 +24,13 @@ _MANY: Final = 48
 """Printable characters from which a class is told by those that lack."""
 
 
-def automaton_of(constraint: Structure, limits: ConstraintLimits | None = None) -> Automaton:
+def automaton_of(constraint: Structure) -> Automaton:
     """Draw a constraint on a recogniser of its own; how long its strings may be is left out.
 
     Of a large one the first states are there, and those are open where more would follow. Raises
     what ``machine_of`` does, and LimitExceededError where it takes too much work.
     """
-    limits = limits or ConstraintLimits()
+    limits = ConstraintLimits()
     with limited_work(limits.compile_work, "drawing the automaton"):
         machine = machine_of(constraint, limits=limits.recognizer)
         has_escapes = isinstance(constraint, JsonSchema)

@@ -160,7 +160,7 @@ class _Reader:
         for opening, kind in (("(?!", NOT_FOLLOWED), ("(?=", FOLLOWED)):
             if self._next(opening):
                 self.steps.append(Step(kind, self._class(ignores_case=False)))
-                self._expect(")")
+                self._expect_bracket()
                 return
         for opening in ("(?i:", "(?:", "("):
             if self._next(opening):
@@ -171,7 +171,7 @@ class _Reader:
                     raise UnknownPatternError(self.pattern)
                 self.alternatives(ignores_case=ignores_case or opening == "(?i:")
                 self.depth -= 1
-                self._expect(")")
+                self._expect_bracket()
                 return
         self.steps.append(Step(READ, self._class(ignores_case=ignores_case)))
 
@@ -297,8 +297,8 @@ class _Reader:
         self.at += len(text)
         return True
 
-    def _expect(self, text: str) -> None:
-        if not self._next(text):
+    def _expect_bracket(self) -> None:
+        if not self._next(")"):
             raise UnknownPatternError(self.pattern)
 
 

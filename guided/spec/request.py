@@ -132,7 +132,7 @@ class Message:
                 field="messages.tool_calls",
             )
         for call in self.tool_calls:
-            check_call(call, "messages.tool_calls")
+            check_call(call)
         check_call_id(self.tool_call_id, "messages.tool_call_id")
         if bool(self.tool_call_id) != (self.role == "tool"):
             wrong = "needs" if self.role == "tool" else "has no"

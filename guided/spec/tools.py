@@ -84,8 +84,9 @@ class ToolCall:
         object.__setattr__(self, "id", id)
 
 
-def check_call(call: object, field: str) -> None:
+def check_call(call: object) -> None:
     """Raise RequestError for a call that stands in a message and is none."""
+    field = "messages.tool_calls"
     if not isinstance(call, ToolCall):
         raise RequestError(
             f"a call is {call!r:.80}, which is no guided.ToolCall",
