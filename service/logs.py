@@ -7,20 +7,40 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO, cast
 
 import structlog
 
-from guided_service.lossy_stream import LossyStream
 from guided_service.messages import LogChoice
 
-__all__ = ["LoggedProgress", "configure_logs"]
+__all__ = ["LoggedProgress", "LossyStream", "configure_logs"]
 
 _SILENCE_SECONDS = 3.0
 """After which a step that still runs says so; the next pause is twice as long, and so on."""
 
 _log = structlog.get_logger()
+
+
+class LossyStream:
+    """Writes as another stream does, and loses what cannot be written: no disk, no reader.
+
+    So a full disk does not end the server by its log.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, or lose the text."""
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand on what was written, or lose it."""
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def configure_logs(choice: LogChoice) -> None:
