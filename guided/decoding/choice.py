@@ -117,7 +117,10 @@ class Chooser:
         return Draw(matcher.mask(), sampling.temperature, stream)
 
     def take_drawn(self, token: TokenId, matcher: Matcher, position: int) -> Choice | None:
-        """The choice of what was drawn; ``None`` where the budget or a limit takes it away."""
+        """The choice of a token that was drawn where the logits are (``to_draw``).
+
+        Draws heed the mask alone: ``None`` where the budget or a limit takes the token away.
+        """
         after = None if token in self.end_ids else matcher
         try:
             if after is not None:

@@ -75,7 +75,11 @@ class ControlTokens:
         return self._ends.sub(f"{self._open}\\g<0>{self._close}", text)
 
     def named(self, rendered: str) -> str:
-        """A text that marked texts were put into: its own tokens by private names, and no marks."""
+        """A rendered template with its own control tokens under private names, and without marks.
+
+        Texts were ``marked`` before they were put in, so that a token which a text spells is not
+        taken for one of the template.
+        """
 
         def rename(match: re.Match[str]) -> str:
             own: str | None = match[1]

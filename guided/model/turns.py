@@ -31,7 +31,11 @@ def turn_of(turn: Message) -> dict[str, Any]:
 
 
 def texts_in(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> Iterator[str]:
-    """All that others than the template say."""
+    """All texts that callers wrote: contents, arguments of calls, descriptions and schemas of
+    tools.
+
+    Only in these may a control token be spelled that the template did not mean.
+    """
     for turn in messages:
         yield turn.content
         for call in turn.tool_calls:

@@ -85,9 +85,10 @@ def word_graph(texts: Collection[str]) -> Regular:
 
 
 def _graph(nodes: list[_Node]) -> Graph:
-    """The last node is the start; a further state is where all texts end.
+    """The graph over code points of some nodes, the last of which is its start.
 
-    Edges name nodes by their places in ``nodes``. Whether the start is an end is for the caller.
+    A further state is where all texts end. Edges name nodes by their places in ``nodes``. Whether
+    the start is an end is for the caller.
     """
     final = len(nodes)
     single = cache(CodePoints.single)
