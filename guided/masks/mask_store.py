@@ -64,6 +64,7 @@ class MaskStore:
         self._bases: dict[int, _Base] = {}
         """By ``_Entry.base``, with how many entries have it."""
         self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
+        """Where ``delta_of`` works, grown to the largest mask."""
         self._lock = threading.Lock()
         """Held while any of these is read or changed."""
 

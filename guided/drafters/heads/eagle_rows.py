@@ -77,7 +77,7 @@ def head_layer(head: EagleHead) -> LayerShape:
 
 
 class EagleRows:
-    """One head, with the cache of all its texts; every method works on several texts at once."""
+    """One EAGLE head and the cache of its rows; every method works on several texts at once."""
 
     def __init__(
         self,

@@ -41,9 +41,9 @@ _BYTE_WORK: Final = 20
 class CompositeMachine(GrammarMachine):
     """Recognises the texts of a network whose holes are filled by other machines.
 
-    ``fillings`` are those, by the number of the hole, all on ``table``. A *configuration* here has
-    states of the network and states in holes, which ``Holes`` numbers on after them. Stacks are
-    never truncated, so no continuation is unknown.
+    ``fillings`` are these machines, by the number of the hole, all on ``table``. A *configuration*
+    here has states of the network and states in holes, which ``Holes`` numbers on after them.
+    Stacks are never truncated, so no continuation is unknown.
     """
 
     def __init__(

@@ -62,11 +62,12 @@ class _Step:
 
 
 class ArrayEnding:
-    """The search for items, depth first: each item does as much of what is due as can be, then
-    less. That items have to differ is a matching of places with values.
+    """The search for items that complete an open array, depth first.
 
-    The whole of the search is gone through unless MAX_DEAD_ENDS are met, which counts as missed.
-    One for each choice of literals, asked once: either for ``text`` or for ``item_formulas``.
+    Each item does as much of what is due as it can; where that leads nowhere, less. That items have
+    to differ is a matching of places with values. The whole of the search is gone through unless
+    MAX_DEAD_ENDS are met, which counts as missed. One for each choice of literals, asked once:
+    either for ``text`` or for ``item_formulas``.
     """
 
     def __init__(

@@ -21,10 +21,10 @@ Key = object
 
 
 class DistinctTexts:
-    """JSON texts for places that are added one by one, all different, as few changed as may be.
+    """JSON texts for places that are added one by one, all different; few change when one is added.
 
-    Where a place cannot be added there are no such values: of each place as many are known as
-    there are places, or all that it has.
+    A place has as many candidates as there are places, or all values that it has. So where a place
+    cannot be added, no choice of values is different in all places.
     """
 
     def __init__(self, formulas: Formulas, text: Callable[[Formula], bytes | None]) -> None:

@@ -26,10 +26,10 @@ _NO_OTHER: Final = object()
 
 
 class ObjectEnding:
-    """Members that make a choice of assertions come true; one for each choice, asked once.
+    """The search for members of an open object that make a choice of assertions come true.
 
-    What was chosen so far is in ``named`` and ``free``: a way that is given up has to leave both as
-    it found them. ``tries`` is one bound for the whole search.
+    One for each choice, asked once. What was chosen so far is in ``named`` and ``free``: a way that
+    is given up has to leave both as it found them. ``tries`` is one bound for the whole search.
     """
 
     def __init__(self, objects: ObjectRules, frame: ObjectFrame, literals: Literals) -> None:

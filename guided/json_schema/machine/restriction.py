@@ -123,10 +123,11 @@ _ALL_TYPES: Final = frozenset(JsonType)
 
 
 class Restriction:
-    """Restricts formulas of one grammar, each once.
+    """Restricts formulas of one grammar to the values of one JSON type, each once.
 
-    The result holds of the same values of that type. It has no nodes, and no assertions about other
-    types; only in assertions about members and items are formulas left as they were.
+    Of values of that type the result holds where the formula does. It has no nodes, and no
+    assertions about other types; only in assertions about members and items are formulas left as
+    they were, as these are about other values.
     """
 
     def __init__(self, formulas: Formulas) -> None:
