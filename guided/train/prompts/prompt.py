@@ -21,7 +21,7 @@ from guided.spec import GenerationRequest, JsonSchema, Lark, Message
 from guided.train.prompts.extraction import make_extraction
 from guided.train.prompts.tasks import TASKS
 
-__all__ = ["Prompts", "made_prompts", "read_prompts"]
+__all__ = ["PromptRow", "PromptTurn", "Prompts", "first_fault", "made_prompts", "read_prompts"]
 
 Prompts: TypeAlias = dict[str, GenerationRequest]
 """Greedy requests by their names, in order."""
@@ -31,25 +31,29 @@ _EXTRACTIONS: Final = 8
 """How often facts are to be extracted, beside the weights of ``TASKS``."""
 
 
-class _Message(TypedDict):
+class PromptTurn(TypedDict):
+    """A message of a row."""
+
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
 
     role: str
     content: str
 
 
-class _Row(TypedDict):
+class PromptRow(TypedDict):
+    """A line of a file of prompts."""
+
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
 
     id: NotRequired[str]
     prompt: NotRequired[str]
-    messages: NotRequired[list[_Message]]
+    messages: NotRequired[list[PromptTurn]]
     schema: NotRequired[dict[str, Any]]
     grammar: NotRequired[str]
     max_tokens: NotRequired[int]
 
 
-_ROW = TypeAdapter(_Row)
+_ROW = TypeAdapter(PromptRow)
 
 
 def made_prompts(count: int, seed: int = 0) -> Prompts:
@@ -104,9 +108,7 @@ def _read_row(line: str, where: str) -> tuple[str, GenerationRequest]:
     try:
         row = _ROW.validate_json(line)
     except ValidationError as error:
-        fault = error.errors()[0]
-        at = ".".join(map(str, fault["loc"]))
-        raise _refused(where, f"{at}: {fault['msg']}" if at else fault["msg"]) from error
+        raise _refused(where, first_fault(error)) from error
     if ("prompt" in row) == ("messages" in row):
         raise _refused(where, "there has to be either a prompt or messages")
     if "schema" in row and "grammar" in row:
@@ -123,7 +125,14 @@ def _read_row(line: str, where: str) -> tuple[str, GenerationRequest]:
     return row.get("id", where), request
 
 
-def _constraint(row: _Row) -> JsonSchema | Lark | None:
+def first_fault(error: ValidationError) -> str:
+    """What is wrong with a row, and where in it."""
+    fault = error.errors()[0]
+    at = ".".join(map(str, fault["loc"]))
+    return f"{at}: {fault['msg']}" if at else fault["msg"]
+
+
+def _constraint(row: PromptRow) -> JsonSchema | Lark | None:
     if "schema" in row:
         return JsonSchema(json.dumps(row["schema"]))
     return Lark(row["grammar"]) if "grammar" in row else None

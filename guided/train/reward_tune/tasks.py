@@ -11,33 +11,20 @@ from pathlib import Path
 from typing import Any, NotRequired
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
 
 from guided.errors import RequestError
 from guided.spec import Constraint, JsonSchema, Lark, Message, Structure
+from guided.train.prompts.prompt import PromptRow, PromptTurn, first_fault
 
 __all__ = ["Task", "compact", "read_tasks", "write_lines", "write_tasks"]
 
 _MAX_TOKENS = 256
 
 
-class _Turn(TypedDict):
+class _Row(PromptRow):
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
 
-    role: str
-    content: str
-
-
-class _Row(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
-
-    id: NotRequired[str]
-    prompt: NotRequired[str]
-    messages: NotRequired[list[_Turn]]
-    schema: NotRequired[dict[str, Any]]
-    grammar: NotRequired[str]
     expected: NotRequired[Any]
-    max_tokens: NotRequired[int]
 
 
 _ROW = TypeAdapter(_Row)
@@ -121,14 +108,12 @@ def _task(line: str, number: int) -> Task:
     try:
         row = _ROW.validate_json(line)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
-        raise RequestError(f"{where}: {fault['msg']}" if where else fault["msg"]) from error
+        raise RequestError(first_fault(error)) from error
     if ("prompt" in row) == ("messages" in row):
         raise RequestError("exactly one of prompt and messages is needed")
     if ("schema" in row) == ("grammar" in row):
         raise RequestError("exactly one of schema and grammar is needed")
-    prompt: list[_Turn] = [{"role": "user", "content": row.get("prompt", "")}]  # type: ignore[typeddict-item]
+    prompt: list[PromptTurn] = [{"role": "user", "content": row.get("prompt", "")}]  # type: ignore[typeddict-item]
     turns = row.get("messages", prompt)
     expected: str | None = None
     constraint: Constraint
