@@ -24,7 +24,10 @@ class AdapterNames:
         self._numbers = {name: number for number, name in enumerate(names, 1)}
 
     def number_of(self, name: str) -> int:
-        """Raises RequestError for an adapter that the engine has not."""
+        """The number of an adapter, from 1 on; 0 for no name, the model alone.
+
+        Raises RequestError for an adapter that the engine has not.
+        """
         if not name:
             return 0
         number = self._numbers.get(name)

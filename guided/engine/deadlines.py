@@ -87,8 +87,8 @@ class StepTimes:
     def expected(self, tokens: int) -> float:
         """Seconds that a step of this size will hardly exceed; 0 as long as none is known.
 
-        Of a size that is not known it is the next greater one, or the greatest, doubled for each
-        size between.
+        For a size without a time of its own the next greater one counts. Above all known sizes the
+        time of the greatest is doubled for each size between.
         """
         # The first step is made whatever the deadlines, and tells how long steps take.
         if not self._seconds:

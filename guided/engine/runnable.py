@@ -247,7 +247,7 @@ class Step:
         """Rows that it demands where it needs fewer."""
 
     def take_draft(self) -> None:
-        """Compute what was drafted as well."""
+        """Let the step compute the drafted tree in place of its trunk, if something was drafted."""
         if self.draft is not None and self.draft.builder.has_proposals:
             tree = self.draft.builder.tree()
             self.pieces = [Piece(self.pieces[0].blocks, tree)]

@@ -61,8 +61,9 @@ class Thoughts:
         return whole.removesuffix(self._end if self.is_over else b"").decode(errors="replace")
 
     def new_text(self, tokens: Sequence[TokenId]) -> str:
-        """What became certain of them since the last call, where they are streamed; ``tokens`` are
-        those of prompt and answer.
+        """The text of thoughts since the last call, empty where they are not streamed.
+
+        ``tokens`` are those of prompt and answer.
         """
         stream = self._stream
         if stream is None:

@@ -79,7 +79,10 @@ class PrefixCursor:
     def extend(
         self, tokens: Sequence[TokenId], blocks_at: Callable[[int], tuple[BlockId, ...]]
     ) -> None:
-        """Go on by committed tokens; ``blocks_at`` gives the blocks of a full one, by group."""
+        """Move past committed tokens, and enter each block that they fill into the index.
+
+        ``blocks_at`` gives the blocks of the full block with a number, by group of layers.
+        """
         self._tail += tokens
         while len(self._tail) >= self._block_size:
             full = tuple(self._tail[: self._block_size])

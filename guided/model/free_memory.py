@@ -54,7 +54,11 @@ def _left_in_groups(root: Path) -> Iterator[int]:
 
 
 def _left(mount: Path, path: str, limit: str, usage: str) -> Iterator[int]:
-    """From the group up to the root; in a container only the mount itself may be there."""
+    """The bytes left below each limit of a control group and of the groups around it.
+
+    In a container only the root of the ``mount`` may be visible, so folders that are missing are
+    passed over. Cached files that can be dropped count as free.
+    """
     group = mount / path.lstrip("/")
     for folder in (group, *group.parents):
         if folder.is_relative_to(mount) and (folder / limit).is_file():

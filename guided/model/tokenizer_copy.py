@@ -46,8 +46,9 @@ def renamed(entry: AddedToken, name: str, *, special: bool) -> AddedToken:
 def _makes_none_of(model: Model, names: Iterable[str]) -> bool:
     """Whether a model is known to make none of these tokens of any text.
 
-    What byte pairs are joined to in a text they are in that token's name alone, too: no pair that
-    was joined before reaches beyond it.
+    A BPE model makes a token of a text only if it makes it of the token's own name: the merges that
+    lead to it lie inside of it, and none of them reaches beyond it. So it is enough to try the
+    names.
     """
     from tokenizers.models import BPE
 

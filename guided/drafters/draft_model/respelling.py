@@ -133,7 +133,10 @@ class RespelledText:
         self._spelled: list[TokenId] = []
 
     def spelled(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
-        """The spelling of the text, which has these tokens now."""
+        """The spelling of the text, whose tokens are ``tokens`` now.
+
+        Only new tokens are spelled, unless the beginning has changed.
+        """
         if list(tokens[: len(self._target)]) != self._target:
             self._target, self._spelled = [], []
         for token in tokens[len(self._target) :]:

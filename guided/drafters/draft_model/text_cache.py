@@ -76,7 +76,10 @@ class TextCache:
         return text
 
     def reserve(self, text: ReadText, count: int) -> bool:
-        """Set rows aside, where there is room or others give way; texts of this step do not."""
+        """Reserve rows for a text; False where there is no room.
+
+        To make room, texts that were used longest ago are dropped, but none of this step.
+        """
         while not text.blocks.can_reserve(count):
             key, oldest = next(iter(self._texts.items()))
             if oldest in self._in_step:

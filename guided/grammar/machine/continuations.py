@@ -120,10 +120,10 @@ class Continuations:
         return reached
 
     def union(self, left: int, right: int) -> int:
-        """The continuation by which may follow what follows by either of two.
+        """The continuation after which a text may go on as after either of two.
 
-        A state that is returned to in both is in it with the union of what follows it in each.
-        Raises LimitExceededError when full.
+        A state that both return to is returned to with the union of what follows it in each. Raises
+        LimitExceededError when full.
         """
         if left == right:
             return left

@@ -251,7 +251,7 @@ class GrammarRows:
         return label
 
     def _waiting_row(self, meaning: Enter | Both) -> int:
-        """The row that reads no byte and has but the exit action of this meaning."""
+        """The row that reads no byte and has only the exit action of this meaning."""
         label = self._label(meaning)
         row = self._waiting.get(label)
         if row is None:

@@ -95,9 +95,11 @@ class CpuAttention:
         return found
 
     def _group(self, start: int, rows: VisibleSlots, shared: int, queries: range) -> list[int]:
-        """Some queries of a sequence, which starts at a token, and the rows that any of them sees.
+        """One entry of ``groups`` (``attend_in_groups``): some queries, and the rows that any of
+        them sees.
 
-        The query heads that share a key head are queries one after the other.
+        ``start`` is the sequence's first token in the packed row. The ``shared`` query heads of a
+        key head are queries one after the other; ``queries`` are places among these.
         """
         mask = rows.mask[np.array(queries) // shared]  # [queries, rows]
         is_seen = mask.any(axis=0).nonzero()[0]

@@ -39,7 +39,7 @@ def bytes_per_second() -> float:
 
 @instruction
 def _add_lines(_: Any, row: Any, lines: Any, target: Any) -> Any:
-    """Add up the lines of a row, so that nobody can leave out to read them."""
+    """Add up the lines of a row; the sum is stored, so that no compiler leaves the reads out."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_row, its_lines, its_target = args

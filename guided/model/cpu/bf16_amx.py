@@ -53,7 +53,7 @@ def _configs() -> NDArray[np.int64]:
 
 @instruction
 def _begin(_: Any, config: Any) -> Any:
-    """Give this thread tiles."""
+    """Configure the tiles of this thread."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         _tiles(builder, "ldtilecfg", pointer(builder, args[0], _BYTE))
@@ -64,7 +64,7 @@ def _begin(_: Any, config: Any) -> Any:
 
 @instruction
 def _end(_: Any) -> Any:
-    """Take them away again, so that nobody has to save them."""
+    """Release the tiles, so that no switch to another thread has to save them."""
 
     def emit(context: Any, builder: Any, __: Any, ___: Any) -> Any:
         _tiles(builder, "tilerelease")

@@ -79,7 +79,7 @@ def _emit_products(
     outputs: Any,
     ahead: Any,
 ) -> None:
-    """From pair to pair of a block, with a register of sums for each row and half."""
+    """Emit the loop over the pairs of a block, with a register of sums for each row and half."""
     length = builder.mul(depth, INT64(2 * LINE))  # of a row, in bytes
     starts = [builder.add(rows, builder.mul(length, INT64(row))) for row in range(count)]
 

@@ -144,7 +144,10 @@ class _Products:
         return list(zip(sums[::2], sums[1::2], strict=True))
 
     def _store(self, t: int, coarse: Any, fine: Any) -> None:
-        """The product of a row, by the same operations as in ``int8_matrix``."""
+        """Store the product of a row: the sums of both its halves, scaled, with the bias added.
+
+        The operations are those of ``int8_matrix``, in the same order, so both round alike.
+        """
         builder = self._builder
         of_coarse, of_fine = self._place(t)
         output = builder.mul(self._block, INT64(LANES))
