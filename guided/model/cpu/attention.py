@@ -95,8 +95,7 @@ class CpuAttention:
         return found
 
     def _group(self, start: int, rows: VisibleSlots, shared: int, queries: range) -> list[int]:
-        """One entry of ``groups`` (``attend_in_groups``): some queries, and the rows that any of
-        them sees.
+        """One entry of the table of groups: some queries, and the rows that any of them sees.
 
         ``start`` is the sequence's first token in the packed row. The ``shared`` query heads of a
         key head are queries one after the other; ``queries`` are places among these.
