@@ -20,9 +20,10 @@ def find_files(
     *,
     by_transformers: bool = False,
 ) -> ModelFiles:
-    """Find a model, see ``find_model``; as it is stored where ``dtype`` leaves that open or asks.
+    """Find a model, see ``find_model``; a GGUF file as it is stored, where that can be and is
+    wanted.
 
-    Raises ``ModelError`` where it is asked for and cannot be.
+    ``dtype`` wants it, or leaves it open. Raises ``ModelError`` where it is wanted and cannot be.
     """
     if dtype not in (None, "stored") or device != CPU or by_transformers:
         return find_model(name, progress)

@@ -97,7 +97,7 @@ class _Input:
         return len(self._numbers)
 
     def fill(self, numbers: object, size: int, rest: int = 0) -> None:
-        """Send numbers, filled up to ``size`` of them from ``rest``."""
+        """Send numbers, and ``rest`` in each place after them, up to ``size`` in all."""
         given = np.asarray(numbers, self._numbers.dtype)
         self._numbers[: len(given)] = given
         self._numbers[len(given) : size] = rest
@@ -130,7 +130,10 @@ class _GroupInputs:
         return has_room and again <= _ROWS_READ_AGAIN
 
     def fill(self, batch: StepBatch, number: int, window: int | None, width: int) -> None:
-        """Send what the layers of the group, by its number, read of a batch."""
+        """Copy to the device what the layers of one group read of a batch, filled up to ``width``.
+
+        ``number`` is that of the group, ``window`` that of its layers.
+        """
         seen = visible_slots(batch, number, window)
         tables = seen_tables(seen)
         self._new_slots.fill(batch.new_slots(number), width, self._spare)

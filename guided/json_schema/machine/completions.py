@@ -230,7 +230,7 @@ class Completions:
         return bytes(text)
 
     def _owed_text(self, state: State) -> bytes:
-        """The code points that a string owes; the one that was begun first.
+        """The rest of the code point that was begun, and all others that a string owes, in bytes.
 
         Any letters will do: a least length is counted beside the automaton only for strings of
         which nothing else is asked (``StringRules._counted_bounds``).

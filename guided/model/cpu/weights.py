@@ -309,7 +309,10 @@ def read_decoder(
 
 
 def try_decoder(decoder: CpuDecoder, config: _Config) -> None:
-    """One call; weights that are broken, or too large for their format, show in its logits."""
+    """Call a decoder once; ModelError where its logits are no numbers.
+
+    Weights that are broken, or too large for their format, show in these.
+    """
     tokens = np.arange(_TRIAL_TOKENS)
     slots = VisibleSlots(tokens, np.tri(_TRIAL_TOKENS, dtype=np.bool_))
     cache = [
