@@ -20,10 +20,9 @@ def find_files(
     *,
     by_transformers: bool = False,
 ) -> ModelFiles:
-    """Find a model, see ``find_model``; a GGUF file as it is stored, where that can be and is
-    wanted.
+    """Find a model as ``find_model`` does, and a GGUF file as it is stored where ``dtype`` lets it.
 
-    ``dtype`` wants it, or leaves it open. Raises ``ModelError`` where it is wanted and cannot be.
+    Raises ``ModelError`` where ``dtype`` asks for that and it cannot be.
     """
     if dtype not in (None, "stored") or device != CPU or by_transformers:
         return find_model(name, progress)
