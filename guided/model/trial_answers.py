@@ -77,7 +77,10 @@ def _parts(
 
 
 def _sizes(right: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
-    """By token; a constant that is added to all logits changes nothing."""
+    """How much the logits of each token differ, as a share of the norm of the right ones.
+
+    A constant that is added to all logits of a token changes nothing, and does not count.
+    """
     # Logits that are never chosen may be minus infinity on both sides.
     is_finite = right.isfinite()
     difference = torch.where(right == found, 0, found.double() - right.double())

@@ -207,9 +207,10 @@ class ContainerEnds:
             self._next_items[pending.frame] = first_item(end)
 
     def inherit_by_truth(self, pending: Pending, frame: ArrayFrame, truth: int) -> None:
-        """Know the end of an array after an item from a completion that began with such an item.
+        """Take over what completes an array after an item, from a completion with such an item.
 
-        Nothing is done where no such completion is noted: then ``can_end`` searches.
+        ``truth`` is the truth vector of the item. Nothing is done where no such completion is
+        noted: then ``can_end`` searches.
         """
         assert isinstance(pending.frame, ArrayFrame)
         noted = self._next_items.get(pending.frame)

@@ -104,7 +104,7 @@ def _emit_products(
     lines: Any,
     outputs: Any,
 ) -> None:
-    """From tile to tile of a block, with two tiles of sums for each group."""
+    """Emit the loop over the tiles of a block, with two tiles of sums for each group."""
     length = builder.mul(depth, INT64(LINE))  # of a row, in bytes
     of_group = builder.mul(length, lines)
     for total in range(2 * groups):
