@@ -22,8 +22,9 @@ GPU_TESTS := $(addprefix tests/unit/model/,test_attention.py test_fixed_inputs.p
 	test_device.py test_free_memory.py test_reward.py) tests/unit/kv/test_paged_storage.py \
 	tests/engine/test_devices.py tests/engine/test_tree_attention.py
 FUZZERS ?= 2
+PYTHONS ?= python3.11 python3.12 python3.13
 
-.PHONY: demo demo-grammars docs test test-long test-formats test-gpu test-clients test-browser test-sglang test-mlx test-vllm test-vllm-versions test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native kernels interpreted clean
+.PHONY: demo demo-grammars docs test test-long test-formats test-gpu test-clients test-browser test-sglang test-mlx test-vllm test-vllm-versions test-pythons test-ray test-proto release-proto fuzz fuzz-service soak lock check lint types format proto native kernels interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -105,6 +106,14 @@ test-vllm: $(NATIVE) $(VLLM)/.installed
 test-vllm-versions: test-vllm $(VLLM)/.versions
 	for version in 0.31 0.33; do GUIDED_VLLM=$(CURDIR)/$(VLLM)/bin/python PYTHONPATH=$(CURDIR)/$(VLLM)/$$version \
 		$(BIN)/python -m pytest tests/hosts/test_vllm.py -k manager || exit 1; done
+
+# The wheel, built with its native form and installed, on each Python that it is for, in an environment of its
+# own (1.5 GB where torch is a build for the CPU): compiled, masks in four threads, asked over both faces.
+test-pythons: $(STAMP)
+	for python in $(PYTHONS); do in=$(CURDIR)/$(VENV)/pythons/$$(basename $$python); \
+		$$python -m venv --clear $$in && $$in/bin/python -m pip install --progress-bar on $(TORCH) && \
+		GUIDED_NATIVE=yes $$in/bin/python -m pip install --progress-bar on -c constraints.txt '.[http]' && \
+		(cd $(VENV) && $$in/bin/python -P $(CURDIR)/tests/pythons/programs/uses.py) || exit 1; done
 
 # The service on a Ray cluster of three nodes on this machine, in an environment of its own (1.5 GB); three minutes.
 test-ray: $(RAY)/.installed

@@ -54,6 +54,9 @@ class Admitted:
 
     request: GenerationRequest
     """As the engine is to see it."""
+    received: float
+    """The moment of its place, from which its turn in the engine counts: the wait for one is shared
+    out by then, and would put those of a client that asks for much before another's."""
     charge: Charge
     """To be told what the request used."""
 
@@ -118,7 +121,8 @@ class Door:
                 began = time.monotonic()
                 try:
                     behind = request.priority + place.ahead // _WORTH_A_LEVEL
-                    yield Admitted(_with_priority(request, min(behind, 100)), charge)
+                    turned = _with_priority(request, min(behind, 100))
+                    yield Admitted(_received_later(turned, began - received), began, charge)
                 except BaseException as error:
                     # A request that is wrong was refused while it was compiled.
                     is_wrong = isinstance(error, RequestError)
@@ -148,6 +152,14 @@ class Door:
 
 def _with_priority(request: GenerationRequest, priority: int) -> GenerationRequest:
     return request if request.priority == priority else replace(request, priority=priority)
+
+
+def _received_later(request: GenerationRequest, seconds: float) -> GenerationRequest:
+    """The request as if it had come so much later, with the same deadline."""
+    if request.deadline is None:
+        return request
+    # One that has almost passed is for the engine to refuse.
+    return replace(request, deadline=max(request.deadline - seconds, 1e-3))
 
 
 def _machine(peer: str) -> str:

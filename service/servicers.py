@@ -29,7 +29,7 @@ from guided_service.call_reader import ReaderOf, reader_of
 from guided_service.calls import or_abort, write_within
 from guided_service.config import ServerConfig
 from guided_service.constraint_store import ConstraintStore
-from guided_service.door import Caller, Door
+from guided_service.door import Admitted, Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.grammar_servicer import Inspector
 from guided_service.held_bytes import count_held
@@ -145,7 +145,7 @@ class GenerationServicer(GenerationServiceServicer):
         async with (
             self.door.admitted(caller, request, size, received) as admitted,
             report_beside(self._maker, request, name) as report,
-            aclosing(self._maker.stream(_unreported(admitted.request), received, name)) as events,
+            aclosing(self._streamed(admitted, name)) as events,
         ):
             note_admitted()
             reader = self._reader(request)
@@ -156,6 +156,9 @@ class GenerationServicer(GenerationServiceServicer):
                     admitted.charge.answered(event)
                     told = None if report is None else await report
                 await self._write(encode_event(event, told, reader), context)
+
+    def _streamed(self, admitted: Admitted, client: str) -> AsyncGenerator[StreamEvent, None]:
+        return self._maker.stream(_unreported(admitted.request), admitted.received, client)
 
     async def _write(
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
@@ -224,7 +227,8 @@ class GenerationServicer(GenerationServiceServicer):
         ):
             note_admitted()
             reader = self._reader(request)
-            result = await self._maker.generate(_unreported(admitted.request), received, name)
+            asked = _unreported(admitted.request)
+            result = await self._maker.generate(asked, admitted.received, name)
             note_answered(result)
             admitted.charge.answered(result)
             told = None if report is None else await report

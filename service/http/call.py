@@ -244,9 +244,9 @@ class Answers:
         async with self._face.door.admitted(caller, asked.request, size, received) as admitted:
             note_admitted()
             if asked.is_streamed:
-                result = await self._grown(admitted, name, form, response, received)
+                result = await self._grown(admitted, name, form, response)
             else:
-                result = await self._face.engine.generate(admitted.request, received, name)
+                result = await self._face.engine.generate(admitted.request, admitted.received, name)
             note_answered(result)
             admitted.charge.answered(result)
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
@@ -257,10 +257,10 @@ class Answers:
             await response.whole(form.whole(result))
 
     async def _grown(
-        self, admitted: Admitted, client: str, form: Form, response: Response, received: float
+        self, admitted: Admitted, client: str, form: Form, response: Response
     ) -> GenerationResult:
         stream = self._face.engine.stream(
-            admitted.request, received, client, is_watched=self._is_watched
+            admitted.request, admitted.received, client, is_watched=self._is_watched
         )
         async with aclosing(stream) as events:
             async for event in events:

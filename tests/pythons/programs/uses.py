@@ -1,0 +1,83 @@
+"""What a user does with an installed wheel: compile, mask, serve over both faces, ask."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from pydantic import BaseModel, Field
+
+import guided
+from guided import testing
+from guided.compiler import Compiler, Vocabulary
+from guided.runtime.native import is_native
+from guided.spec import JsonSchema, TokenId
+
+_THREADS = 4
+_END = 256
+
+
+class Ticket(BaseModel):
+    """What is asked for."""
+
+    title: str = Field(max_length=20)
+    urgent: bool
+
+
+def main() -> None:
+    assert is_native(), "the wheel is interpreted"
+    assert "site-packages" in str(guided.__file__), f"{guided.__file__} was not installed"
+    compiler = _compiler()
+    answers = [f'{{"k{number}":["é",true,{number}]}}' for number in range(_THREADS)]
+    alone = [_masks(compiler, answer) for answer in answers]
+    shared = _compiler()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        together = pool.map(lambda answer: [_masks(shared, answer) for _ in range(20)], answers)
+    assert [*together] == [[masks] * 20 for masks in alone], "threads have each other's masks"
+    _ask_over_both_faces()
+    print(f"used on {sys.version.split()[0]}")
+
+
+def _compiler() -> Compiler:
+    """Of a vocabulary of bytes."""
+    spell: Callable[[str], list[int]] = lambda text: [*text.encode()]  # noqa: E731 - typed
+    tokens = (*(bytes((byte,)) for byte in range(_END)), None)
+    return Compiler(Vocabulary(tokens, frozenset({TokenId(_END)}), spell))
+
+
+def _masks(compiler: Compiler, answer: str) -> list[bytes]:
+    """The masks at each place of an answer, which its schema has to take."""
+    schema = {"enum": [json.loads(answer), {"other": "x"}]}
+    matcher = compiler.compile(JsonSchema(json.dumps(schema))).matcher()
+    bitmask, masks = compiler.bitmask(rows=1), []
+    for byte in answer.encode():
+        matcher.fill_bitmask(bitmask)
+        masks.append(bitmask.tobytes())
+        assert matcher.accept([byte]), f"{byte} was refused in {answer}"
+    assert matcher.is_complete
+    return masks
+
+
+def _ask_over_both_faces() -> None:
+    with testing.Server(http=True) as server, guided.Client(server.address) as client:
+        assert isinstance(client.generate("The printer burns.", Ticket).value, Ticket)
+        body = {
+            "model": client.model().name,
+            "messages": [{"role": "user", "content": "The printer burns."}],
+            "guided_json": Ticket.model_json_schema(),
+        }
+        asked = urllib.request.Request(  # noqa: S310 - of this machine
+            f"{server.http_url}/chat/completions",
+            json.dumps(body).encode(),
+            {"content-type": "application/json"},
+        )
+        with urllib.request.urlopen(asked) as response:  # noqa: S310
+            told = json.load(response)
+        Ticket.model_validate_json(told["choices"][0]["message"]["content"])
+
+
+if __name__ == "__main__":
+    main()
