@@ -3,7 +3,7 @@
 ::
 
     one token     sampling: penalties, filters, allowed_tokens; choice (with a budget), logprobs
-    drafts        draft_tree, drafter, expansion, proposal_rates, draft_budget
+    drafts        draft_tree, drafter, expansion, draft_budget
     verification  verify: coupled; rejection, with token_law; typical
     searches      beam_search, contrastive_search
     text          stop_strings
@@ -20,9 +20,8 @@ from guided.decoding.drafter import (
     DraftRequest,
     Verified,
 )
-from guided.decoding.expansion import Expansion
+from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.decoding.penalties import NO_HISTORY, History, TokenLog
-from guided.decoding.proposal_rates import ProposalRates, assumed_rates
 from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token
 from guided.decoding.stop_strings import StopSearch

@@ -80,17 +80,6 @@ class DraftBudget:
         with_them = self._certain + self._drafted * each
         return self._slowness * (seconds(with_them) - seconds(with_them - nodes * each)) / each
 
-    def repays(self, tokens: float, seconds: float) -> bool:
-        """Whether so many more tokens of this sequence are worth the time to draft them.
-
-        Without a curve nothing is known of what a token is worth, so everything repays.
-        """
-        if self._costs is None:
-            return True
-        each = self._sequences
-        step = self._slowness * self._costs.seconds((1 + self._drafted) * each) / each
-        return tokens * step / self._gain > seconds
-
     def pays(self, nodes: int, chance: float) -> bool:
         """Whether to add some nodes, all of which are right with the same ``chance``."""
         if nodes > self._room:
@@ -194,12 +183,8 @@ class AcceptanceRates(Generic[Kind]):
     def rate(self, kind: Kind) -> float:
         """The chance that a token of this kind is right where the one before it was."""
         # An assumption is worth some imagined trials, which real ones outweigh.
-        hits = self.assumed(kind) * _PRIOR_WEIGHT + self._hits[kind]
+        hits = self._assumed[kind] * _PRIOR_WEIGHT + self._hits[kind]
         return min(1.0, hits / (_PRIOR_WEIGHT + self._trials[kind]))
-
-    def assumed(self, kind: Kind) -> float:
-        """Where the rate of a kind starts from, and goes back to."""
-        return self._assumed[kind]
 
     def add(self, kind: Kind, share: float, *, is_hit: bool) -> None:
         """Note a token that the model judged; ``share`` is how much of a token it counts for."""

@@ -48,6 +48,8 @@ class DraftContext:
     """Its tokens, as far as whoever drafts may look for what it knows of them."""
     widths: tuple[int, ...] = ()
     """Expansion widths that the request wants of draft models; empty for their own."""
+    is_bounded: bool = False
+    """Whether the request says how much is drafted for it, which tells nothing of others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +189,6 @@ class DraftBuilder:
         self._end_ids = end_ids
         # How many tokens may come after each node. Of the trunk only the last node is asked for.
         self._left = [longest] * len(trunk)
-        self._levels = [0] * len(trunk)
         self.budget = budget
         """What pays, and what there is room for."""
         self.most: Final = len(trunk) + budget.room
@@ -205,10 +206,6 @@ class DraftBuilder:
     def left(self, node: int) -> int:
         """Tokens that the answer may still have after a drafted node, or after the root."""
         return self._left[node]
-
-    def level(self, node: int) -> int:
-        """Drafted tokens on the way to a node, itself included, without the runs they force."""
-        return self._levels[node]
 
     @property
     def root(self) -> int:
@@ -354,7 +351,6 @@ class DraftBuilder:
         """Add a node with no checks; all columns of the tree get their entry here."""
         self._tokens.append(token)
         self._left.append(self._left[parent] - 1)
-        self._levels.append(self._levels[parent] + (not certain))
         self._parents.append(parent)
         self._certain.append(certain)
         self._matchers.append(matcher)

@@ -16,17 +16,18 @@ and the builder is told of each what it was drawn from.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
+from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.drafter import DraftBuilder, DraftContext, Verified
 from guided.decoding.filters import least
 from guided.decoding.judged_proposals import JudgedProposals
 from guided.decoding.penalties import NO_HISTORY
-from guided.decoding.proposal_rates import BINS, WIDEST, ProposalKind, ProposalRates, bin_of
 from guided.decoding.sampling import (
     adjusted_tokens,
     gumbel_noise,
@@ -38,12 +39,40 @@ from guided.decoding.token_law import TokenLaw
 from guided.errors import LimitExceededError
 from guided.spec import TokenId, Verification
 
-__all__ = ["Expansion"]
+__all__ = ["BINS", "Expansion", "ProposalKind", "ProposalRates", "assumed_rates"]
+
+BINS: Final = 10
+"""Confidence is told in so many equal steps."""
+_WIDEST: Final = 8
+"""Tokens that are drafted after one node, at most."""
 
 _MOST_DRAWN_FROM: Final = 4096
 """Tokens that are drawn from, the likeliest: a law is kept for each node until it is verified."""
 _DRAFT: Final = 0xA4093822299F31D0
 """Tells the noise of drafts from all other noise of a seed; digits of pi."""
+_DRAWN_RATE: Final = 0.7
+"""Assumed of draws: where all before it were refused, this share of them is taken."""
+
+ProposalKind: TypeAlias = tuple[int, int]
+"""The rank of a token among those proposed after a node, and the bin of its probability.
+
+Ranks of drawn tokens follow those of chosen ones, as a drawn token is taken the more often the more
+its law is like the model's, however likely the token is.
+"""
+ProposalRates: TypeAlias = AcceptanceRates[ProposalKind]
+"""How often proposals were right, of all sequences of one drafter together."""
+
+
+def assumed_rates() -> Mapping[ProposalKind, float]:
+    """Where rates start from: a drafter that is as sure as it should be."""
+    ranks, bins = range(_WIDEST), range(BINS)
+    chosen = {(rank, bin_): (bin_ + 0.5) / BINS for rank in ranks for bin_ in bins}
+    drawn = {
+        (_WIDEST + rank, bin_): _DRAWN_RATE * (1 - _DRAWN_RATE) ** rank
+        for rank in ranks
+        for bin_ in bins
+    }
+    return chosen | drawn
 
 
 class Expansion:
@@ -86,11 +115,11 @@ class Expansion:
         order = scores
         if self._chooser.rule is Verification.COUPLED and not self._is_greedy:
             order = scores + gumbel_noise(tokens, seed=self._chooser.seed, position=position)
-        shares, level = TokenLaw.of_scores(tokens, scores).shares, builder.level(node)
+        shares = TokenLaw.of_scores(tokens, scores).shares
         found = []
-        for rank, at in enumerate(least(-order, min(width, WIDEST, len(order))).tolist()):
+        for rank, at in enumerate(least(-order, min(width, _WIDEST, len(order))).tolist()):
             token = TokenId(int(tokens[at]))
-            kind = ProposalKind(level, rank, bin_of(float(shares[at])))
+            kind = (rank, _bin(float(shares[at])))
             likely = chance * self._rates.rate(kind)
             tip = builder.add(node, token, likely)
             if tip is None:
@@ -143,7 +172,7 @@ class Expansion:
         whole = TokenLaw.of_scores(tokens, scores)
         proposed = builder.proposed(node)
         found = self._join(builder, node, whole, proposed, chance, width)
-        law, level = whole.without(proposed) if proposed else whole, builder.level(node)
+        law = whole.without(proposed) if proposed else whole
         # Never the same noise twice: nodes have their places in the tree, trees begin at different
         # positions, and who draws after another at a node finds more proposed.
         noise = hashed(
@@ -153,11 +182,11 @@ class Expansion:
             node,
             len(proposed),
         )
-        for rank in range(min(width, WIDEST) - len(found)):
+        for rank in range(min(width, _WIDEST) - len(found)):
             if law is None:
                 break
             token = law.draw(uniform(noise, rank, _DRAFT))
-            kind = ProposalKind(level, WIDEST + rank, bin_of(law.share(token)))
+            kind = (_WIDEST + rank, _bin(law.share(token)))
             likely = chance * self._rates.rate(kind)
             tip = builder.draw(node, token, law, likely)
             self._proposed.note(node, token, kind)
@@ -183,8 +212,12 @@ class Expansion:
         found: list[tuple[int, float]] = []
         for token in proposed:
             tip, share = builder.find(node, token), law.share(token)
-            if tip is not None and share * BINS >= 1 and len(found) < min(width, WIDEST):
-                kind = ProposalKind(builder.level(node), len(found), bin_of(share))
+            if tip is not None and share * BINS >= 1 and len(found) < min(width, _WIDEST):
+                kind = (len(found), _bin(share))
                 self._proposed.note(node, token, kind)
                 found.append((tip, chance * self._rates.rate(kind)))
         return found
+
+
+def _bin(share: float) -> int:
+    return min(int(share * BINS), BINS - 1)

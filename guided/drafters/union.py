@@ -23,6 +23,7 @@ class UnionMemory:
         policies: Mapping[str, DrafterPolicy],
         *,
         is_named: bool,
+        is_bounded: bool,
         wants_states: bool,
     ) -> None:
         self.memories: Final = memories
@@ -32,6 +33,7 @@ class UnionMemory:
         """Whether one of the drafters that were opened does."""
         self.accounts: Final[dict[str, Account]] = {}
         self._policies = policies
+        self._is_bounded = is_bounded
         self._gains = RecentGains()
         self._bills: dict[str, float] | None = None
 
@@ -66,10 +68,13 @@ class UnionMemory:
         """
         for name, bill in bills.items():
             won = accepted.get(name, 0) / self._gains.without(name)
-            # Without an account it was asked for its name, whatever it costs: that must not count
-            # against it, nor for it, in answers of other requests.
+            # Without an account it was asked for its name, whatever it costs. That must not count
+            # against it, nor for it, in answers of other requests, and what it wins or loses where
+            # a request bounds it is for that request's answer alone.
             account = self.accounts.get(name)
-            if account is not None:
+            if account is not None and self._is_bounded:
+                account.book(won - bill)
+            elif account is not None:
                 self._policies[name].book(account, won - bill)
         self._gains.add(accepted)
 
@@ -133,6 +138,7 @@ class DrafterUnion:
             memories,
             self.policies,
             is_named=bool(context.drafters),
+            is_bounded=context.is_bounded,
             wants_states=any(
                 drafter.wants_states for drafter in self._drafters if drafter.name in memories
             ),

@@ -171,6 +171,7 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
             prompt_length=answer.prompt_length,
             prompt=tuple(answer.tokens[: answer.prompt_length]),
             widths=request.draft_widths,
+            is_bounded=request.max_drafted is not None or bool(request.draft_widths),
         )
     )
     if memory is not None:

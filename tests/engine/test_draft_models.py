@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import pytest
@@ -305,38 +304,6 @@ def test_tokens_that_it_does_not_have_are_read_spelled_anew(temperature: float) 
     found = checked_answers(drafting(model, drafter, staged=True), [drafter], asked)
     assert tokens(found) == tokens(plain)
     assert drafter.num_calls > 0
-
-
-FLAT = CostCurve(((1, 1.0), (512, 1.0)))
-"""A second for each call of the target, however wide."""
-
-
-def ticking(seconds: float) -> Callable[[], int]:
-    """A clock by which each call of a draft model takes so long."""
-    reads = count()
-    return lambda: round(1e9 * seconds * next(reads))
-
-
-def levels_a_step(seconds: float, **options: Any) -> tuple[float, tuple[TokenId, ...]]:
-    """Calls of a draft model that is always right, for each of the target, and the answer."""
-    request = GenerationRequest(prompt="hello name", max_tokens=60, **options)
-    drafter = make_draft(make_model(), clock=ticking(seconds))
-    engine = drafting(make_model(), drafter, costs=FLAT)
-    found = checked_answers(engine, [drafter], {"r": request})["r"]
-    return drafter.num_calls / found.usage.model_calls, found.tokens
-
-
-def test_levels_that_cost_more_than_they_bring_are_left_out() -> None:
-    """A chain of four; the call that reads the text gives the first of them in any case."""
-    cheap, answer = levels_a_step(0.01)
-    fair, _ = levels_a_step(0.1)
-    dear, same = levels_a_step(2.0)
-    assert same == answer
-    assert cheap > 3.5
-    assert 1.5 < fair < 3.0
-    assert dear < 1.5
-    # Who is named drafts all of them.
-    assert levels_a_step(2.0, drafters=("draft",))[0] > 3.5
 
 
 def test_a_request_says_how_widely_it_is_drafted_for() -> None:

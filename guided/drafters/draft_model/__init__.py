@@ -4,7 +4,6 @@
 
     drafter       the calls of a draft model, for all sequences of a step
     tree_growth   the tree of one sequence, level by level
-    levels        what one more level costs, and what it is expected to bring
     text_cache    what was read of each sequence, as far as its cache holds it
     read_text     the rows of one sequence
     vocabularies  whether two models mean the same by a token

@@ -11,22 +11,18 @@ Leviathan et al., *Fast inference from transformers via speculative decoding*, 2
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.drafter import DraftBuilder, DraftContext, DraftMemory, DraftRequest, Verified
-from guided.decoding.expansion import Expansion
-from guided.decoding.proposal_rates import ProposalRates, assumed_rates
-from guided.drafters.draft_model.levels import LevelCosts, Levels
+from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.drafters.draft_model.read_text import ReadText, in_a_row
 from guided.drafters.draft_model.respelling import RespelledText, Respelling
 from guided.drafters.draft_model.text_cache import TextCache
-from guided.drafters.draft_model.tree_growth import MOST_STAGED, TreeGrowth
+from guided.drafters.draft_model.tree_growth import TreeGrowth
 from guided.kv.block_cache import BlockCache
 from guided.model.batch import Segment, StepBatch
 from guided.model.runner import ModelRunner
@@ -47,7 +43,6 @@ class DraftModelMemory:
         self,
         context: DraftContext,
         rates: ProposalRates,
-        level_costs: LevelCosts,
         texts: TextCache,
         respelling: Respelling | None,
     ) -> None:
@@ -55,8 +50,6 @@ class DraftModelMemory:
         self.widths = context.widths
         """Those that the request wants; empty for the drafter's own."""
         self.expansion = Expansion(context, rates)
-        # Drafters that a request names draft whatever it costs, see docs/drafter-policy.md.
-        self.levels = Levels(level_costs, is_charged=not context.drafters)
         self._texts = texts
         self._respelled = None if respelling is None else RespelledText(respelling)
 
@@ -64,17 +57,11 @@ class DraftModelMemory:
         """The text of these tokens as the draft model reads it."""
         return tokens if self._respelled is None else self._respelled.spelled(tokens)
 
-    def begin(self) -> None:
-        """Begin a new tree."""
-        self.expansion.begin()
-        self.levels.begin()
-
     def learn(self, verified: Verified) -> None:
         """Note which of its proposals the target agreed with."""
         self.expansion.learn(verified)
-        self.levels.learn(verified)
         # A step in which it is not asked has none of them.
-        self.begin()
+        self.expansion.begin()
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Give the pages back."""
@@ -96,15 +83,13 @@ class DraftModel:
         widths: Sequence[int] = CHAIN,
         step_tokens: int = 512,
         respelling: Respelling | None = None,
-        clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """``widths`` say how many tokens are drafted after a node, level by level.
 
         The runner gives logits as wide as the target's vocabulary, or as the ``respelling`` takes
         them, and has storages for the slots of the cache. Texts that leave the ``context_window``
         are not drafted for any more.
-        ``step_tokens`` are the most unread ones that one call computes; ``clock`` tells
-        nanoseconds.
+        ``step_tokens`` are the most unread ones that one call computes.
         """
         assert widths and min(widths) > 0, f"expansion widths {widths!r}"
         self.name: Final = name
@@ -112,8 +97,6 @@ class DraftModel:
         """What it has read."""
         self.rates: Final = ProposalRates(assumed_rates())
         """How often its proposals were right, of all sequences together."""
-        self.level_costs: Final = LevelCosts(clock)
-        """What a level of trees costs, and how often it was right."""
         self.num_calls = 0
         """Model calls so far."""
         self.num_tokens = 0
@@ -127,7 +110,7 @@ class DraftModel:
 
     def open(self, context: DraftContext) -> DraftMemory:
         """Begin a sequence, which holds no pages until it drafts."""
-        return DraftModelMemory(context, self.rates, self.level_costs, self.texts, self._respelling)
+        return DraftModelMemory(context, self.rates, self.texts, self._respelling)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Grow the tree of each request, level by level, as long as that pays."""
@@ -147,7 +130,7 @@ class DraftModel:
         while growing:
             for growth, logits in zip(growing, outputs, strict=True):
                 growth.take(logits)
-            following = [(growth, growth.next_segment(len(growing))) for growth in growing]
+            following = [(growth, growth.next_segment()) for growth in growing]
             growing = [growth for growth, segment in following if segment is not None]
             outputs = self._call([segment for _, segment in following if segment is not None])
 
@@ -174,7 +157,6 @@ class DraftModel:
                     TreeGrowth(
                         reading.draft.builder,
                         reading.memory.expansion,
-                        reading.memory.levels,
                         text,
                         unread,
                         reading.memory.widths or self._widths,
@@ -190,7 +172,7 @@ class DraftModel:
         found: list[_Reading] = []
         for draft in drafts:
             reading = _Reading(draft)
-            reading.memory.begin()
+            reading.memory.expansion.begin()
             if self._can_draft(reading):
                 reading.text = self.texts.find(reading.memory, reading.tokens)
                 found.append(reading)
@@ -230,13 +212,9 @@ class DraftModel:
         """The logits that each segment asks for."""
         if not segments:
             return []
-        tokens = sum([len(segment.tokens) for segment in segments])
         self.num_calls += 1
-        self.num_tokens += tokens
-        # A call that reads a long text tells nothing of levels, which are narrow.
-        is_narrow = tokens <= MOST_STAGED * len(segments)
-        with self.level_costs.timed(len(segments)) if is_narrow else nullcontext():
-            outputs = self._runner.forward(StepBatch(tuple(segments))).split(segments)
+        self.num_tokens += sum([len(segment.tokens) for segment in segments])
+        outputs = self._runner.forward(StepBatch(tuple(segments))).split(segments)
         return [self._translated(output.logits) for output in outputs]
 
     def _translated(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from guided.decoding.drafter import DraftBuilder
 from guided.decoding.expansion import Expansion
-from guided.drafters.draft_model.levels import Levels
 from guided.drafters.draft_model.read_text import ReadText, in_a_row
 from guided.model.batch import Segment
 from guided.spec import TokenId
@@ -45,7 +44,6 @@ class TreeGrowth:
         self,
         builder: DraftBuilder,
         expansion: Expansion,
-        levels: Levels,
         text: ReadText,
         unread: Sequence[TokenId],
         widths: Sequence[int],
@@ -57,7 +55,6 @@ class TreeGrowth:
         """
         self._builder = builder
         self._expansion = expansion
-        self._levels = levels
         self._text = text
         self._unread = unread
         self._widths = widths
@@ -86,7 +83,7 @@ class TreeGrowth:
     def take(self, logits: NDArray[np.float32]) -> None:
         """Note what the model said to a segment, and expand the tree by one level."""
         self._logits.update(zip(self._asked, logits, strict=True))
-        level, width = self._level, self._widths[self._level]
+        width = self._widths[self._level]
         self._level += 1
         heap = [(-chance, node) for node, chance in self._likely]
         heapq.heapify(heap)
@@ -97,8 +94,6 @@ class TreeGrowth:
             if node not in self._logits:  # there was no room to read it
                 continue
             found = self._expansion.expand(self._builder, node, self._logits[node], -loss, width)
-            tokens = [self._builder.path(node, tip)[0] for tip, _ in found]
-            self._levels.note(level, node, tokens)
             for tip, chance in found:
                 # Another drafter was first, and the model has read on from there already.
                 if tip in self._logits:
@@ -106,11 +101,8 @@ class TreeGrowth:
                 else:
                     self._likely.append((tip, chance))
 
-    def next_segment(self, sequences: int) -> Segment | None:
-        """What has to be read to expand the next level; ``None`` where nothing more pays.
-
-        The call would be for so many ``sequences``.
-        """
+    def next_segment(self) -> Segment | None:
+        """What has to be read to expand the next level; ``None`` where nothing more pays."""
         builder = self._builder
         self._likely = [
             (node, chance)
@@ -121,9 +113,6 @@ class TreeGrowth:
             and builder.pays(1, chance)
         ]
         if self._level == len(self._widths) or not self._likely:
-            return None
-        chance = sum([chance for _, chance in self._likely])
-        if not self._levels.pays(self._level, chance, builder.budget, sequences):
             return None
         tree = builder.tree()
         wanted: set[int] = set()

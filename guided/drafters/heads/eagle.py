@@ -23,8 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from guided.decoding.drafter import DraftContext, DraftRequest, Verified
-from guided.decoding.expansion import Expansion
-from guided.decoding.proposal_rates import ProposalRates, assumed_rates
+from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.drafters.heads.eagle_module import EagleHead
 from guided.drafters.heads.eagle_rows import EagleRows, Past, TextRows
 from guided.drafters.heads.growth import GrowingTree, Logits, Place, grow

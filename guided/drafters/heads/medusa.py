@@ -20,8 +20,7 @@ from typing import Final
 import torch
 
 from guided.decoding.drafter import DraftContext, DraftRequest, Verified
-from guided.decoding.expansion import Expansion
-from guided.decoding.proposal_rates import ProposalRates, assumed_rates
+from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.drafters.heads.growth import GrowingTree, Logits, Place, grow
 from guided.drafters.heads.medusa_module import MedusaHeads
 from guided.drafters.heads.products import pack_linears, rows_dtype, target_logits

@@ -23,7 +23,6 @@ from guided.decoding import (
     verify,
 )
 from guided.decoding.penalties import History
-from guided.decoding.proposal_rates import ProposalKind
 from guided.spec import Forcing, Sampling, TokenId, Verification
 from tests.engine.finite_language import (
     END_IDS,
@@ -104,7 +103,7 @@ def test_rates_follow_what_the_model_took() -> None:
         tree = builder.tree()
         says = dict.fromkeys(tree.deciding, likes(b"b"))
         expansion.learn(verified(tree, verify(tree, says, chooser, 0, history)))
-    assert rates.rate(ProposalKind(0, 0, 7)) < 0.2
+    assert rates.rate((0, 7)) < 0.2
     assert sum(rates.accepted.values()) == 30
 
 

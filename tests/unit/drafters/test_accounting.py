@@ -24,6 +24,14 @@ def test_drafters_that_a_request_names_win_and_lose_nothing_for_others() -> None
     assert union.policies["a"].balance == before
 
 
+def test_what_a_bounded_request_loses_is_its_own_and_ends_its_drafts() -> None:
+    drafter, union = lone(call=5 * STEP)
+    before = union.policies["a"].balance
+    Answers(union, is_bounded=True).run(BAD, 20)
+    assert union.policies["a"].balance == before
+    assert 0 < drafter.asked < 5
+
+
 def test_a_proposal_is_judged_once() -> None:
     matcher: Any = AnythingMatcher()
     a, b = spell_bytes(b"xy")

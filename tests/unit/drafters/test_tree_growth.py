@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from guided.decoding import (
     ProposalRates,
     assumed_rates,
 )
-from guided.drafters.draft_model.levels import LevelCosts, Levels
 from guided.drafters.draft_model.read_text import ReadText
-from guided.drafters.draft_model.tree_growth import Spell, TreeGrowth
+from guided.drafters.draft_model.tree_growth import TreeGrowth
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.model.batch import Segment
 from guided.spec import Forcing
@@ -57,15 +55,9 @@ def opened() -> tuple[DraftBuilder, ReadText]:
 
 
 def growth(builder: DraftBuilder, text: ReadText, *widths: int) -> TreeGrowth:
-    return grown_by(builder, text, widths, lambda token: (token,))
-
-
-def grown_by(
-    builder: DraftBuilder, text: ReadText, widths: Sequence[int], spell: Spell
-) -> TreeGrowth:
     expansion = Expansion(draft_context(), ProposalRates(assumed_rates()))
-    levels = Levels(LevelCosts(), is_charged=True)
-    return TreeGrowth(builder, expansion, levels, text, PROMPT[len(text) :], widths, spell)
+    unread = PROMPT[len(text) :]
+    return TreeGrowth(builder, expansion, text, unread, widths, lambda token: (token,))
 
 
 def told(segment: Segment) -> tuple[list[bytes | None], list[str], list[int]]:
@@ -90,7 +82,7 @@ def test_a_tree_grows_by_a_level_with_each_call() -> None:
     assert (texts, sees, deciding) == ([b":", b" "], ["x.", "xx"], [1])
     grown.take(np.stack([likes(b"cd", b"ab")]))
     assert lines(builder) == [b'cd",', b'ab",']
-    second = grown.next_segment(1)
+    second = grown.next_segment()
     assert second is not None
     texts, sees, deciding = told(second)
     assert texts == [b"cd", b'",', b"ab", b'",']
@@ -99,7 +91,7 @@ def test_a_tree_grows_by_a_level_with_each_call() -> None:
     assert (second.earlier, second.depths) == ((0, 1), (2, 3, 2, 3))
     grown.take(np.stack([likes(b"me"), likes(b"na")]))
     assert lines(builder) == [b'cd",me', b'ab",na']
-    assert grown.next_segment(1) is None
+    assert grown.next_segment() is None
     # What the answer took is not read again.
     before = len(text)
     text.settle((*PROMPT, *spell_bytes(b'cd",na')))
@@ -118,7 +110,7 @@ def test_it_goes_on_at_once_from_what_was_staged_and_it_agrees_with() -> None:
     grown.take(np.stack([likes(b"cd", b"ab"), likes(b"na", b"me")]))
     # What follows the staged tokens was known, so it took no call.
     assert lines(builder) == [b'cd",', b'ab",na', b'ab",me']
-    second = grown.next_segment(1)
+    second = grown.next_segment()
     assert second is not None
     texts, sees, deciding = told(second)
     assert (texts, sees, deciding) == ([b"cd", b'",'], ["xx..x.", "xx..xx"], [1])
@@ -139,7 +131,9 @@ def test_nodes_that_find_no_row_are_not_read() -> None:
     builder, text = opened()
     text.forget_step()
     text.reserve(4)
-    grown = grown_by(builder, text, (2, 1), lambda token: (token,) * 2)
+    unread = PROMPT[len(text) :]
+    expansion = Expansion(draft_context(), ProposalRates(assumed_rates()))
+    grown = TreeGrowth(builder, expansion, text, unread, (2, 1), lambda token: (token,) * 2)
     grown.first_segment()
     grown.take(np.stack([likes(b"cd", b"ab")]))
-    assert grown.next_segment(1) is None
+    assert grown.next_segment() is None
