@@ -61,8 +61,9 @@ class Plane(NamedTuple):
 def step_bits(form: CodeForm) -> int:
     """Of a step of a row that is multiplied by such codes.
 
-    With steps of a byte the products of four neighbours add up in an instruction; rows lose by them
-    what codes of six bits and fewer lose many times over.
+    With steps of a byte the products of four neighbours add up in an instruction. What rows lose by
+    them is a small share of what codes of four bits lose; codes of six bits alone were not measured
+    (docs/decisions/0017-blocks-as-stored.md).
     """
     return BYTE if form.bits < BYTE else _PAIR_APART
 
