@@ -6,14 +6,16 @@ held by the tests that run the real one.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from guided.errors import (
     GuidedError,
@@ -36,7 +38,6 @@ from guided.spec.tool_format import HERMES, ToolFormat
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
-from tests.kit.arenas import arenas_of_threads
 
 if TYPE_CHECKING:
     from guided.decoding.trace import Trace
@@ -206,13 +207,45 @@ class EchoEngine:
         )
 
 
+def _arenas_of_threads() -> int | None:
+    """The arenas there are after some threads have allotted memory at once; ``None`` where the
+    allocator does not tell."""
+    library: Any = ctypes.CDLL(None)
+    if not hasattr(library, "malloc_info"):
+        return None
+    count, nbytes = 4, 4096  # more than Python allots by itself
+    together = threading.Barrier(count)
+
+    def allot() -> None:
+        kept = bytearray(nbytes)
+        together.wait()
+        del kept
+
+    threads = [threading.Thread(target=allot) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return _told(library).count("<heap nr=")
+
+
+def _told(library: Any) -> str:
+    library.fdopen.restype = ctypes.c_void_p
+    reading, writing = os.pipe()
+    file = ctypes.c_void_p(library.fdopen(writing, b"w"))
+    library.malloc_info(0, file)
+    library.fclose(file)
+    with os.fdopen(reading) as told:
+        return told.read()
+
+
 def _echo(request: GenerationRequest) -> str:
     if request.prompt == "adapter":
         return f"by {request.adapter or 'the model'}"
     if request.prompt == "constraint":
         return "none" if request.constraint is None else request.constraint.digest()
     if request.prompt == "arenas":
-        return str(arenas_of_threads())
+        return str(_arenas_of_threads())
     if isinstance(request.prompt, str) and request.prompt.startswith("who"):
         return str(os.getpid())
     if isinstance(request.prompt, str):
