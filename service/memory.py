@@ -20,7 +20,8 @@ def allot_together() -> None:
     not there for the next, and lies between what is kept, so that it cannot be given back.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
+    is_told = "MALLOC_ARENA_MAX" in os.environ or "arena_max" in os.getenv("GLIBC_TUNABLES", "")
+    if mallopt is not None and not is_told:
         mallopt(_ARENA_MAX, 1)
 
 

@@ -30,7 +30,6 @@ from guided.spec.request import RequestOptions
 __all__ = [
     "ITERABLES",
     "OPTIONS",
-    "CallOptions",
     "Options",
     "Schema",
     "engine_options",
@@ -74,12 +73,6 @@ class Options(RequestOptions, total=False):
     request_id: str | None
     """Name of the request in the server's log; at most 128 visible ASCII characters. A request of
     the same name is the same request: sent again, it has the same answer for two minutes."""
-
-
-class CallOptions(Options, total=False):
-    """The same, and how long the call may take, in seconds."""
-
-    timeout: float | None
 
 
 OPTIONS: Final[Mapping[str, Any]] = get_type_hints(Options)
@@ -220,26 +213,18 @@ def _names(given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _stop_tokens(given: Iterable[int]) -> tuple[TokenId, ...]:
-    return tuple(TokenId(_token(token, "stop_tokens")) for token in given)
+    return tuple(TokenId(_integer(token, "stop_tokens", "a token id")) for token in given)
 
 
 def _widths(given: Iterable[int]) -> tuple[int, ...]:
-    widths = tuple(given)
-    for width in widths:
-        if not isinstance(width, Integral) or isinstance(width, bool):
-            raise RequestError(
-                f"draft_widths holds {width!r}, which is not a number of tokens",
-                field="draft_widths",
-                hint="pass integers",
-            )
-    return tuple(map(int, widths))
+    return tuple(_integer(width, "draft_widths", "a number of tokens") for width in given)
 
 
 def _bias_pairs(given: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
     """Each token with its bias."""
     pairs: list[tuple[int, float]] = []
     for token, bias in given.items():
-        number = _token(token, "logit_bias")
+        number = _integer(token, "logit_bias", "a token id")
         if not isinstance(bias, Real) or isinstance(bias, bool):
             raise RequestError(
                 f"logit_bias holds {bias!r}, which is not a number",
@@ -250,14 +235,15 @@ def _bias_pairs(given: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
     return tuple(pairs)
 
 
-def _token(token: object, name: str) -> int:
-    if not isinstance(token, Integral) or isinstance(token, bool):
+def _integer(value: object, name: str, described: str) -> int:
+    """What an option holds, which is to be an integer and is ``described`` in messages."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise RequestError(
-            f"{name} holds {token!r}, which is not a token id",
+            f"{name} holds {value!r}, which is not {described}",
             field=_path(name),
             hint="pass integers",
         )
-    return int(token)
+    return int(value)
 
 
 _CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {

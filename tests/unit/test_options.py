@@ -11,7 +11,7 @@ import pytest
 from guided.cli.check import check
 from guided.cli.generate import generate
 from guided.client import Client, Request
-from guided.client.options import CallOptions, Options
+from guided.client.options import Options
 from guided.spec import Beams, GenerationRequest, JsonOptions, JsonSchema, Sampling
 from guided.spec.option import options_of
 from guided.v1 import generation_pb2 as pb
@@ -145,7 +145,6 @@ def test_type_checkers_see_an_option_with_the_type_of_its_field(option: Declared
 def test_type_checkers_see_no_other_options() -> None:
     names = {each.name for each in DECLARED if each.of is not JsonOptions}
     assert {*get_type_hints(Options)} == names | _CLIENT_ONLY
-    assert {*get_type_hints(CallOptions)} == names | _CLIENT_ONLY | {"timeout"}
     assert "options" in inspect.signature(Client.generate).parameters
 
 

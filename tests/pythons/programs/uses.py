@@ -17,6 +17,7 @@ from guided.runtime.native import is_native
 from guided.spec import JsonSchema, TokenId
 
 _THREADS = 4
+_ROUNDS = 20
 _END = 256
 
 
@@ -35,8 +36,9 @@ def main() -> None:
     alone = [_masks(compiler, answer) for answer in answers]
     shared = _compiler()
     with ThreadPoolExecutor(_THREADS) as pool:
-        together = pool.map(lambda answer: [_masks(shared, answer) for _ in range(20)], answers)
-    assert [*together] == [[masks] * 20 for masks in alone], "threads have each other's masks"
+        rounds = range(_ROUNDS)
+        together = pool.map(lambda answer: [_masks(shared, answer, at) for at in rounds], answers)
+    assert [*together] == [[masks] * _ROUNDS for masks in alone], "threads have each other's masks"
     _ask_over_both_faces()
     print(f"used on {sys.version.split()[0]}")
 
@@ -48,9 +50,12 @@ def _compiler() -> Compiler:
     return Compiler(Vocabulary(tokens, frozenset({TokenId(_END)}), spell))
 
 
-def _masks(compiler: Compiler, answer: str) -> list[bytes]:
-    """The masks at each place of an answer, which its schema has to take."""
-    schema = {"enum": [json.loads(answer), {"other": "x"}]}
+def _masks(compiler: Compiler, answer: str, at: int = 0) -> list[bytes]:
+    """The masks at each place of an answer, which its schema has to take.
+
+    They are the same in each round ``at``, but its schema is another, whose masks are made anew.
+    """
+    schema = {"enum": [json.loads(answer), {"other": at}]}
     matcher = compiler.compile(JsonSchema(json.dumps(schema))).matcher()
     bitmask, masks = compiler.bitmask(rows=1), []
     for byte in answer.encode():

@@ -70,9 +70,8 @@ def test_nothing_is_a_class_of_c(native_modules: list[Path]) -> None:
     found = [
         f"{file.relative_to(_ROOT)}:{node.lineno}"
         for file in native_modules
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef)
-        and any(isinstance(base, ast.Attribute) for base in node.bases)
+        for node in _classes(file)
+        if any(isinstance(base, ast.Attribute) for base in node.bases)
     ]
     assert not found
 

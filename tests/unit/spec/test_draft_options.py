@@ -16,7 +16,7 @@ from guided.spec import GenerationRequest
         ({"max_drafted": -1}, "max_drafted -1 is below 0"),
         ({"draft_widths": (1, 0)}, r"draft_widths \[1, 0\] are not 1 to 16 numbers from 1 to 8"),
         ({"draft_widths": (9,)}, r"draft_widths \[9\] are not"),
-        ({"draft_widths": (1,) * 17}, "are not 1 to 16 numbers"),
+        ({"draft_widths": (1,) * 17}, "^17 draft_widths are not 1 to 16 numbers"),
     ],
 )
 def test_what_no_tree_has_is_refused(options: dict[str, Any], message: str) -> None:
