@@ -2,7 +2,7 @@
 
 ::
 
-    taking requests   submission, compile_queue, admission
+    taking requests   submission, compile_queue, turns, admission
     one request       group, with its runnables: sampled, contrastive, beams; answer_state
     one step          scheduler, drafting, model_call, deadlines, isolation
     giving answers    results, text_stream, scoring
