@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Self
@@ -66,7 +67,9 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
         if self.poll() is None:
-            signal.pidfd_send_signal(self._handle, number)
+            # It may have ended, and the news of that be on its way.
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
 
     def kill(self) -> None:
         """End it at once."""
