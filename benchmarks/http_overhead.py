@@ -3,10 +3,10 @@
 `python -m benchmarks.http_overhead [--model MODEL] [--rounds N] [--tokens N]`
 
 The same request goes to an engine in this process, and by either face to a server of the same
-model, in turns; of each round the first text and the end are timed. Printed are medians, and
-medians of the differences to the engine's in the same round. The model computes with one thread in
-both, so each has a core where there are two; on a machine with other work the differences say more
-than the times.
+model, in each order in turn; of each round the first text and the end are timed. Printed are
+medians, and medians of the differences to the engine's in the same round. The model computes with
+one thread in both, so each has a core where there are two; on a machine with other work the
+differences say more than the times.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import cycle, permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,7 +50,7 @@ class Times:
 def main() -> None:
     parser = argparse.ArgumentParser(description="What HTTP adds to an engine.")
     parser.add_argument("--model")
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=42)
     parser.add_argument("--tokens", type=int, default=64)
     options = parser.parse_args()
     settings = {"threads": "1", "drafters": "lookup", "reuse_prefixes": "1"}
@@ -69,13 +70,13 @@ def main() -> None:
             "HTTP": lambda: _http(web, name, options.tokens),
         }
         told: dict[str, list[Times]] = {way: [] for way in ways}
-        order = [*ways.items()]
-        for number in range(options.rounds + 3):
+        # Each way follows each other way as often: what comes after the server finds it warm.
+        orders = cycle(permutations(ways.items()))
+        for number, order in zip(range(options.rounds + 3), orders, strict=False):
             for way, measure in order:
                 times = measure()
                 if number >= 3:  # the first ones compile, and fill the cache
                     told[way].append(times)
-            order.append(order.pop(0))
     _print(name, told, options.tokens)
 
 
