@@ -87,7 +87,8 @@ class OursText:
         self._model = model
         self._length = 0
 
-    def extend(self, tokens: Sequence[int]) -> torch.Tensor:
+    def extend(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
+        """As of any text; only of so many ``last`` tokens, if given."""
         new = len(tokens)
         positions = np.arange(self._length, self._length + new)
         seen = {
@@ -96,7 +97,7 @@ class OursText:
         }
         self._length += new
         return self._model.decoder.forward(
-            np.array(tokens), positions, seen, self._model.cache, range(new)
+            np.array(tokens), positions, seen, self._model.cache, range(new - (last or new), new)
         )
 
 

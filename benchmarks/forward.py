@@ -6,7 +6,8 @@ rounds, which are interleaved. NUMBA_CPU_NAME=haswell ATEN_CPU_CAPABILITY=avx2
 ONEDNN_MAX_CPU_ISA=AVX2 shows what a processor without AVX-512 does.
 
 With one thread it is the thread's own time, so that other programs on the machine do not count;
-with more it is wall time.
+with more it is wall time. A large model fits in a few formats only: `--formats "own as stored"`.
+`--prompt 2000` tells how fast a prompt is read as well.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from rich.table import Table
 from transformers import DynamicCache
 
 from benchmarks.bare_models import Ours, Theirs, chain, open_ours, open_stored, open_theirs
+from guided.engine.cache_size import StepLimits
 from guided.model.cpu import WeightFormat
 from guided.model.cpu.instructions import chosen
 from guided.model.model_files import ModelFiles, find_stored
@@ -33,6 +35,8 @@ from guided.model.model_files import ModelFiles, find_stored
 _COMMITTED = 200
 _NEW = {1: (1, 2, 4, 8, 16, 32, 64, 256), 8: (1, 2, 4, 8)}
 _SLOTS = 8 * (_COMMITTED + 256)
+_THEIRS = {"transformers bf16": torch.bfloat16, "transformers fp32": torch.float32}
+STORED = "own as stored"
 
 
 def of_ours(model: Ours, sequences: int, new: int) -> Callable[[], object]:
@@ -66,24 +70,54 @@ def of_theirs(model: Theirs, sequences: int, new: int) -> Callable[[], object]:
     return call
 
 
+def reading(model: Ours, tokens: int) -> Callable[[], object]:
+    """A prompt read from its beginning, in calls of as many tokens as an engine's steps have."""
+    step = StepLimits().step_tokens
+
+    def read() -> None:
+        text = model.open()
+        for first in range(0, tokens, step):
+            text.extend(range(first % 1000, first % 1000 + min(step, tokens - first)), last=1)
+
+    return read
+
+
+def opened(
+    name: str | None, formats: list[str], slots: int
+) -> tuple[dict[str, Theirs], dict[str, Ours]]:
+    """What is asked for; all of it is in memory at once."""
+    theirs = {each: open_theirs(name, dtype) for each, dtype in _THEIRS.items() if each in formats}
+    ours = {
+        f"own {each}": open_ours(name, each, slots=slots)
+        for each in WeightFormat
+        if f"own {each}" in formats
+    }
+    if STORED in formats and isinstance(find_stored(name), ModelFiles):
+        ours[STORED] = open_stored(name, slots=slots)
+    return theirs, ours
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", nargs="?")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--widest", type=int, default=256, help="most new tokens of a call")
+    every_format = [*_THEIRS, *(f"own {each}" for each in WeightFormat), STORED]
+    parser.add_argument(
+        "--formats",
+        nargs="+",
+        choices=every_format,
+        default=every_format,
+        metavar="FORMAT",
+        help="of " + ", ".join(every_format),
+    )
+    parser.add_argument("--prompt", type=int, metavar="TOKENS", help="time reading a prompt too")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     clock = time.thread_time if options.threads == 1 else time.perf_counter
-    theirs = {
-        f"transformers {name}": open_theirs(options.model, dtype)
-        for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32))
-    }
-    ours: dict[str, Ours] = {
-        each: open_ours(options.model, each, slots=_SLOTS) for each in WeightFormat
-    }
-    if isinstance(find_stored(options.model), ModelFiles):
-        ours["as stored"] = open_stored(options.model, slots=_SLOTS)
+    slots = max(_SLOTS, options.prompt or 0)
+    theirs, ours = opened(options.model, options.formats, slots)
     console = Console(width=120)
     how = f"{chosen()}, {options.threads} threads"
     for sequences, every in _NEW.items():
@@ -92,12 +126,18 @@ def main() -> None:
         rows: dict[str, list[str]] = {}
         for new in widths:
             calls = {name: of_theirs(each, sequences, new) for name, each in theirs.items()}
-            calls |= {f"own {name}": of_ours(model, sequences, new) for name, model in ours.items()}
+            calls |= {name: of_ours(model, sequences, new) for name, model in ours.items()}
             for name, fastest in interleaved(calls, options.rounds, clock).items():
                 rows.setdefault(name, []).append(f"{fastest * 1e3:.1f}")
         for name, cells in rows.items():
             table.add_row(name, *cells)
         console.print(table)
+    if options.prompt is not None:
+        prompts = {name: reading(model, options.prompt) for name, model in ours.items()}
+        for name, fastest in interleaved(prompts, min(options.rounds, 3), clock).items():
+            console.print(
+                f"{name}: {options.prompt / fastest:.1f} tokens/s of {options.prompt}, {how}"
+            )
 
 
 def interleaved(
