@@ -20,6 +20,7 @@ from guided.model.gguf_config import (
     read_gguf_header,
     refuse_gguf,
 )
+from guided.model.gguf_reader import read_once
 from guided.model.progress import Progress
 from guided.model.transformers_calls import quiet_transformers, reading
 
@@ -51,37 +52,38 @@ def convert_gguf(file: Path, folder: Path, progress: Progress) -> None:
     with needing(f"reading {file.name}", "server"):
         import_module("gguf")  # which transformers would call incomplete files where it is missing
     from_pretrained: Callable[..., Any] = cast("Any", AutoModelForCausalLM.from_pretrained)
-    with progress.step(f"reading the header of {file.name}"):
-        header = read_gguf_header(file)
-    refuse_gguf(file, header)
-    unpacked = header.numbers * unpacked_dtype(header).itemsize
-    require_space(folder.parent, unpacked)
-    _require_memory(file, int(_COPIES * unpacked))
-    title = f"converting {file.name} to {_name(unpacked_dtype(header))}, once"
-    with (
-        progress.step(title, total_bytes=unpacked) as report,
-        quiet_transformers(lambda share: report(int(share * unpacked))),
-    ):
-        with reading("tokenizer", file):
-            tokenizer = gguf_tokenizer(file, header)
-        with reading("config", file):
-            config = read_gguf_config(file, header)
-        with reading("weights", file):
-            module, found = from_pretrained(
-                file.parent,
-                gguf_file=file.name,
-                config=config,
-                # As it is in the file, packed, a model cannot be saved.
-                quantization_config=GgufConfig(dequantize=True),
-                dtype=unpacked_dtype(header),
-                output_loading_info=True,
-            )
-        if missing := sorted(found["missing_keys"]):
-            raise ModelError(
-                f"{file} is incomplete: it has nothing for {missing[0]}", hint="fetch it again"
-            )
-        module.generation_config.eos_token_id = end_ids(header)
-        save_model(module, tokenizer, folder)
+    with read_once(file):
+        with progress.step(f"reading the header of {file.name}"):
+            header = read_gguf_header(file)
+        refuse_gguf(file, header)
+        unpacked = header.numbers * unpacked_dtype(header).itemsize
+        require_space(folder.parent, unpacked)
+        _require_memory(file, int(_COPIES * unpacked))
+        title = f"converting {file.name} to {_name(unpacked_dtype(header))}, once"
+        with (
+            progress.step(title, total_bytes=unpacked) as report,
+            quiet_transformers(lambda share: report(int(share * unpacked))),
+        ):
+            with reading("tokenizer", file):
+                tokenizer = gguf_tokenizer(file, header)
+            with reading("config", file):
+                config = read_gguf_config(file, header)
+            with reading("weights", file):
+                module, found = from_pretrained(
+                    file.parent,
+                    gguf_file=file.name,
+                    config=config,
+                    # As it is in the file, packed, a model cannot be saved.
+                    quantization_config=GgufConfig(dequantize=True),
+                    dtype=unpacked_dtype(header),
+                    output_loading_info=True,
+                )
+            if missing := sorted(found["missing_keys"]):
+                raise ModelError(
+                    f"{file} is incomplete: it has nothing for {missing[0]}", hint="fetch it again"
+                )
+            module.generation_config.eos_token_id = end_ids(header)
+            save_model(module, tokenizer, folder)
 
 
 def unpacked_dtype(header: GgufHeader) -> torch.dtype:

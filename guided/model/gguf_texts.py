@@ -17,6 +17,7 @@ from guided.model.gguf_config import (
     read_gguf_header,
     refuse_gguf,
 )
+from guided.model.gguf_reader import read_once
 from guided.model.progress import Progress
 from guided.model.transformers_calls import quiet_transformers, reading
 
@@ -50,26 +51,27 @@ def write_texts(file: Path, folder: Path, progress: Progress) -> None:
     from transformers import GenerationConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-    with progress.step(f"reading the header of {file.name}"):
-        header = read_gguf_header(file)
-    refuse_gguf(file, header)
-    folder.mkdir(parents=True)
-    if (reason := why_not_stored(header)) is not None:
-        (folder / REASON).write_text(reason, "utf-8")
-        return
-    with progress.step(f"reading config and tokenizer of {file.name}"), quiet_transformers():
-        with reading("tokenizer", file):
-            tokenizer = gguf_tokenizer(file, header)
-        with reading("config", file):
-            config = read_gguf_config(file, header)
-        config.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]]
-        tensors = _tensors(file, header, config)
-        config.save_pretrained(folder)
-        ends: Any = cast("Any", GenerationConfig)(eos_token_id=end_ids(header))
-        ends.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        told = {name: tensor._asdict() for name, tensor in tensors.items()}
-        (folder / _TENSORS).write_text(json.dumps(told, indent=1), "utf-8")
+    with read_once(file):
+        with progress.step(f"reading the header of {file.name}"):
+            header = read_gguf_header(file)
+        refuse_gguf(file, header)
+        folder.mkdir(parents=True)
+        if (reason := why_not_stored(header)) is not None:
+            (folder / REASON).write_text(reason, "utf-8")
+            return
+        with progress.step(f"reading config and tokenizer of {file.name}"), quiet_transformers():
+            with reading("tokenizer", file):
+                tokenizer = gguf_tokenizer(file, header)
+            with reading("config", file):
+                config = read_gguf_config(file, header)
+            config.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]]
+            tensors = _tensors(file, header, config)
+            config.save_pretrained(folder)
+            ends: Any = cast("Any", GenerationConfig)(eos_token_id=end_ids(header))
+            ends.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            told = {name: tensor._asdict() for name, tensor in tensors.items()}
+            (folder / _TENSORS).write_text(json.dumps(told, indent=1), "utf-8")
 
 
 def read_tensors(file: Path, folder: Path) -> dict[str, StoredTensor]:

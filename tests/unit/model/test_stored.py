@@ -28,6 +28,7 @@ from guided.engine.memory_plan import measure_footprint
 from guided.errors import ModelError
 from guided.model.cpu import BLOCK_TYPES, CpuDecoder, WeightFormat, take_decoder
 from guided.model.device import CPU
+from guided.model.gguf_reader import read_once
 from guided.model.load import load_stored_decoder, load_texts
 from guided.model.model_files import ModelFiles, find_stored
 from guided.model.progress import SilentProgress
@@ -148,6 +149,35 @@ def test_nothing_but_texts_is_written(tmp_path: Path, cache: Path) -> None:
     assert load_texts(files, SilentProgress()).vocabulary.end_ids == {0, 1}
     assert not list(cache.rglob("*.safetensors"))
     assert not list(cache.rglob("*.gguf"))
+
+
+def test_the_header_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, _ = written(tmp_path, "llama", "Q8_0")
+    begin: Callable[..., None] = gguf.GGUFReader.__init__
+    read = []
+
+    def counted(reader: gguf.GGUFReader, path: Any, *arguments: Any) -> None:
+        read.append(Path(path))
+        begin(reader, path, *arguments)
+
+    monkeypatch.setattr(gguf.GGUFReader, "__init__", counted)
+    found_stored(file)  # its config and its tokenizer come through transformers
+    assert read == [file]
+
+
+def test_a_header_says_what_gguf_reads_in_it(tmp_path: Path) -> None:
+    file, _ = written(tmp_path, "llama", "Q4_1")
+    foreign = gguf.GGUFReader(file)
+    with read_once(file):
+        ours = gguf.GGUFReader(file)
+        assert gguf.GGUFReader(str(file)) is ours
+    assert type(gguf.GGUFReader(file)) is type(foreign)
+    assert {name: field.contents() for name, field in ours.fields.items()} == {
+        name: field.contents() for name, field in foreign.fields.items()
+    }
+    for our, their in zip(ours.tensors, foreign.tensors, strict=True):
+        assert (our.name, our.data_offset) == (their.name, their.data_offset)
+        assert np.array_equal(our.data, their.data)
 
 
 def test_the_plan_has_what_the_decoder_takes(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""One reading of a GGUF file's header, for our own code and for transformers'.
+
+The package ``gguf`` makes arrays of each of a vocabulary's hundred thousand tokens and merges,
+which takes seconds, and transformers has it read the header again for the tokenizer and the config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["read_once"]
+
+
+@contextmanager
+def read_once(file: Path) -> Iterator[None]:
+    """In the block whoever asks ``gguf`` for a reader of this file has the same one."""
+    import gguf
+
+    foreign: Any = gguf.GGUFReader
+    readers: list[Any] = []
+
+    class Reader(foreign):  # type: ignore[misc]
+        """The same arrays over the same file, made without ``numpy.memmap``'s work for each."""
+
+        def _get(
+            self,
+            offset: int,
+            dtype: DTypeLike,
+            count: int = 1,
+            override_order: str | None = None,
+        ) -> NDArray[Any]:
+            kind = np.dtype(dtype).newbyteorder(override_order or self.byte_order)  # type: ignore[arg-type]
+            return np.frombuffer(self.data, kind, int(count), int(offset))
+
+    def reader_of(path: Path | str, *arguments: Any) -> Any:
+        if Path(path) != file:
+            return foreign(path, *arguments)
+        if not readers:
+            readers.append(Reader(path, *arguments))
+        return readers[0]
+
+    gguf.GGUFReader = reader_of  # type: ignore[assignment, misc]
+    try:
+        yield
+    finally:
+        gguf.GGUFReader = foreign  # type: ignore[misc]
