@@ -48,6 +48,12 @@ class UnionMemory:
         times = self._bounded.get(name)
         return self._policies[name].times if times is None else times
 
+    def seconds(self, name: str, sequences: int) -> float:
+        """What a drafter takes for this sequence when it proposes for several at once."""
+        here = self.times(name).seconds(sequences)
+        # Before it was asked here, what it takes for others is the best guess.
+        return (here or self._policies[name].times.seconds(sequences)) / sequences
+
     def begin(self) -> None:
         """Begin to draft for a step; what was drafted before and never verified is forgotten."""
         self._bills = {}
@@ -187,7 +193,7 @@ class DrafterUnion:
         if memory.is_named or step is None:
             return True
         policy = self.policies[name]
-        price = memory.times(name).seconds(sequences) / sequences / step
+        price = memory.seconds(name, sequences) / step
         account = memory.accounts.get(name)
         if account is None:
             account = memory.accounts[name] = policy.open(price)
@@ -220,8 +226,8 @@ class DrafterUnion:
             step = budget.step_seconds
             if step is not None:
                 # The average and not what this one took, which may be the time of another process.
-                seconds = memory.times(name).seconds(count) / count
-                memory.charge(name, (seconds + budget.seconds_of(added)) / step)
+                seconds = memory.seconds(name, count) + budget.seconds_of(added)
+                memory.charge(name, seconds / step)
 
     def _note_times(self, name: str, drafts: Sequence[DraftRequest]) -> None:
         """Note what a drafter took for sequences that it proposed for at once."""

@@ -95,6 +95,15 @@ def test_who_has_less_drafted_makes_it_no_cheaper_for_others() -> None:
     assert union.policies["a"].times.seconds(1) == 2 * whole, "nothing of it was learned"
 
 
+def test_what_others_know_of_a_dear_drafter_holds_for_a_bounded_request_at_first() -> None:
+    drafter, union = lone(call=5 * STEP)
+    for _ in range(4):
+        Answers(union).run(BAD, 10)
+    drafter.asked = 0
+    Answers(union, max_drafted=3).run(BAD, 10)
+    assert drafter.asked == 0
+
+
 def test_where_nothing_may_be_drafted_no_drafter_is_opened() -> None:
     class Opened(OneByOne):
         def open(self, context: DraftContext) -> DraftMemory | None:
