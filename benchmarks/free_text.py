@@ -13,7 +13,7 @@ target for each token, answers that equal transformers' plain ones to the token,
 category. ``--dtype float32`` is what makes answers comparable: in bfloat16 a call of several tokens
 rounds otherwise than calls of one, on both sides. With ``--clock cpu`` seconds are those of the
 processor: with one thread they hold on a machine that does other work, where those of the clock do
-not. What model calls cost is still measured by the clock, once, when the engine starts.
+not. Whether drafts pay is decided with those of the clock in any case, as a server decides it.
 """
 
 from __future__ import annotations

@@ -92,6 +92,7 @@ class Recorded:
 
     name = "lookup"
     wants_states = False
+    widths = ()
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._drafter = LookupDrafter(vocabulary)

@@ -12,12 +12,15 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from typing import Final, Generic, TypeVar
 
 __all__ = ["AcceptanceRates", "CostCurve", "DraftBudget"]
 
 _LEAST_CHANCE: Final = 0.06
 """Drafting takes time of its own, even where the model computes a token for nothing."""
+_ROUNDED: Final = 1.0 + 1e-9
+"""Tokens have to be worth more than they cost, and not just as much and rounded upwards."""
 
 
 class DraftBudget:
@@ -29,9 +32,12 @@ class DraftBudget:
         (seconds of a decoding step with these drafts) / gain
 
     A node pays that is right with some chance if the chance of that is more than it costs here and
-    now, where the step may have prompts to compute as well. Sequences draft one by one and do not
-    know of each other: each assumes that the others draft as much as itself, so the order among
-    them does not matter.
+    now, where the step may have prompts to compute as well. It pays, too, where it would with some
+    that come after it: a call of two tokens may take nearly as long as one of eight. What comes
+    after it is taken to be right as often as it is.
+
+    Sequences draft one by one and do not know of each other: each assumes that the others draft as
+    much as itself, so the order among them does not matter.
     """
 
     def __init__(
@@ -41,24 +47,24 @@ class DraftBudget:
         *,
         certain: int = 1,
         sequences: int = 1,
+        undrafted: int = 0,
         slowness: float = 1.0,
     ) -> None:
         """There is room for ``room`` drafted tokens.
 
-        ``certain`` tokens are computed anyway, for all of the ``sequences`` of the step. Calls take
-        ``slowness`` times what the curve says. Without a cost curve everything pays that there is
-        room for.
+        ``certain`` tokens are computed anyway, for all of the ``sequences`` that draft in the step,
+        and for ``undrafted`` others that it gives one token each. Calls take ``slowness`` times
+        what the curve says. Without a cost curve everything pays that there is room for.
         """
         self._room = room
         self._costs = costs
         self._certain = certain
         self._sequences = sequences
+        self._undrafted = undrafted
         self._slowness = slowness
         self._drafted = 0
         # Plain decoding gives one token as well.
         self._gain = 1.0
-        # Most questions are about one node, and the answer changes only when nodes are added.
-        self._least_for_one = self._least(1)
 
     @property
     def room(self) -> int:
@@ -70,7 +76,8 @@ class DraftBudget:
         """One sequence's share of a decoding step without drafts; ``None`` without a curve."""
         if self._costs is None:
             return None
-        return self._slowness * self._costs.seconds(self._sequences) / self._sequences
+        tokens = self._sequences + self._undrafted
+        return self._slowness * self._costs.seconds(tokens) / tokens
 
     def seconds_of(self, nodes: int) -> float:
         """One sequence's share of what its last ``nodes`` add to the call; 0 without a curve."""
@@ -84,24 +91,30 @@ class DraftBudget:
         """Whether to add some nodes, all of which are right with the same ``chance``."""
         if nodes > self._room:
             return False
-        return chance > (self._least_for_one if nodes == 1 else self._least(nodes))
+        if self._costs is None:
+            return True
+        seconds, each = self._costs.seconds, self._sequences
+        # The other sequences are assumed to draft as much, so a node costs ``each`` tokens.
+        before = self._certain + self._drafted * each
+        # What a second is worth, in tokens for each of them; the others give theirs as well.
+        gain = self._gain + self._undrafted / each
+        worth = _ROUNDED * gain / seconds((1 + self._drafted) * each + self._undrafted)
+        expected, likely = 0.0, chance
+        for more in range(nodes, self._room + 1):
+            # What follows becomes too unlikely before long, so few are looked at.
+            if likely <= _LEAST_CHANCE:
+                return False
+            expected += likely
+            if expected > worth * (seconds(before + more * each) - seconds(before)):
+                return True
+            likely *= chance
+        return False
 
     def spend(self, nodes: int, chance: float) -> None:
         """Note that they were added."""
         self._room -= nodes
         self._drafted += nodes
         self._gain += chance
-        self._least_for_one = self._least(1)
-
-    def _least(self, nodes: int) -> float:
-        """The chance above which this number of nodes pays."""
-        if self._costs is None:
-            return -1.0
-        seconds, each = self._costs.seconds, self._sequences
-        # The other sequences are assumed to draft as much, so a node costs ``each`` tokens.
-        before = self._certain + self._drafted * each
-        added = seconds(before + nodes * each) - seconds(before)
-        return max(_LEAST_CHANCE, self._gain * added / seconds((1 + self._drafted) * each))
 
 
 _FEW: Final = 512
@@ -127,21 +140,17 @@ class CostCurve:
 
     @classmethod
     def through(cls, measured: Mapping[int, float]) -> CostCurve:
-        """The rising curve closest to measured seconds, by least squares.
+        """The rising curve through measured seconds, each of which may be too long, none too short.
 
-        Neighbours that fall are pooled to their mean: 1, 3, 2, 4 → 1, 2.5, 2.5, 4.
+        No call takes longer than one of more tokens, so the least of what it and wider ones took
+        counts: 1, 3, 2, 4 → 1, 2, 2, 4.
         """
-        pools: list[tuple[float, int]] = []  # mean, points
-        for tokens in sorted(measured):
-            mean, count = measured[tokens], 1
-            # Pool adjacent violators: merge backwards until the means rise again.
-            while pools and pools[-1][0] > mean:
-                before, points = pools.pop()
-                mean = (before * points + mean * count) / (points + count)
-                count += points
-            pools.append((mean, count))
-        seconds = [mean for mean, count in pools for _ in range(count)]
-        return cls(tuple(zip(sorted(measured), seconds, strict=True)))
+        points: list[tuple[int, float]] = []
+        least = inf
+        for tokens in sorted(measured, reverse=True):
+            least = min(least, measured[tokens])
+            points.append((tokens, least))
+        return cls(tuple(points[::-1]))
 
     def seconds(self, tokens: int) -> float:
         """Seconds of a call over this number of tokens."""

@@ -47,9 +47,15 @@ class DraftContext:
     prompt: tuple[TokenId, ...] = ()
     """Its tokens, as far as whoever drafts may look for what it knows of them."""
     widths: tuple[int, ...] = ()
-    """Expansion widths that the request wants of draft models; empty for their own."""
-    is_bounded: bool = False
-    """Whether the request says how much is drafted for it, which tells nothing of others."""
+    """Expansion widths that the request allows; empty for all that a drafter has."""
+    max_drafted: int | None = None
+    """Tokens that the request has drafted in one step at most."""
+
+    def within(self, widths: tuple[int, ...]) -> tuple[int, ...]:
+        """Of a drafter's own expansion widths, what the request allows: no more, and no deeper."""
+        if not self.widths:
+            return widths
+        return tuple([min(pair) for pair in zip(widths, self.widths, strict=False)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +127,11 @@ class Drafter(Protocol):
     @property
     def wants_states(self) -> bool:
         """Whether its memories are to learn the hidden states of all tokens."""
+        ...
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Expansion widths, of which a request may allow fewer; none where it cannot."""
         ...
 
     def open(self, context: DraftContext) -> DraftMemory | None:

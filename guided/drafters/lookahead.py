@@ -162,6 +162,7 @@ class LookaheadDrafter:
 
     name: Final = "lookahead"
     wants_states: Final = False
+    widths: Final = ()
 
     def __init__(self, columns: int = _COLUMNS, ngram: int = _NGRAM) -> None:
         """A window of so many ``columns``, for n-grams of ``ngram`` tokens, two at least."""

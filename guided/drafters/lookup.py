@@ -117,6 +117,7 @@ class LookupDrafter:
 
     name: Final = "lookup"
     wants_states: Final = False
+    widths: Final = ()
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._table = TokenTable(vocabulary.token_bytes)

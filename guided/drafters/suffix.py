@@ -102,6 +102,7 @@ class SuffixDrafter:
 
     name: Final = "suffix"
     wants_states: Final = False
+    widths: Final = ()
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.pools: Final = SuffixPools(most_bytes)

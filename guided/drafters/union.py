@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from math import inf
 from typing import Final
 
-from guided.decoding.draft_policy import Account, DrafterPolicy, RecentGains
+from guided.decoding.draft_policy import Account, DrafterPolicy, ProposalTimes, RecentGains
 from guided.decoding.drafter import DraftContext, Drafter, DraftMemory, DraftRequest, Verified
 from guided.spec import Forcing, TokenId
 
@@ -23,7 +24,7 @@ class UnionMemory:
         policies: Mapping[str, DrafterPolicy],
         *,
         is_named: bool,
-        is_bounded: bool,
+        bounded: frozenset[str],
         wants_states: bool,
     ) -> None:
         self.memories: Final = memories
@@ -33,9 +34,25 @@ class UnionMemory:
         """Whether one of the drafters that were opened does."""
         self.accounts: Final[dict[str, Account]] = {}
         self._policies = policies
-        self._is_bounded = is_bounded
+        # What these take tells nothing of others, as the request says how much they draft.
+        self._bounded = {name: ProposalTimes() for name in bounded}
         self._gains = RecentGains()
         self._bills: dict[str, float] | None = None
+
+    def is_bounded(self, name: str) -> bool:
+        """Whether the request has a drafter draft less than it would."""
+        return name in self._bounded
+
+    def times(self, name: str) -> ProposalTimes:
+        """How long a drafter takes here, which others do not share where it is bounded."""
+        times = self._bounded.get(name)
+        return self._policies[name].times if times is None else times
+
+    def seconds(self, name: str, sequences: int) -> float:
+        """What a drafter takes for this sequence when it proposes for several at once."""
+        here = self.times(name).seconds(sequences)
+        # Before it was asked here, what it takes for others is the best guess.
+        return (here or self._policies[name].times.seconds(sequences)) / sequences
 
     def begin(self) -> None:
         """Begin to draft for a step; what was drafted before and never verified is forgotten."""
@@ -72,7 +89,7 @@ class UnionMemory:
             # against it, nor for it, in answers of other requests, and what it wins or loses where
             # a request bounds it is for that request's answer alone.
             account = self.accounts.get(name)
-            if account is not None and self._is_bounded:
+            if account is not None and self.is_bounded(name):
                 account.book(won - bill)
             elif account is not None:
                 self._policies[name].book(account, won - bill)
@@ -99,15 +116,20 @@ class DrafterUnion:
     name: Final = "union"
 
     def __init__(
-        self, drafters: Sequence[Drafter], clock: Callable[[], int] = time.perf_counter_ns
+        self,
+        drafters: Sequence[Drafter],
+        clock: Callable[[], int] = time.perf_counter_ns,
+        *,
+        widest_draft: float = inf,
     ) -> None:
-        """``clock`` tells nanoseconds."""
+        """``clock`` tells nanoseconds; ``widest_draft`` tokens are drafted in a step at most."""
         self._drafters: Final = tuple(drafters)
         self.names: Final = tuple(drafter.name for drafter in drafters)
         assert len({*self.names}) == len(self.names), f"drafters of one name: {self.names}"
         self.policies: Final = {name: DrafterPolicy(len(drafters)) for name in self.names}
         """What is known of what each costs and brings."""
         self._clock = clock
+        self._widest_draft = widest_draft
 
     @property
     def wants_states(self) -> bool:
@@ -118,9 +140,11 @@ class DrafterUnion:
         """Begin a sequence with those drafters that its request allows.
 
         Without forcing only those that it names draft: otherwise it is the plain decoding in which
-        every token costs a model call.
+        every token costs a model call. Where nothing may be drafted nobody need know of it.
         """
         if context.forcing is Forcing.OFF and not context.drafters:
+            return None
+        if context.max_drafted == 0:
             return None
         memories = {}
         # Where one raises, those that were opened before it hold nothing that anybody could end.
@@ -138,10 +162,18 @@ class DrafterUnion:
             memories,
             self.policies,
             is_named=bool(context.drafters),
-            is_bounded=context.is_bounded,
+            bounded=self._bounded(context),
             wants_states=any(
                 drafter.wants_states for drafter in self._drafters if drafter.name in memories
             ),
+        )
+
+    def _bounded(self, context: DraftContext) -> frozenset[str]:
+        """The drafters that draft less for a request than for one that says nothing of it."""
+        if context.max_drafted is not None and context.max_drafted < self._widest_draft:
+            return frozenset(self.names)
+        return frozenset(
+            [each.name for each in self._drafters if context.within(each.widths) != each.widths]
         )
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
@@ -161,7 +193,7 @@ class DrafterUnion:
         if memory.is_named or step is None:
             return True
         policy = self.policies[name]
-        price = policy.times.seconds(sequences) / sequences / step
+        price = memory.seconds(name, sequences) / step
         account = memory.accounts.get(name)
         if account is None:
             account = memory.accounts[name] = policy.open(price)
@@ -183,17 +215,32 @@ class DrafterUnion:
         began = self._clock()
         drafter.propose(requests)
         nanoseconds = self._clock() - began
-        times = self.policies[name].times
-        times.add(count, nanoseconds / 1e9)
-        # The average and not what this one took, which may be the time of another process.
-        seconds = times.seconds(count) / count
-        for draft, tip in zip(drafts, tips, strict=True):
-            draft.nanoseconds[name] = nanoseconds // count
-            budget = draft.builder.budget
+        nodes = [draft.builder.tip - tip for draft, tip in zip(drafts, tips, strict=True)]
+        # Who has more drafted has had more of the time; to look for nothing takes some as well.
+        each = nanoseconds / (count + sum(nodes))
+        for draft, added in zip(drafts, nodes, strict=True):
+            draft.nanoseconds[name] = round(each * (1 + added))
+        self._note_times(name, drafts)
+        for draft, added in zip(drafts, nodes, strict=True):
+            budget, memory = draft.builder.budget, _memory(draft)
             step = budget.step_seconds
             if step is not None:
-                added = budget.seconds_of(draft.builder.tip - tip)
-                _memory(draft).charge(name, (seconds + added) / step)
+                # The average and not what this one took, which may be the time of another process.
+                seconds = memory.seconds(name, count) + budget.seconds_of(added)
+                memory.charge(name, seconds / step)
+
+    def _note_times(self, name: str, drafts: Sequence[DraftRequest]) -> None:
+        """Note what a drafter took for sequences that it proposed for at once."""
+        shared: list[int] = []
+        for draft in drafts:
+            memory, taken = _memory(draft), draft.nanoseconds[name]
+            if memory.is_bounded(name):
+                memory.times(name).add(len(drafts), len(drafts) * taken / 1e9)
+            else:
+                shared.append(taken)
+        if shared:
+            average = sum(shared) / len(shared)
+            self.policies[name].times.add(len(drafts), len(drafts) * average / 1e9)
 
 
 def _memory(draft: DraftRequest) -> UnionMemory:

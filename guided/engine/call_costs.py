@@ -27,7 +27,7 @@ from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
 from guided.model.cache import cache_folder
 from guided.model.cpu.instructions import chosen
-from guided.model.device import device_text
+from guided.model.device import CPU, device_text
 from guided.model.model_files import ModelFiles
 from guided.model.runner import ModelRunner
 from guided.runtime.kernel_cache import digest_of_sources
@@ -40,8 +40,8 @@ _SIZES = (1, 2, 4, 8, 9, 12, 16, 24, 32, 64, 128)
 _COMMITTED = 128
 """Rows in the cache before the tokens of a call, as in the middle of an answer."""
 _BLOCK_SIZE = 8
-_ROUNDS = 3
-"""Rounds at least, where they take less than ``_PATIENCE``."""
+_ROUNDS = 2
+"""Rounds at least, however long they take."""
 _IMPROVEMENT = 0.98
 """A time below this share of the least so far says that the least is not known yet."""
 _PATIENCE = 2.0
@@ -67,15 +67,15 @@ def _measure_seconds(runner: ModelRunner, context_window: int) -> dict[int, floa
     """
     timer = _Timer(runner, context_window)
     begun = time.perf_counter()
-    seconds = dict.fromkeys(timer.sizes, inf)
+    least = dict.fromkeys(timer.sizes, inf)
     rounds, improved = 0, True
-    while (improved or rounds < _ROUNDS) and time.perf_counter() - begun <= _PATIENCE:
+    while rounds < _ROUNDS or (improved and time.perf_counter() - begun <= _PATIENCE):
         rounds, improved = rounds + 1, False
         for size in timer.sizes:
             took = timer.time(size)
-            improved = improved or took < _IMPROVEMENT * seconds[size]
-            seconds[size] = min(seconds[size], took)
-    return seconds
+            improved = improved or took < _IMPROVEMENT * least[size]
+            least[size] = min(least[size], took)
+    return {size: timer.share * each for size, each in least.items()}
 
 
 def _committed(context_window: int) -> int:
@@ -83,7 +83,12 @@ def _committed(context_window: int) -> int:
 
 
 class _Timer:
-    """Times model calls over a sequence that has some tokens in the cache already."""
+    """Times model calls over a sequence that has some tokens in the cache already.
+
+    A processor that other processes use as well is waited for, so a clock may tell many times as
+    long for one size as for another. What counts is the time that this process had it, where that
+    computes the whole of a call.
+    """
 
     def __init__(self, runner: ModelRunner, context_window: int) -> None:
         committed, self.sizes = _committed(context_window), call_sizes(context_window)
@@ -92,6 +97,9 @@ class _Timer:
         cache = BlockCache(groups, _BLOCK_SIZE, reuse_prefixes=False)
         runner.open_storages([pool.num_slots for pool in cache.pools])
         self._runner = runner
+        self._is_processors = runner.shape.device == CPU and len(runner.layers_by_rank) == 1
+        self.share = inf if self._is_processors else 1.0
+        """Seconds of the clock for each that ``time`` tells, where a call was waited for least."""
         self._sequence = cache.open()
         # Calls are timed over rows in the cache: attention reads them in every call of an answer.
         runner.forward(StepBatch((_chain(self._sequence, committed, certain=committed),)))
@@ -102,16 +110,19 @@ class _Timer:
                 self.time(size)
 
     def time(self, size: int) -> float:
-        """Seconds of one call over this number of tokens, which are not kept."""
-        # Packed before the clock starts, as an engine packs in a phase of its own.
+        """Seconds of one call over this number of tokens, which are not kept; of all threads."""
+        # Packed before the clocks start, as an engine packs in a phase of its own.
         batch = StepBatch((_chain(self._sequence, size),))
-        started = time.perf_counter()
+        began, began_here = time.perf_counter(), time.process_time()
         self._runner.forward(batch)
         self._runner.wait()
-        took = time.perf_counter() - started
+        here, took = time.process_time() - began_here, time.perf_counter() - began
         # Nothing is kept, so that every call is made over the same rows, and behind one state.
         self._sequence.commit((), ())
-        return took
+        if not self._is_processors:
+            return took
+        self.share = min(self.share, took / here)
+        return here
 
 
 def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:

@@ -79,6 +79,11 @@ class ContrastiveRunnable(AnswerRunnable):
         self._seen = SeenStates()
         self._candidates = ()
 
+    @property
+    def is_drafting(self) -> bool:
+        """Candidates are tried with the runs that they force, where these pay."""
+        return True
+
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
         """The next ``count`` pending tokens, or all candidates, with the runs they force."""
         blocks = self.blocks[0]

@@ -62,6 +62,8 @@ class Drafting:
         ``pause`` is called for those whose step itself takes too long to begin, with what does it.
         """
         steps = []
+        for runnable, _ in plan:
+            runnable.steps_undrafted = max(0, runnable.steps_undrafted - 1)
         # Budgets are used up, so to begin a second time takes another.
         budgets, spare = self._budgets(plan), self._budgets(plan)
         for place, (runnable, count) in enumerate(plan):
@@ -131,12 +133,12 @@ class Drafting:
     def _budgets(self, plan: Plan) -> list[DraftBudget]:
         """One budget for each part of the plan, by what the step computes as a whole."""
         certain = sum([count for _, count in plan])
-        # Who has more prompt to compute than this step takes cannot draft in it.
-        drafting = sum([count == runnable.pending for runnable, count in plan])
+        # Who has more prompt to compute than this step takes gets no token in it.
+        whole = [runnable for runnable, count in plan if count == runnable.pending]
+        drafting = sum([each.is_drafting and not each.steps_undrafted for each in whole])
         # One for each, as a budget counts what its own sequence drafts.
         budgets = []
         for runnable, _ in plan:
-            runnable.steps_undrafted = max(0, runnable.steps_undrafted - 1)
             asked = runnable.submission.request.max_drafted
             most = self._widest_draft if asked is None else min(asked, self._widest_draft)
             budgets.append(
@@ -145,6 +147,7 @@ class Drafting:
                     self._costs,
                     certain=certain,
                     sequences=drafting,
+                    undrafted=len(whole) - drafting,
                     slowness=self.slowness,
                 )
             )

@@ -125,7 +125,7 @@ class Engine:
         """Where constraints are checked beside the answers; whoever steps runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
         """What drafts tokens, by the names that requests use, in their order."""
-        union = DrafterUnion(drafters) if drafters else None
+        union = DrafterUnion(drafters, widest_draft=widest_draft) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
         self._requests = OpenRequests(
             self._compiling, self._scheduler, self._aside, self._results, self._meter

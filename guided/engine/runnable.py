@@ -112,6 +112,11 @@ class Runnable:
         return False
 
     @property
+    def is_drafting(self) -> bool:
+        """Whether tokens are drafted for it, where there is room and they pay."""
+        return False
+
+    @property
     def known_prefix(self) -> Sequence[TokenId]:
         """The tokens that may be taken from the cache, where it knows a beginning of them."""
         return self.texts()[0]

@@ -64,6 +64,11 @@ class SampledRunnable(AnswerRunnable):
         return self._memory is not None and self._memory.wants_states
 
     @property
+    def is_drafting(self) -> bool:
+        """While there are siblings nothing is drafted, as each of them continues differently."""
+        return self._memory is not None and not self._siblings
+
+    @property
     def num_places(self) -> int:
         """One for itself and each of its siblings."""
         return 1 + len(self._siblings)
@@ -74,15 +79,12 @@ class SampledRunnable(AnswerRunnable):
         return _BLOCKS_OF_A_SIBLING * len(self._siblings)
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
-        """The next ``count`` pending tokens; drafted tokens follow only the last of all.
-
-        While there are siblings nothing is drafted, as each of them continues differently.
-        """
+        """The next ``count`` pending tokens; drafted tokens follow only the last of all."""
         answer, blocks = self.answer, self.blocks[0]
         trunk = answer.trunk(blocks.committed, count)
         draft, is_whole = None, count == self.pending
         # Where more certain tokens follow this step, a draft could only repeat or miss them.
-        if self._memory is not None and budget.room and is_whole and not self._siblings:
+        if self._memory is not None and self.is_drafting and budget.room and is_whole:
             draft = DraftRequest(answer.tokens, self._memory, self._builder(trunk, budget))
         return Step(self, [Piece(blocks, trunk)], draft=draft)
 
@@ -171,7 +173,7 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
             prompt_length=answer.prompt_length,
             prompt=tuple(answer.tokens[: answer.prompt_length]),
             widths=request.draft_widths,
-            is_bounded=request.max_drafted is not None or bool(request.draft_widths),
+            max_drafted=request.max_drafted,
         )
     )
     if memory is not None:

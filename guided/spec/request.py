@@ -265,7 +265,10 @@ class GenerationRequest:
     """``None``: as many as the engine has room for. Fewer where fewer pay, in any case."""
     draft_widths: Annotated[
         tuple[int, ...],
-        Option("Have draft models guess so many tokens after each, level by level.", group=_DRAFTS),
+        Option(
+            "Have draft models guess no more tokens after each than that, level by level.",
+            group=_DRAFTS,
+        ),
     ] = ()
     """Empty: those that the server has; see docs/draft-models.md."""
     verification: Annotated[

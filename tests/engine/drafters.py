@@ -22,6 +22,7 @@ class OneByOne:
 
     name = "one by one"
     wants_states = False
+    widths: tuple[int, ...] = ()
 
     def open(self, context: DraftContext) -> DraftMemory | None:  # noqa: ARG002 - for all
         return self
@@ -88,6 +89,7 @@ class Watch:
         self.drafter = drafter
         self.name = "watched" if drafter is None else drafter.name
         self.wants_states = drafter is not None and drafter.wants_states
+        self.widths = () if drafter is None else drafter.widths
         self.trees: list[tuple[tuple[TokenId, ...], int, int]] = []
         """Of each tree with a draft the text before it, how many were drafted, how many right."""
 

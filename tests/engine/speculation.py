@@ -59,6 +59,7 @@ class Guesser:
     """A drafter with logits of its own: ``width`` tokens after a node, so many levels deep."""
 
     wants_states = False
+    widths = ()
 
     def __init__(self, width: int, depth: int, logits: Logits | None = None) -> None:
         """``logits`` are those after some tokens, prompt included; else ``other_logits``."""

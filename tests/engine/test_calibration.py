@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
 from types import SimpleNamespace
 
 import pytest
 
+from guided.decoding import CostCurve
 from guided.engine import call_costs
 from guided.engine.call_costs import measure_costs
+from guided.kv.layer_groups import LayerShape
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.runner import ModelRunner
 from tests.engine.finite_language import TOKEN_BYTES
@@ -24,21 +27,65 @@ def test_a_rising_curve_is_measured_inside_the_context_window() -> None:
         assert 0 < curve.seconds(1) <= curve.seconds(32) < 60
 
 
-class BusyAtFirst(ModelRunner):
-    """A runner on a machine that has less and less else to do for three rounds, and its clock."""
+class Busy(ModelRunner):
+    """A runner on a machine that does other work, its clock and its processor's time.
 
-    calls = 0
-    seconds = 0.0
+    The processor takes up to half as long again where another process has emptied its caches, and
+    the clock runs on while it is waited for.
+    """
+
+    ranks = 1
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(make_model(), vocabulary_size=len(TOKEN_BYTES))
+        self.chance = Random(seed)
+        self.clock = self.processor = 0.0
+
+    @property
+    def layers_by_rank(self) -> tuple[tuple[LayerShape, ...], ...]:
+        return super().layers_by_rank * self.ranks
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        rounds = self.calls // 9
-        self.calls += 1
-        self.seconds += 0.001 + max(0, 3 - rounds) * 0.02
+        took = true_seconds(len(batch.tokens)) * self.chance.choice((1.0,) * 6 + (1.1, 1.5))
+        self.processor += took
+        self.clock += took * self.chance.choice((0.5, 1.0, 2.0, 8.0))  # by two threads, at best
         return super().forward(batch)
 
+    def curve(self, monkeypatch: pytest.MonkeyPatch) -> CostCurve:
+        clocks = {"perf_counter": lambda: self.clock, "process_time": lambda: self.processor}
+        monkeypatch.setattr(call_costs, "time", SimpleNamespace(**clocks))
+        return measure_costs(self, 512)
 
-def test_a_busy_spell_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = BusyAtFirst(make_model(), vocabulary_size=len(TOKEN_BYTES))
-    clock = SimpleNamespace(perf_counter=lambda: runner.seconds)
-    monkeypatch.setattr(call_costs, "time", clock)
-    assert measure_costs(runner, 100).seconds(1) == pytest.approx(0.001)
+
+def true_seconds(tokens: int) -> float:
+    """What one thread would take."""
+    return 0.1 + 0.002 * tokens
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_others_do_is_not_taken_for_what_a_call_costs(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curve = Busy(seed).curve(monkeypatch)
+    for tokens, seconds in curve.points:
+        assert seconds == pytest.approx(true_seconds(tokens) / 2, rel=0.15)
+
+
+def test_a_call_that_other_processes_have_a_part_in_is_timed_by_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = Busy(0)
+    runner.ranks = 2
+    monkeypatch.setattr(runner, "chance", SimpleNamespace(choice=lambda of: of[2]))
+    curve = runner.curve(monkeypatch)
+    for tokens, seconds in curve.points:
+        assert seconds == pytest.approx(2 * true_seconds(tokens))
+
+
+def test_slow_calls_are_made_twice_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of each is often the slowest."""
+    runner = Busy(0)
+    factors = iter([5000.0, 1.0] * 12 + [100.0, 1.0] * 11)
+    monkeypatch.setattr(runner, "chance", SimpleNamespace(choice=lambda _: next(factors)))
+    curve = runner.curve(monkeypatch)
+    assert curve.seconds(1) == pytest.approx(100 * true_seconds(1))

@@ -307,13 +307,14 @@ def test_tokens_that_it_does_not_have_are_read_spelled_anew(temperature: float) 
 
 
 def test_a_request_says_how_widely_it_is_drafted_for() -> None:
-    """Beside each other: a chain of two, the server's chain of four, none, and at most three."""
-    model, drafter = make_model(), make_draft(make_model())
+    """Beside each other: a chain, a narrow tree, none, at most three, and no more than there is."""
+    model, drafter = make_model(), make_draft(make_model(), widths=(2, 1, 1, 1))
     engine = drafting(model, drafter)
     asked: dict[str, Any] = {
         "own": {},
         "two": {"draft_widths": (1, 1)},
         "tree": {"draft_widths": (2, 1)},
+        "more": {"draft_widths": (8,) * 16},
         "none": {"max_drafted": 0},
         "three": {"max_drafted": 3},
     }
@@ -328,7 +329,21 @@ def test_a_request_says_how_widely_it_is_drafted_for() -> None:
     most = {
         name: -(-each.drafted_tokens // max(1, each.drafted_calls)) for name, each in usages.items()
     }
-    assert most == {"own": 4, "two": 2, "tree": 4, "none": 0, "three": 3}
+    assert most == {"own": 8, "two": 2, "tree": 4, "more": 8, "none": 0, "three": 3}
     taken = {name: round(each.mean_accepted_length) for name, each in usages.items()}
-    assert taken == {"own": 4, "two": 2, "tree": 2, "none": 0, "three": 3}
+    assert taken == {"own": 4, "two": 2, "tree": 2, "more": 4, "none": 0, "three": 2}
     assert found["none"].usage.model_calls >= 60
+
+
+@pytest.mark.parametrize("others", [{"max_drafted": 0}, {"drafters": ("none",)}])
+def test_who_drafts_nothing_takes_no_room_from_others(others: dict[str, Any]) -> None:
+    """Four tokens more are computed for nothing, and one of four sequences has them all."""
+    model, drafter = make_model(), make_draft(make_model())
+    engine = drafting(model, drafter, costs=CostCurve(((1, 1.0), (8, 1.0), (9, 9.0))))
+    options = {"drafts": {"drafters": ("draft",)}} | {f"other {n}": others for n in range(3)}
+    requests = {
+        name: GenerationRequest(prompt="hello name", max_tokens=40, cache_salt=name, **each)
+        for name, each in options.items()
+    }
+    usage = checked_answers(engine, [drafter], requests)["drafts"].usage
+    assert usage.drafted_tokens / usage.drafted_calls > 3

@@ -42,13 +42,14 @@ class DraftModelMemory:
     def __init__(
         self,
         context: DraftContext,
+        widths: tuple[int, ...],
         rates: ProposalRates,
         texts: TextCache,
         respelling: Respelling | None,
     ) -> None:
         self.salt = context.cache_salt
-        self.widths = context.widths
-        """Those that the request wants; empty for the drafter's own."""
+        self.widths = context.within(widths)
+        """How many tokens are drafted after a node, level by level."""
         self.expansion = Expansion(context, rates)
         self._texts = texts
         self._respelled = None if respelling is None else RespelledText(respelling)
@@ -93,6 +94,7 @@ class DraftModel:
         """
         assert widths and min(widths) > 0, f"expansion widths {widths!r}"
         self.name: Final = name
+        self.widths: Final = tuple(widths)
         self.texts: Final = TextCache(runner, cache)
         """What it has read."""
         self.rates: Final = ProposalRates(assumed_rates())
@@ -103,14 +105,13 @@ class DraftModel:
         """Tokens that they computed."""
         self._runner = runner
         self._context_window = runner.context_window(context_window)
-        self._widths = tuple(widths)
         self._step_tokens = step_tokens
         self._respelling = respelling
         self._spell = _in_one if respelling is None else respelling.spell
 
     def open(self, context: DraftContext) -> DraftMemory:
         """Begin a sequence, which holds no pages until it drafts."""
-        return DraftModelMemory(context, self.rates, self.texts, self._respelling)
+        return DraftModelMemory(context, self.widths, self.rates, self.texts, self._respelling)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Grow the tree of each request, level by level, as long as that pays."""
@@ -159,7 +160,7 @@ class DraftModel:
                         reading.memory.expansion,
                         text,
                         unread,
-                        reading.memory.widths or self._widths,
+                        reading.memory.widths,
                         self._spell,
                     )
                 )

@@ -145,6 +145,7 @@ class EagleDrafter:
 
     name: Final = "eagle"
     wants_states: Final = True
+    widths: Final = ()
 
     def __init__(
         self,

@@ -80,6 +80,7 @@ class MedusaDrafter:
 
     name: Final = "medusa"
     wants_states: Final = True
+    widths: Final = ()
 
     def __init__(
         self,

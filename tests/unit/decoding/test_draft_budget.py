@@ -24,12 +24,14 @@ def taken(budget: DraftBudget, chance: float) -> int:
 @pytest.mark.parametrize(
     ("measured", "expected"),
     [
-        ({1: 1.0, 2: 3.0, 4: 2.0, 8: 4.0}, (1.0, 2.5, 2.5, 4.0)),
-        ({1: 3.0, 2: 2.0, 4: 1.0}, (2.0, 2.0, 2.0)),
+        ({1: 1.0, 2: 3.0, 4: 2.0, 8: 4.0}, (1.0, 2.0, 2.0, 4.0)),
+        ({1: 3.0, 2: 2.0, 4: 1.0}, (1.0, 1.0, 1.0)),
         ({1: 1.0, 2: 2.0}, (1.0, 2.0)),
     ],
 )
-def test_times_that_fall_are_pooled(measured: dict[int, float], expected: tuple[float]) -> None:
+def test_a_call_takes_no_longer_than_wider_ones(
+    measured: dict[int, float], expected: tuple[float]
+) -> None:
     curve = CostCurve.through(measured)
     assert curve.points == tuple(zip(measured, expected, strict=True))
 
@@ -61,11 +63,40 @@ def test_a_draft_on_the_slope_pays_if_it_saves_more_than_it_costs() -> None:
     assert not DraftBudget(9, FLAT_THEN_STEEP, certain=certain).pays(2, 0.2)
 
 
+STEP_THEN_FLAT = CostCurve(((1, 1.0), (2, 1.8), (8, 2.0), (9, 4.0)))
+"""As where a few tokens are multiplied one by one, or by another kernel than one alone."""
+
+
+@pytest.mark.parametrize(("chance", "expected"), [(0.95, 7), (0.81, 7), (0.6, 5), (0.4, 0)])
+def test_a_draft_pays_as_well_where_it_does_with_those_after_it(
+    chance: float, expected: int
+) -> None:
+    """The first costs 0.8 of a call, which none pays alone; those after it cost next to nothing."""
+    assert taken(DraftBudget(32, STEP_THEN_FLAT), chance) == expected
+
+
+def test_what_there_is_no_room_for_pays_for_nothing() -> None:
+    """0.6, 0.36 and 0.216 are more than 0.87 calls, the first two alone more than 0.83."""
+    assert [taken(DraftBudget(room, STEP_THEN_FLAT), 0.6) for room in (1, 2)] == [0, 2]
+    assert taken(DraftBudget(1, STEP_THEN_FLAT), 0.81) == 1
+
+
 def test_many_sequences_draft_less_each() -> None:
     lengths = [
         taken(DraftBudget(32, FLAT_THEN_STEEP, certain=n, sequences=n), 0.8) for n in (1, 2, 4, 8)
     ]
     assert lengths == [7, 3, 1, 0]
+
+
+def test_who_drafts_nothing_takes_one_token_and_gives_one() -> None:
+    """One of four drafts: up to eight tokens that is free; beyond, it makes all four wait."""
+    alone = DraftBudget(32, FLAT_THEN_STEEP, certain=4, undrafted=3)
+    assert taken(alone, 0.8) == 4
+    assert alone.step_seconds == 1 / 4
+    ramp = CostCurve(((1, 1.0), (11, 2.0)))
+    # A tenth of a second, in which four tokens are made in 1.3 seconds, is worth 0.31.
+    assert not DraftBudget(1, ramp, certain=4, undrafted=3).pays(1, 0.3)
+    assert DraftBudget(1, ramp, certain=4, undrafted=3).pays(1, 0.32)
 
 
 def test_seconds_are_those_of_one_sequence_and_of_calls_as_slow_as_they_are_now() -> None:

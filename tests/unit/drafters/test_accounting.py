@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
-from guided.decoding import Acceptance, DraftTree
+from guided.decoding import Acceptance, DraftContext, DraftMemory, DraftRequest, DraftTree
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.judged_proposals import JudgedProposals
 from guided.drafters import DrafterUnion
 from guided.drafters.heads.growth import _count
+from guided.drafters.union import UnionMemory
 from tests.engine.drafters import OneByOne
 from tests.engine.finite_language import AnythingMatcher, spell_bytes
 from tests.kit.draft_context import draft_context, verified
-from tests.unit.drafters.test_policy import BAD, STEP, Answers, lone
+from tests.unit.drafters.test_policy import BAD, GOOD, STEP, Answers, Clock, Costly, lone
 
 
 def test_drafters_that_a_request_names_win_and_lose_nothing_for_others() -> None:
@@ -27,9 +30,86 @@ def test_drafters_that_a_request_names_win_and_lose_nothing_for_others() -> None
 def test_what_a_bounded_request_loses_is_its_own_and_ends_its_drafts() -> None:
     drafter, union = lone(call=5 * STEP)
     before = union.policies["a"].balance
-    Answers(union, is_bounded=True).run(BAD, 20)
+    Answers(union, max_drafted=3).run(BAD, 20)
     assert union.policies["a"].balance == before
     assert 0 < drafter.asked < 5
+
+
+@pytest.mark.parametrize(
+    ("bound", "is_bounded"),
+    [
+        ({"max_drafted": 4}, True),
+        ({"max_drafted": 5}, False),
+        ({"widths": (1,)}, True),
+        ({"widths": (2,)}, True),
+        ({"widths": (2, 1, 1)}, False),
+        ({"widths": (8,) * 16}, False),
+        ({"max_drafted": 5, "widths": (1, 1)}, True),
+        ({}, False),
+    ],
+)
+def test_a_bound_that_changes_nothing_is_none(bound: dict[str, Any], *, is_bounded: bool) -> None:
+    """The engine drafts five tokens at most, a tree of widths (2, 1)."""
+    drafter = Costly("a", Clock(), call=5 * STEP)
+    drafter.widths = (2, 1)
+    union = DrafterUnion([drafter], drafter.clock, widest_draft=5)
+    before = union.policies["a"].balance
+    Answers(union, **bound).run(BAD, 20)
+    assert (union.policies["a"].balance == before) is is_bounded
+
+
+def test_widths_bound_only_who_has_some() -> None:
+    _, union = lone(call=5 * STEP)
+    before = union.policies["a"].balance
+    Answers(union, widths=(1,)).run(BAD, 20)
+    assert union.policies["a"].balance < before
+
+
+class ByNode(Costly):
+    """Takes as long for each sequence and for each token that it drafts."""
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        before = sum(draft.builder.tip for draft in drafts)
+        super().propose(drafts)
+        added = sum(draft.builder.tip for draft in drafts) - before
+        self.clock.now += round(1e9 * 0.01 * STEP * (len(drafts) + added))
+
+
+def test_who_has_less_drafted_makes_it_no_cheaper_for_others() -> None:
+    """Of one call for two, one has four tokens drafted and one a single token."""
+    drafter = ByNode("a", Clock())
+    union = DrafterUnion([drafter], drafter.clock)
+    answers = Answers(union, 2, rooms=(32, 1))
+    bounded = union.open(draft_context(max_drafted=1))
+    assert isinstance(bounded, UnionMemory)
+    answers.memories[1] = bounded
+    for _ in range(10):
+        answers.step(GOOD, GOOD)
+    whole, least = (
+        times.seconds(2) / 2 for times in (union.policies["a"].times, bounded.times("a"))
+    )
+    assert whole == pytest.approx(0.05 * STEP)
+    assert least == pytest.approx(0.02 * STEP)
+    alone = Answers(union, rooms=(1,), max_drafted=1)
+    alone.run(BAD, 10)
+    assert union.policies["a"].times.seconds(1) == 2 * whole, "nothing of it was learned"
+
+
+def test_what_others_know_of_a_dear_drafter_holds_for_a_bounded_request_at_first() -> None:
+    drafter, union = lone(call=5 * STEP)
+    for _ in range(4):
+        Answers(union).run(BAD, 10)
+    drafter.asked = 0
+    Answers(union, max_drafted=3).run(BAD, 10)
+    assert drafter.asked == 0
+
+
+def test_where_nothing_may_be_drafted_no_drafter_is_opened() -> None:
+    class Opened(OneByOne):
+        def open(self, context: DraftContext) -> DraftMemory | None:
+            raise AssertionError(context)
+
+    assert DrafterUnion([Opened()]).open(draft_context(max_drafted=0)) is None
 
 
 def test_a_proposal_is_judged_once() -> None:

@@ -80,9 +80,15 @@ class Answers:
     """Answers that are drafted together, without an engine."""
 
     def __init__(
-        self, union: DrafterUnion, count: int = 1, costs: CostCurve | None = FLAT, **context: Any
+        self,
+        union: DrafterUnion,
+        count: int = 1,
+        costs: CostCurve | None = FLAT,
+        rooms: Sequence[int] | None = None,
+        **context: Any,
     ) -> None:
         self.union, self.costs = union, costs
+        self.rooms = [32] * count if rooms is None else rooms
         self.memories: list[DraftMemory] = []
         for _ in range(count):
             memory = union.open(draft_context(**context))
@@ -94,8 +100,8 @@ class Answers:
         matcher: Any = AnythingMatcher()
         drafts = []
         count = len(texts)
-        for memory in self.memories:
-            budget = DraftBudget(32, self.costs, certain=count, sequences=count)
+        for memory, room in zip(self.memories, self.rooms, strict=True):
+            budget = DraftBudget(room, self.costs, certain=count, sequences=count)
             trunk = DraftTree.chain(spell_bytes(b">"), matcher)
             builder = DraftBuilder(
                 trunk, Forcing.CANONICAL, budget=budget, longest=99, end_ids=END_IDS
