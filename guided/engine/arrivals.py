@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from guided.decoding.trace import Trace
 from guided.engine.adapters import AdapterNames
@@ -17,6 +19,10 @@ from guided.engine.submission import ServiceOrder, Submission
 from guided.errors import RequestError
 from guided.spec import GenerationRequest
 from guided.spec.model_name import check_model
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
+    from guided.engine.group import Group
 
 __all__ = ["Arrivals"]
 
@@ -110,17 +116,32 @@ class Arrivals:
             )
 
     def _admit(self, submission: Submission) -> None:
-        """Admit a submission whose constraint is compiled, or compile on where that takes long."""
+        """Admit a submission whose work is done, or go on with it where that takes long.
+
+        What takes long is not done anew, so it comes to an end however little of it is remembered.
+        """
+        if submission.admitting is not None:
+            group = submission.admitting.result()
+        else:
+            admit = partial(self._admitted, submission, submission.matcher.result())
+            try:
+                with self._haste.hurried(SLICE_SECONDS):
+                    group = admit()
+            except TakesLongError:
+                self._compiling.join_again(submission, admit)
+                return
+        group.clock.queue()
         try:
-            matcher = submission.matcher.result()
-            with self._haste.hurried(SLICE_SECONDS):
-                group = self._admission.admit(submission, matcher)
-            group.clock.queue()
             self._requests.admit(group)
-        except TakesLongError:
-            submission.end()
-            self._compiling.join_again(submission)
         except BaseException:
-            # No group of it is known, so nobody else could give back what it opened.
+            submission.end()
+            raise
+
+    def _admitted(self, submission: Submission, matcher: Matcher) -> Group:
+        """The group of a submission; raises what is in the way of it."""
+        try:
+            return self._admission.admit(submission, matcher)
+        except BaseException:
+            # Nobody knows of a group of it, so nobody else could give back what it opened.
             submission.end()
             raise

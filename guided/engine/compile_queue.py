@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from guided.engine.sliced_work import Kernels, SlicedWork
 from guided.engine.submission import Submission
 from guided.engine.turns import after_turn
-from guided.spec import Constraint, GenerationRequest
+from guided.spec import Constraint
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
+    from guided.engine.group import Group
 
 __all__ = ["CompileQueue", "Start"]
 
@@ -57,32 +58,30 @@ class CompileQueue:
         """Wait until the constraint is compiled."""
         self._line.append(submission)
 
-    def join_again(self, submission: Submission) -> None:
-        """Wait until what the answer begins with is built, too, as that takes long."""
-        matcher, request = submission.matcher.result(), submission.request
-        work = SlicedWork(partial(_begin_answer, matcher, request), self._kernels)
-        self._line.append(replace(submission, matcher=work))
+    def join_again(self, submission: Submission, admit: Callable[[], Group]) -> None:
+        """Wait until it is admitted, too, as that takes long."""
+        self._line.append(replace(submission, admitting=SlicedWork(admit, self._kernels)))
 
     def run_slice(self, *, is_alone: bool = True) -> list[Submission]:
-        """Do a slice of compilation; remove and return those whose constraint is compiled then.
+        """Do a slice of work; remove and return those for which it is done then.
 
         ``is_alone`` says that there is nothing else to do, so kernels are waited for.
         """
         if not self._line:
             return []
-        first = next((each for each in self._line if not each.matcher.is_away), None)
+        first = next((each for each in self._line if not each.work.is_away), None)
         if first is None:
             if is_alone:
-                self._line[0].matcher.wait()
+                self._line[0].work.wait()
             return []
         # Everyone who waits for the same constraint moves, and is admitted, together.
-        compiling = first.matcher
-        is_compiled = compiling.run_slice()
-        mine = [each for each in self._line if each.matcher is compiling]
-        others = [each for each in self._line if each.matcher is not compiling]
+        work = first.work
+        is_done = work.run_slice()
+        mine = [each for each in self._line if each.work is work]
+        others = [each for each in self._line if each.work is not work]
         # Those that are not done yet go to the end of the line.
-        self._line = after_turn(others, first.client) + ([] if is_compiled else mine)
-        return mine if is_compiled else []
+        self._line = after_turn(others, first.client) + ([] if is_done else mine)
+        return mine if is_done else []
 
     def leave(self, request_id: str) -> bool:
         """Give a request up, and say whether it was there."""
@@ -90,8 +89,8 @@ class CompileQueue:
             if submission.request_id == request_id:
                 self._line.remove(submission)
                 # Others may wait for the same compilation.
-                if all(other.matcher is not submission.matcher for other in self._line):
-                    submission.matcher.give_up()
+                if all(other.work is not submission.work for other in self._line):
+                    submission.work.give_up()
                 return True
         return False
 
@@ -99,19 +98,14 @@ class CompileQueue:
         """Have work for a constraint hold no locks: what is done of it is begun anew."""
         anew: dict[SlicedWork[Matcher], SlicedWork[Matcher]] = {}
         for place, submission in enumerate(self._line):
+            if submission.request.constraint != constraint:
+                continue
+            if submission.admitting is not None:
+                submission.admitting.give_up()
+                self._line[place] = replace(submission, admitting=None)
+                continue
             work = submission.matcher
-            if submission.request.constraint == constraint:
-                if work not in anew:
-                    work.give_up()
-                    anew[work] = SlicedWork(partial(self._start, constraint), self._kernels)
-                self._line[place] = replace(submission, matcher=anew[work])
-
-
-def _begin_answer(matcher: Matcher, request: GenerationRequest) -> Matcher:
-    """Have built what admission asks of a constraint; what it is told, it is told again there."""
-    if matcher.fits(request.max_tokens):
-        position = matcher
-        for token in matcher.forced_run(request.forcing):
-            position = position.advance(token)
-        position.fits(request.max_tokens)
-    return matcher
+            if work not in anew:
+                work.give_up()
+                anew[work] = SlicedWork(partial(self._start, constraint), self._kernels)
+            self._line[place] = replace(submission, matcher=anew[work])

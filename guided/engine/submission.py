@@ -14,6 +14,7 @@ from guided.spec import GenerationRequest, TokenId
 if TYPE_CHECKING:
     from guided.constraint import Matcher
     from guided.decoding.trace import Trace
+    from guided.engine.group import Group
     from guided.engine.sliced_work import SlicedWork
 
 __all__ = ["CacheUse", "ServiceOrder", "Submission"]
@@ -83,6 +84,13 @@ class Submission:
     """Number of the LoRA adapter that answers, 0 for the model alone."""
     client: str = ""
     """Who asked; clients take turns where work is done in slices."""
+    admitting: SlicedWork[Group] | None = None
+    """Makes the group of its answers, where that takes long, once the constraint is compiled."""
+
+    @property
+    def work(self) -> SlicedWork[Matcher] | SlicedWork[Group]:
+        """What is done in slices before it can be run."""
+        return self.matcher if self.admitting is None else self.admitting
 
     @property
     def salt(self) -> str:

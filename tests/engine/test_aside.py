@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ MODEL = make_model()
 SLOW = words("name abcdna 12", "name abcd 12 12", "na", "abc name 12 ab 12")
 PLAIN = GenerationRequest("hello", max_tokens=40)
 _PIECES = 12
+_FEW_PIECES = 5
 _PIECE_SECONDS = 0.004
 
 
@@ -124,6 +126,43 @@ def test_an_answer_that_pauses_is_the_same_and_the_others_go_on(name: str, draft
         ]
     # One thing alone takes ten slices to build, and the answer needs several.
     assert len(seconds) > 2 * _PIECES
+
+
+class ForgetfulMatcher:
+    """Looks for its end for long whenever it is asked, and remembers nothing of it."""
+
+    def __init__(self, inner: WordMatcher) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def fits(self, budget: int) -> bool:
+        with limited_work(1_000_000):
+            for _ in range(_FEW_PIECES):
+                time.sleep(_PIECE_SECONDS)
+                spend(1_000)
+        return self._inner.fits(budget)
+
+
+@pytest.mark.parametrize(("budget", "is_answered"), [(1, False), (200, True)])
+def test_to_admit_a_request_comes_to_an_end_where_nothing_of_it_is_remembered(
+    budget: int, is_answered: bool
+) -> None:
+    def begin(constraint: Constraint) -> Any:
+        return ForgetfulMatcher(start(constraint))
+
+    engine = make_engine(MODEL, start=begin)
+    engine.submit("plain", replace(PLAIN, constraint=None))
+    constraint = words("name abcdna 12")
+    engine.submit("slow", GenerationRequest("x", constraint, max_tokens=budget))
+    steps = 0
+    outcomes: dict[str, Any] = {}
+    while "slow" not in outcomes:
+        outcomes |= {each.request_id: each.outcome for each in engine.step()}
+        steps += 1
+        assert steps < 200
+    assert isinstance(outcomes["slow"], GenerationResult) is is_answered
 
 
 def started(**options: Any) -> Engine:

@@ -173,7 +173,9 @@ class Completions:
             # longer end than the bound that was given, so both are forgotten together.
             self._ends.clear()
             self._rests.clear()
-        for place, before in passed[:_REMEMBERED_ENDS]:
+        # From the end on: where the work is broken off, what is remembered of a completion goes on
+        # to its end.
+        for place, before in breathing(reversed(passed[:_REMEMBERED_ENDS])):
             known = self._ends.get(before)
             if known is None or len(known) > len(text) - place:
                 self._ends[before] = _End(text, place)
