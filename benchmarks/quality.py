@@ -1,12 +1,15 @@
-"""What formats of weights and cache cost: `python benchmarks/quality.py [MODEL] [--workload FILE]`.
+"""What formats of weights and cache cost: `python benchmarks/quality.py [MODEL]`.
 
 Perplexity on a fixed text of 2,168 tokens (of SmolLM2), how often the likeliest next token there is
 that of fp32, how far logits are from those of fp32, and the greedy answers to the demo's requests
 under their schemas: how many are the same as in fp32, and how many of all tokens come before the
 first that differs.
 
-FILE is as for `model_calls.py`. Its requests are answered in fp32, and each format is led along
-those answers: told is how often it chooses as fp32 does where several tokens are legal.
+`--workload FILE` is as for `model_calls.py`. Its requests are answered in fp32, and each format is
+led along those answers: told is how often it chooses as fp32 does where several tokens are legal.
+
+`--of WHOLE` is the model that a GGUF file of blocks was made from: the file as it is stored is held
+against that in fp32, so that told is what the blocks themselves cost as well.
 """
 
 from __future__ import annotations
@@ -70,8 +73,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", nargs="?")
     parser.add_argument("--workload", type=Path)
+    parser.add_argument("--of", metavar="WHOLE")
     options = parser.parse_args()
-    name: str | None = options.model
+    name: str | None = options.of or options.model
     led = [] if options.workload is None else answered(name, read_requests(options.workload))
     loaded = load_model(name)
     compiler = ConstraintCompiler(loaded.vocabulary)
@@ -87,16 +91,13 @@ def main() -> None:
         return Found(model.open().extend(text), answers, choices)
 
     slots = max(len(text), 0, *(len(each.prompt) + len(each.answer) for each in led)) + 1
-    models: dict[str, Callable[[], Ours | Paged | Theirs]] = {
-        "own fp32": lambda: open_ours(name, WeightFormat.FP32, slots=slots),
-        "transformers bf16": lambda: open_theirs(name, torch.bfloat16),
-        "transformers bf16, cache int8": lambda: open_paged(name, torch.bfloat16, slots=slots),
-        "own bf16": lambda: open_ours(name, WeightFormat.BF16, slots=slots),
-        "own int8": lambda: open_ours(name, WeightFormat.INT8, slots=slots),
-        "own int4": lambda: open_ours(name, WeightFormat.INT4, slots=slots),
-    }
-    if isinstance(find_stored(name), ModelFiles):
-        models["own, as stored"] = lambda: open_stored(name, slots=slots)
+    if options.of is None:
+        models = all_formats(name, slots)
+    else:
+        models = {
+            "own fp32": lambda: open_ours(name, WeightFormat.FP32, slots=slots),
+            f"{options.model}, as stored": lambda: open_stored(options.model, slots=slots),
+        }
     table = Table(
         *("weights", "perplexity", "same top token", "logits off by", "answers", "tokens"),
         f"choices, of {sum(len(each.answer) for each in led)} tokens",
@@ -107,6 +108,21 @@ def main() -> None:
         exact = exact or found
         table.add_row(label, *compared(found, exact, text))
     Console(width=120).print(table)
+
+
+def all_formats(name: str | None, slots: int) -> dict[str, Callable[[], Ours | Paged | Theirs]]:
+    """Each format that a model can be computed in, with fp32 first."""
+    models: dict[str, Callable[[], Ours | Paged | Theirs]] = {
+        "own fp32": lambda: open_ours(name, WeightFormat.FP32, slots=slots),
+        "transformers bf16": lambda: open_theirs(name, torch.bfloat16),
+        "transformers bf16, cache int8": lambda: open_paged(name, torch.bfloat16, slots=slots),
+        "own bf16": lambda: open_ours(name, WeightFormat.BF16, slots=slots),
+        "own int8": lambda: open_ours(name, WeightFormat.INT8, slots=slots),
+        "own int4": lambda: open_ours(name, WeightFormat.INT4, slots=slots),
+    }
+    if isinstance(find_stored(name), ModelFiles):
+        models["own, as stored"] = lambda: open_stored(name, slots=slots)
+    return models
 
 
 def answered(name: str | None, requests: Mapping[str, GenerationRequest]) -> list[Led]:

@@ -13,6 +13,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -22,7 +23,7 @@ from guided.runtime.environment import prepare_environment
 from guided_service.engine_loop import run_engine
 from guided_service.forks import SharingLoader, run_standby
 from guided_service.logs import LoggedProgress, configure_logs
-from guided_service.memory import allot_together
+from guided_service.memory import allot_together, give_back_memory
 from guided_service.messages import EngineSettings, ModelChoice, read_settings
 from guided_service.process_life import die_with_parent, ignore_terminal_signals, is_orphan
 
@@ -63,6 +64,7 @@ def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> E
     with progress.step("loading torch and transformers"):
         from guided.engine import load_engine
         from guided.model.device import may_use_cuda
+        from guided_service.fresh_start import sharing_afresh
 
     has_ranks = choice.tensor_parallel > 1 or choice.pipeline_parallel > 1
     if share is not None and (may_use_cuda(choice.device) or has_ranks):
@@ -70,8 +72,10 @@ def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> E
         share()
         share = None
     options = msgspec.structs.asdict(choice)
-    engine = load_engine(**options, progress=progress, share=share, on_loss=_leave)
+    with nullcontext() if share is None else sharing_afresh(share) as share_afresh:
+        engine = load_engine(**options, progress=progress, share=share_afresh, on_loss=_leave)
     gc.enable()
+    give_back_memory()
     return engine
 
 

@@ -129,6 +129,8 @@ class StandbySettings(msgspec.Struct, frozen=True, tag=True):
     """Descriptor of a socket to the server: settings of engines come in, and news of them go out,
     a line each."""
     logs: LogChoice = LogChoice()
+    has_compiled: bool = False
+    """Whether it has begun anew because it had compiled kernels."""
 
 
 class Forked(msgspec.Struct, frozen=True, tag=True):

@@ -20,9 +20,12 @@ _frozen: Final = WeakSet[ModelRunner]()
 
 
 def freeze(runner: ModelRunner) -> None:
-    """Exempt all objects that exist now from garbage collection, those of an engine among them."""
-    # Where the collector is off there was no earlier engine.
-    if gc.isenabled():
+    """Exempt all objects that exist now from garbage collection, those of an engine among them.
+
+    What loading has left is collected before: the collector may have been off.
+    """
+    # A fork finds it frozen: looking through what it shares would make a copy of all of it.
+    if runner not in _frozen:
         free()
     gc.freeze()
     _frozen.add(runner)

@@ -103,8 +103,7 @@ def measure_footprint(
     matrices = int(floats * _BYTES.get(chosen, loaded.itemsize)) + packed_nbytes
     weights = matrices + embedding * loaded.itemsize
     if files.stored is not None:
-        rows_of_tokens, matrices = stored_nbytes(files.stored.tensors)
-        weights = rows_of_tokens + matrices
+        weights = stored_nbytes(files.stored.tensors)
     split = None
     by_rank = [weights]
     if asked.split.ranks > 1:

@@ -13,7 +13,9 @@ Nothing here knows of blocks or sequences.
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,8 +27,6 @@ from guided.kv.reservation import SlotCopies
 
 __all__ = ["LayerSlots", "PagedStorage", "SlotTensor"]
 
-_LINE: Final = 64
-"""Bytes of a line of the processor's caches, at which slots begin."""
 _MOST: Final = 127
 
 
@@ -163,11 +163,15 @@ class PagedStorage:
 def _zeros(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Zeros, because a slot that was never written may be read under a mask, and 0 * NaN is NaN.
 
-    On the CPU they are the system's own, which takes no memory for what is not written to.
+    On the CPU what is not written to takes no memory. An allocator may fill memory that was freed
+    with zeros, and numpy asks for pages of 2 MiB, of which every layer would have one for its keys
+    and one for its values as soon as there is a token.
     """
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
     nbytes = math.prod(shape) * dtype.itemsize
-    memory = np.zeros(nbytes + _LINE, np.uint8)
-    start = -memory.ctypes.data % _LINE
-    return torch.from_numpy(memory[start : start + nbytes]).view(dtype).view(shape)
+    pages = mmap.mmap(-1, max(1, nbytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        with suppress(OSError):  # a system without large pages has no use for it
+            pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return torch.from_numpy(np.frombuffer(pages, np.uint8, nbytes)).view(dtype).view(shape)

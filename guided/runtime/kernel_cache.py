@@ -28,7 +28,13 @@ from numba.core.caching import (
     InTreeCacheLocator,
 )
 
-__all__ = ["INSTALLED", "KernelCache", "compile_again_with_sources", "digest_of_sources"]
+__all__ = [
+    "INSTALLED",
+    "KernelCache",
+    "compile_again_with_sources",
+    "digest_of_sources",
+    "is_kept_for_others",
+]
 
 INSTALLED = "kernels"
 """Folder of the package with the kernels that came with it, by package."""
@@ -130,6 +136,11 @@ class _OfThisProcess(InTreeCacheLocator):
 
     def get_cache_path(self) -> str:
         return _own_folder()
+
+
+def is_kept_for_others() -> bool:
+    """Whether what was compiled lies where another process finds it."""
+    return _own_folder.cache_info().currsize == 0
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 
 from guided.engine import load_engine
 from guided.engine.engine import Engine
-from guided.engine.garbage import free
+from guided.engine.garbage import free, freeze
 from tests.engine.test_load_drafters import REQUEST, save
 from tests.engine.tiny_models import answers
 
@@ -59,3 +59,29 @@ def test_what_is_frozen_is_not_looked_through_again(folder: str) -> None:
     del engine
     free()
     assert gc.get_freeze_count() > frozen / 2
+
+
+class Circle:
+    """Refers to itself, so that only a collection frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_loading_leaves_goes_though_the_collector_is_off(folder: str) -> None:
+    gc.disable()
+    try:
+        left = ref(Circle())
+        load(folder)
+        assert left() is None
+    finally:
+        gc.enable()
+
+
+def test_a_fork_does_not_look_through_what_it_shares(folder: str) -> None:
+    """It freezes an engine whose parts were frozen before it was forked."""
+    engine = load(folder)
+    left = ref(Circle())
+    freeze(engine._model.runner)
+    assert left() is not None
+    free()

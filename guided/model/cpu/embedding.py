@@ -1,4 +1,4 @@
-"""Where the rows of tokens are looked up: numbers, or blocks as they are in a file."""
+"""Where the rows of tokens are looked up: numbers, or a matrix in blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from guided.model.cpu.block_types import BlockType
+from guided.model.cpu.stored_matrix import StoredPart
 
 __all__ = ["Embedding", "PlainEmbedding", "StoredEmbedding"]
 
@@ -51,18 +51,18 @@ class PlainEmbedding:
 
 
 class StoredEmbedding:
-    """Rows of blocks as they are in a file; those that are looked up are unpacked."""
+    """Rows of a matrix in blocks; those that are looked up are unpacked."""
 
     dtype = torch.bfloat16
     """Of keys and values; rows themselves are not rounded."""
 
-    def __init__(self, kind: BlockType, packed: NDArray[np.uint8]) -> None:
-        """``packed`` is ``[vocabulary, bytes]``."""
-        self._kind, self._packed = kind, packed
-        self.nbytes = packed.nbytes
+    def __init__(self, matrix: StoredPart, *, is_head: bool) -> None:
+        """``matrix`` is ``[vocabulary, hidden]``; ``is_head`` says that it counts as that."""
+        self._matrix = matrix
+        self.nbytes = 0 if is_head else matrix.nbytes
 
     def rows(self, tokens: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(self._kind.codes(self._packed[tokens]).numbers())
+        return torch.from_numpy(self._matrix.codes(tokens).numbers())
 
     def tensor(self) -> torch.Tensor:
-        return torch.from_numpy(self._kind.codes(self._packed).numbers()).to(self.dtype)
+        return self.rows(np.arange(self._matrix.outputs)).to(self.dtype)

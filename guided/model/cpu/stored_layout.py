@@ -36,6 +36,7 @@ __all__ = [
     "planes",
     "span_fields",
     "step_bits",
+    "take_back",
 ]
 
 LANES: Final = 16
@@ -123,3 +124,28 @@ def lay_out(codes: Codes, target: NDArray[np.void], apart: int) -> None:
         if whole is not None:
             of_cells = whole.reshape(blocks, LANES, spans, cells, -1)
             target["cells"][name] = of_cells.transpose(0, 2, 3, 4, 1)
+
+
+def take_back(
+    laid: NDArray[np.void], outputs: NDArray[np.int64], form: CodeForm, apart: int
+) -> Codes:
+    """The codes of some outputs, from where ``lay_out`` has put them, ``[blocks, spans]``."""
+    block, lane = outputs // LANES, outputs % LANES
+    cells = laid["cells"]
+    codes = np.zeros((len(outputs), laid.shape[1] * form.span), np.uint8)
+    for plane in planes(form):
+        line = cells[plane.name][block, ..., lane]  # [out, spans, cells, bits]
+        shifts = np.arange(0, apart, plane.bits, dtype=np.uint32)
+        in_each = np.uint32((2**plane.bits - 1) * sum(1 << bit for bit in range(0, 32, apart)))
+        words = (line[..., None] >> shifts) & in_each
+        bits = words.view(f"<u{apart // 8}").reshape(codes.shape).astype(np.uint8)
+        codes |= bits << np.uint8(plane.lowest)
+
+    def whole(name: str) -> Any:
+        kept = name in (cells.dtype.names or ())
+        return cells[name][block, ..., lane].reshape(len(outputs), -1) if kept else None
+
+    least = laid["least"][block, :, lane] if form.has_least else None
+    return Codes(
+        form, codes, laid["scale"][block, :, lane], least, whole("scales"), whole("leasts")
+    )

@@ -13,12 +13,12 @@ from guided.model.cpu.instructions import InstructionSet
 from guided.model.cpu.kernel import exact_kernel
 from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.stored_kernel import multiply_stored
-from guided.model.cpu.stored_layout import LANES, bits_apart, lay_out, span_fields
+from guided.model.cpu.stored_layout import LANES, bits_apart, lay_out, span_fields, take_back
 from guided.model.cpu.stored_products import StoredJob
 from guided.model.cpu.stored_rows import RowForm, Steps, in_steps
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 
-__all__ = ["NotFiniteError", "StoredMatrix", "StoredPart", "require_finite"]
+__all__ = ["NotFiniteError", "StoredMatrix", "StoredPart"]
 
 _TAKEN: Final = 64 * LANES
 """Outputs that are unpacked at a time, so that little memory is taken beside what stays."""
@@ -31,7 +31,7 @@ class NotFiniteError(ValueError):
 class StoredPart:
     """Outputs of a matrix that are blocks of one form."""
 
-    __slots__ = ("_job", "_kept", "_task", "apart", "form", "nbytes", "outputs", "padded")
+    __slots__ = ("_job", "_laid", "_task", "apart", "form", "nbytes", "outputs", "padded")
 
     def __init__(
         self,
@@ -52,19 +52,18 @@ class StoredPart:
         fields = span_fields(form)
         self.nbytes = self.nbytes_of(form, shape)
         self.padded = blocks * LANES
-        self._kept = memory.take(self.nbytes)
-        target = self._kept.view(fields).reshape(blocks, spans)
+        self._laid = memory.take(self.nbytes).view(fields).reshape(blocks, spans)
         done = 0
         for piece in codes:
-            require_finite(piece.scales, piece.leasts, first=done * LANES)
+            _require_finite(piece.scales, piece.leasts, first=done * LANES)
             whole = _padded(piece)
             count = len(whole.codes) // LANES
-            lay_out(whole, target[done : done + count], self.apart)
+            lay_out(whole, self._laid[done : done + count], self.apart)
             done += count
         assert done == blocks, "pieces do not make up the matrix"
         self._task = multiply_stored(form, instructions)
         self._job = np.zeros(StoredJob.LENGTH, np.int64)
-        self._job[StoredJob.WEIGHTS] = self._kept.ctypes.data
+        self._job[StoredJob.WEIGHTS] = self._laid.ctypes.data
         self._job[[StoredJob.SPANS, StoredJob.BLOCKS]] = spans, blocks
 
     @staticmethod
@@ -92,6 +91,10 @@ class StoredPart:
         pieces = (packed[start : start + piece] for start in range(0, outputs, piece))
         codes = map(kind.codes, pieces)
         return cls(kind.form, (outputs, inputs), codes, memory, instructions)
+
+    def codes(self, outputs: NDArray[np.int64]) -> Codes:
+        """Those of some outputs, as they came."""
+        return take_back(self._laid, outputs, self.form, self.apart)
 
     def multiply(
         self, steps: NDArray[Any], scales: Numbers, totals: NDArray[Any], products: Numbers
@@ -164,7 +167,7 @@ def _padded(codes: Codes) -> Codes:
     return Codes(codes.form, *parts)
 
 
-def require_finite(*floats: NDArray[np.float16] | None, first: int = 0) -> None:
+def _require_finite(*floats: NDArray[np.float16] | None, first: int = 0) -> None:
     """Raise ``NotFiniteError`` unless scales and least numbers are finite.
 
     They are ``[out, spans]``, of outputs from ``first`` on; ``None`` is passed over.

@@ -22,7 +22,6 @@ from guided.model.cpu.stored_matrix import (
     NotFiniteError,
     StoredMatrix,
     StoredPart,
-    require_finite,
 )
 from guided.model.cpu.stored_tensors import StoredTensor, StoredTensors
 from guided.model.cpu.weights import EMBEDDING, HEAD, WeightReader, assembled, try_decoder
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["read_stored_decoder", "stored_nbytes"]
 
 
-def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> tuple[int, int]:
-    """Memory that will be taken: of the rows of tokens, in blocks of the file, and of all else."""
+def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> int:
+    """Memory that the weights will take."""
 
     def packed(tensor: StoredTensor) -> int:
         if len(tensor.shape) < 2:
@@ -47,9 +46,8 @@ def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> tuple[int, int]:
         return StoredPart.nbytes_of(BLOCK_TYPES[tensor.kind].form, tensor.shape)
 
     embedding = tensors[EMBEDDING]
-    rows = embedding.nbytes if embedding.kind in BLOCK_TYPES else packed(embedding)
-    matrices = sum(packed(tensor) for name, tensor in tensors.items() if name != EMBEDDING)
-    return rows, matrices + (0 if HEAD in tensors else packed(embedding))
+    is_twice = HEAD not in tensors and embedding.kind not in BLOCK_TYPES
+    return sum(map(packed, tensors.values())) + (packed(embedding) if is_twice else 0)
 
 
 def read_stored_decoder(
@@ -67,8 +65,7 @@ def read_stored_decoder(
     stored = StoredTensors(file, tensors, report)
     with torch.no_grad():
         read = _StoredReader(config, stored)
-        head = read.matrix("lm_head" if HEAD in stored else EMBEDDING.removesuffix(".weight"))
-        decoder = CpuDecoder(assembled(config, read, read.embedding(), head))
+        decoder = CpuDecoder(assembled(config, read, *read.embedding_and_head()))
     stored.close()
     try_decoder(decoder, config)
     return decoder
@@ -81,19 +78,18 @@ class _StoredReader(WeightReader):
         super().__init__(config, tensors, matrix_packer(WeightFormat.BF16))
         self._stored, self._memory = tensors, LargePages()
 
-    def embedding(self) -> Embedding:
-        """The embedding, whose rows are unpacked from their blocks as they are asked for."""
-        kind = BLOCK_TYPES.get(self._stored.kind(EMBEDDING))
-        if kind is None:
-            return PlainEmbedding(self._stored.take(EMBEDDING).to(torch.bfloat16))
-        # A copy: the file is the caller's, who may write another model over it.
-        packed = self._stored.blocks(EMBEDDING).copy()
-        blocks = packed.view(kind.fields)
-        try:
-            require_finite(blocks["scale"], blocks["least"] if kind.form.has_least else None)
-        except NotFiniteError as error:
-            raise _broken([EMBEDDING], error) from error
-        return StoredEmbedding(kind, packed)
+    def embedding_and_head(self) -> tuple[Embedding, PackedMatrix]:
+        """Where tokens are looked up, and what scores them: of blocks one matrix where it is both.
+
+        Rows are unpacked from their blocks as they are asked for.
+        """
+        has_head, kind = HEAD in self._stored, self._stored.kind(EMBEDDING)
+        if kind in BLOCK_TYPES:
+            part = self._part(kind, [EMBEDDING])
+            embedding = StoredEmbedding(part, is_head=not has_head)
+            return embedding, self.matrix("lm_head") if has_head else StoredMatrix([part])
+        plain = PlainEmbedding(self._stored.take(EMBEDDING).to(torch.bfloat16))
+        return plain, self.matrix("lm_head" if has_head else EMBEDDING.removesuffix(".weight"))
 
     def matrix(self, *names: str) -> PackedMatrix:
         """Matrices that read the same input as one, their outputs in the order of ``names``."""

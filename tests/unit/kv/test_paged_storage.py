@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,7 @@ from guided.spec import TokenId
 LAYERS = {1: LayerShape(heads=2, key_size=6, value_size=4), 4: LayerShape(1, 8, 8)}
 SLOTS = 24
 CPU = torch.device("cpu")
+STATUS = Path("/proc/self/status")
 DEVICES = [
     "cpu",
     pytest.param(
@@ -118,6 +121,23 @@ def test_the_size_of_a_slot_is_what_the_storage_takes(
     storage = storage_of(dtype, is_quantised=is_quantised)
     a_slot = bytes_per_slot(LAYERS.values(), dtype, is_quantised=is_quantised)
     assert storage.nbytes == SLOTS * a_slot
+
+
+@pytest.mark.skipif(not STATUS.exists(), reason="the system does not tell")
+def test_slots_that_were_never_written_take_no_memory() -> None:
+    """Of 512 MiB, in which a token is written to the middle of all layers."""
+    layers = dict.fromkeys(range(32), LayerShape(2, 64, 64))
+    before = resident_mebibytes()
+    storage = PagedStorage(layers, 2**14, dtype=torch.float32, device=CPU)
+    assert storage.nbytes == 512 * 2**20
+    for layer in storage.layers.values():
+        layer.write(torch.tensor([2**13]), torch.ones(1, 2, 64), torch.ones(1, 2, 64))
+    assert resident_mebibytes() - before < 32
+
+
+def resident_mebibytes() -> float:
+    told = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
+    return int(told["RssAnon"].split()[0]) / 1024
 
 
 @given(

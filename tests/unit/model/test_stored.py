@@ -191,6 +191,19 @@ def test_the_plan_has_what_the_decoder_takes(tmp_path: Path) -> None:
     assert kept_dtype(files, None, CPU) == plan.cache_dtype == torch.bfloat16
 
 
+def test_a_matrix_that_is_embedding_and_head_is_there_once(tmp_path: Path) -> None:
+    file, model = written(tmp_path, "llama_tied", "Q5_1")
+    files = found_stored(file)
+    assert files.stored is not None
+    decoder = load_stored_decoder(files)
+    matrices = [each for each in files.stored.tensors.values() if len(each.shape) == 2]
+    padding = -len(BYTE_TOKENS) % 16 * (SHAPE["hidden_size"] // 32 * 24)
+    assert decoder.nbytes == sum(each.nbytes for each in matrices) + padding
+    numbers = model.get_input_embeddings().weight
+    assert isinstance(numbers, torch.Tensor)
+    assert torch.equal(decoder.embedding, numbers.to(torch.bfloat16))
+
+
 def test_a_file_of_plain_numbers_is_converted(tmp_path: Path) -> None:
     file, _ = written(tmp_path, "llama", None)
     assert find_stored(str(file), SilentProgress()) == "it holds no blocks, only F32"

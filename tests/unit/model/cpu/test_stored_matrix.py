@@ -119,6 +119,14 @@ def test_a_matrix_unpacked_in_pieces_is_the_same() -> None:
     assert np.array_equal(whole, pieces)
 
 
+@pytest.mark.parametrize("instructions", FORMS)
+@pytest.mark.parametrize("kind", BLOCK_TYPES)
+def test_codes_are_read_back_as_they_came(kind: str, instructions: InstructionSet) -> None:
+    packed, wanted = random_blocks(kind, OUTPUTS, INPUTS), np.array([39, 0, 17, 17, 31])
+    matrix = part(kind, packed, instructions)
+    assert np.array_equal(matrix.codes(wanted).numbers(), dequantised(kind, packed[wanted]))
+
+
 @pytest.mark.parametrize("kind", BLOCK_TYPES)
 def test_it_takes_little_more_than_the_file(kind: str) -> None:
     packed = random_blocks(kind, 64, INPUTS)
