@@ -90,7 +90,7 @@ _DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
     JsonOptions: (JsonOptions, "a guided.JsonOptions"),
     Reasoning | int: (Reasoning | Integral, "a number of tokens, or a guided.Reasoning"),
     str | Iterable[str]: (Iterable, "a string, or several"),
-    Iterable[int]: (Iterable, "a collection of token ids"),
+    Iterable[int]: (Iterable, "a collection of integers"),
     Iterable[Tool | type | Mapping[str, object]]: (Iterable, "a collection of tools"),
     Mapping[int, float]: (Mapping, "a mapping of token ids to numbers"),
     Mapping[str, Schema]: (Mapping, "a mapping of URIs to schemas"),
