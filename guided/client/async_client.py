@@ -14,24 +14,21 @@ from google.protobuf.message import Message
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.channel import DEFAULT_TERMS, STATE_RETRIES, ClientBase
+from guided.client.client_base import STATE_RETRIES, ClientBase
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.grammars import AsyncGrammars
 from guided.client.incoming import AsyncStream
 from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
 from guided.client.request import NO_MODEL, Request
-from guided.client.retry import Attempts, Terms
-from guided.client.security import Endpoint, TlsChoice
+from guided.client.retry import Attempts
+from guided.client.security import Endpoint
 from guided.client.tracing import async_interceptors
 from guided.client.tries import Tries
 from guided.client.window import Asked, Ending, Window, in_order, message_of
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2, model_pb2
-from guided.v1.generation_pb2_grpc import GenerationServiceStub
-from guided.v1.grammar_pb2_grpc import GrammarServiceStub
-from guided.v1.model_pb2_grpc import ModelServiceStub
 
 __all__ = ["AsyncClient"]
 
@@ -48,25 +45,8 @@ class AsyncClient(ClientBase):
     All else is as in ``Client``; cancelling a task that waits here cancels its call.
     """
 
-    def __init__(
-        self,
-        address: str,
-        *,
-        timeout: float = DEFAULT_TERMS.timeout,
-        retries: float = DEFAULT_TERMS.retries,
-        concurrency: int = DEFAULT_TERMS.concurrency,
-        tls: TlsChoice = False,
-        token: str | None = None,
-        insecure: bool = False,
-    ) -> None:
-        """Connect on first use; what is passed is as for ``Client``."""
-        super().__init__(Terms(timeout, retries, concurrency))
-        endpoint = Endpoint.of(address, tls, token, insecure=insecure)
-        self._channel = endpoint.open_async(async_interceptors())
-        shown = endpoint.authorized(self._channel)
-        self._service = GenerationServiceStub(shown)
-        self._model_service = ModelServiceStub(shown)
-        self._grammar_service = GrammarServiceStub(shown)
+    def _opened(self, endpoint: Endpoint) -> grpc.aio.Channel:
+        return endpoint.open_async(async_interceptors())
 
     async def generate(
         self,

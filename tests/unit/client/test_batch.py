@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -12,8 +11,6 @@ import grpc
 import pytest
 
 from guided.client import AsyncClient, Client, Request
-from guided.client.channel import ClientBase
-from guided.client.retry import Terms
 from guided.client.window import Asked, Window, in_order
 from guided.errors import (
     AnswerValidationError,
@@ -26,8 +23,8 @@ from tests.unit.client.failures import OVERLOADED, failed
 
 
 def window(requests: Iterable[Request[Any]], concurrency: int = 8, **terms: Any) -> Window[Any]:
-    held = Terms(**{"timeout": 600.0, "retries": math.inf, "concurrency": concurrency} | terms)
-    return Window(requests, concurrency, partial(ClientBase(held)._attempts, None))
+    client = Client("localhost:1", concurrency=concurrency, **terms)
+    return Window(requests, concurrency, partial(client._attempts, None))
 
 
 def answered(text: str) -> pb.GenerateResponse:
