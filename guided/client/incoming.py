@@ -37,6 +37,9 @@ class _AsyncCall(Protocol):
     def cancel(self) -> bool: ...
 
 
+C = TypeVar("C", bound=_Call | _AsyncCall)
+
+
 class _Thought(str):
     """Text of the thoughts before an answer."""
 
@@ -114,15 +117,11 @@ class Incoming(Generic[T]):
         return self._request.read(self._plain)
 
 
-class Stream(Generic[T]):
-    """An iterator over pieces of the answer's text, and the answer once the last one was read.
-
-    Instead of its text the values in it may be read, or the answer itself while it grows.
-    Leaving its ``with`` block before the end cancels the request.
-    """
+class _StreamBase(Generic[T, C]):
+    """What both streams are: a call, and what has come of its answer."""
 
     def __init__(
-        self, request: Request[T], attempts: Attempts, start: Callable[[float], _Call]
+        self, request: Request[T], attempts: Attempts, start: Callable[[float], C]
     ) -> None:
         self._incoming = Incoming(request, attempts)
         self._start = start
@@ -135,6 +134,14 @@ class Stream(Generic[T]):
         Raises AnswerValidationError where its type refuses it.
         """
         return self._incoming.answer()
+
+
+class Stream(_StreamBase[T, _Call]):
+    """An iterator over pieces of the answer's text, and the answer once the last one was read.
+
+    Instead of its text the values in it may be read, or the answer itself while it grows.
+    Leaving its ``with`` block before the end cancels the request.
+    """
 
     def values(self) -> Generator[ValueEvent, None, None]:
         """Each value in the answer once it is complete, those inside of others before them.
@@ -226,24 +233,12 @@ class Stream(Generic[T]):
         self.close()
 
 
-class AsyncStream(Generic[T]):
+class AsyncStream(_StreamBase[T, _AsyncCall]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
     Instead of its text the values in it may be read, or the answer itself while it grows.
     Leaving its ``async with`` block before the end cancels the request.
     """
-
-    def __init__(
-        self, request: Request[T], attempts: Attempts, start: Callable[[float], _AsyncCall]
-    ) -> None:
-        self._incoming = Incoming(request, attempts)
-        self._start = start
-        self._call = start(attempts.seconds_left)
-
-    @property
-    def answer(self) -> Answer[T]:
-        """The answer, as in ``Stream``."""
-        return self._incoming.answer()
 
     async def values(self) -> AsyncGenerator[ValueEvent, None]:
         """Each value in the answer once it is complete, as in ``Stream``."""
