@@ -8,11 +8,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from benchmarks.training_overlap import Overlap, overlap
 from guided.errors import RequestError
 from guided.spec import GenerationRequest, JsonSchema, Lark
 from guided.train.answers import AnswerFile, make_answers, wanted_answers
 from guided.train.prompts import made_prompts, read_prompts
-from guided.train.prompts.overlap import Overlap, overlap
 from tests.engine.tiny_models import make_engine, render, words
 
 _WORDS = ("abc", '{"name"', "cdna12")
