@@ -8,10 +8,9 @@ from typing import Final
 
 from guided.errors import RequestError, naming
 from guided.grammar import context_free as cf
-from guided.grammar.choice import lower_choice
 from guided.grammar.ebnf import lower_ebnf
 from guided.grammar.lark import inline_names, lower_lark, without_inline_json
-from guided.grammar.regex import lower_regex
+from guided.grammar.one_terminal import lower_choice, lower_regex
 from guided.regular.codepoints import ANY
 from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.runtime.fuel import spend

@@ -21,7 +21,7 @@ from guided.errors import (
 )
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
-from guided.grammar.regex import lower_regex
+from guided.grammar.one_terminal import lower_regex
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.patterns import parse_regex
 from guided.runtime.fuel import limited_work

@@ -16,7 +16,7 @@ from lark.exceptions import LarkError
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
-from guided.grammar.regex import lower_regex
+from guided.grammar.one_terminal import lower_regex
 from guided.spec import Regex
 from tests.kit.effort import first_seed, times
 from tests.kit.grammars import accepted_by, all_texts, mutated, random_text

@@ -13,7 +13,7 @@ from guided.errors import (
     InvalidConstraintError,
     UnsupportedFeatureError,
 )
-from guided.grammar.regex import lower_regex
+from guided.grammar.one_terminal import lower_regex
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.patterns.python import parse_python_regex
 from guided.regular.patterns.terminal_edges import without_lazy

@@ -1,15 +1,18 @@
-"""A regular expression as a grammar of one terminal."""
+"""Regular expressions and lists of texts as grammars of one terminal."""
 
 from __future__ import annotations
 
-from guided.errors import ConstraintError
+from collections.abc import Collection
+
+from guided.errors import ConstraintError, InvalidConstraintError
 from guided.grammar.context_free import ContextFreeGrammar, Terminal
 from guided.regular.patterns import parse_regex
 from guided.regular.patterns.python import parse_python_regex
+from guided.regular.word_graph import word_graph
 from guided.spec import Regex, RegexDialect
 from guided.spec.source_position import SourcePosition
 
-__all__ = ["lower_regex"]
+__all__ = ["lower_choice", "lower_regex"]
 
 
 def lower_regex(constraint: Regex) -> ContextFreeGrammar:
@@ -28,3 +31,20 @@ def lower_regex(constraint: Regex) -> ContextFreeGrammar:
             message = error.message + SourcePosition(constraint.pattern, error.position).picture
             raise type(error)(message, position=error.position, hint=error.hint) from error
     return ContextFreeGrammar({"text": Terminal(regular)}, "text")
+
+
+def lower_choice(options: Collection[str]) -> ContextFreeGrammar:
+    """Exactly these texts; one that is listed twice is one.
+
+    Raises InvalidConstraintError for one that is not Unicode text, with the position in it, or
+    LimitExceededError.
+    """
+    for option in options:
+        try:
+            option.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidConstraintError(
+                f"the option {option[:40]!r} holds a surrogate, which is half of a character",
+                position=error.start,
+            ) from error
+    return ContextFreeGrammar({"text": Terminal(word_graph(options))}, "text")
