@@ -80,13 +80,13 @@ class Timed:
 
 
 class Meter:
-    """Counters of one engine; ``clock`` tells seconds."""
+    """Counters of one engine."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.begin_anew(clock)
+    def __init__(self) -> None:
+        self.begin_anew()
 
     def begin_anew(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Forget what was counted so far."""
+        """Forget what was counted so far; ``clock`` tells seconds."""
         self._began = time.monotonic()
         self._clock = clock
         self._phases = dict.fromkeys(Phase, 0.0)

@@ -90,23 +90,19 @@ def load_model(
     *,
     dtype: torch.dtype | None = None,
     device: torch.device = CPU,
-    attention: str | None = None,
     progress: Progress | None = None,
 ) -> LoadedModel:
     """Load a model that was found, or find it first; ``None`` is the default model.
 
-    ``dtype`` is that of the weights (``None``: the fastest that the device computes with),
-    ``device`` where they go, straight from the files, ``attention`` the name of an attention
-    registered with transformers (``None``: its own choice).
+    ``dtype`` is that of the weights (``None``: the fastest that the device computes with) and
+    ``device`` where they go, straight from the files.
     """
     progress = progress or RichProgress()
     files = model if isinstance(model, ModelFiles) else find_model(model, progress)
     tokenizer = _tokenizer(files)
     is_plain = isinstance(files.config, PlainConfig)
     config = read_config(files.folder) if is_plain else files.config
-    module = load_module(
-        files, config, dtype or native_dtype(device), device, progress, attention=attention
-    )
+    module = load_module(files, config, dtype or native_dtype(device), device, progress)
     return as_loaded(files, module, tokenizer)
 
 
@@ -225,7 +221,6 @@ def load_module(
     device: torch.device,
     progress: Progress,
     *,
-    attention: str | None = None,
     ranks: int = 1,
     prune: Callable[[PreTrainedModel], None] | None = None,
 ) -> PreTrainedModel:
@@ -252,7 +247,6 @@ def load_module(
             config=config,
             dtype=dtype,
             **_placing(device, ranks),
-            attn_implementation=attention,
             trust_remote_code=False,
             output_loading_info=True,
         )
