@@ -157,6 +157,11 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
             "pass a mapping of token ids to numbers",
         ),
         (
+            {"draft_widths": 4},
+            "draft_widths",
+            "draft_widths 4 is not a collection of integers; pass a collection of integers",
+        ),
+        (
             {"logit_bias": {"1": 2.0}},
             "sampling.logit_bias",
             "logit_bias holds '1', which is not a token id; pass integers",
