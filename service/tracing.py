@@ -16,7 +16,7 @@
 
 The engine measures all of these anyway, and tells them with its answer. So the spans are made here,
 when the answer is there: the engine's process has neither an exporter nor its thread, and a step
-pays nothing. The last three are *sums* over all steps, and stand one behind another from where the
+pays nothing. The last three are *sums* over all steps, and stand one after another from where the
 request began to run.
 """
 

@@ -63,7 +63,7 @@ class Incoming(Generic[T]):
         self._attempts.succeed()
         self._has_begun = True
         if self._plain is not None:
-            raise InternalServiceError("the server went on behind the answer")
+            raise InternalServiceError("the server went on after the answer")
         match message.WhichOneof("event"):
             case "delta":
                 return message.delta

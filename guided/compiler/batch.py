@@ -95,7 +95,7 @@ def _check_tree(parents: list[int], tokens: list[int]) -> None:
             raise RequestError(
                 f"node {node} has the parent {parent}",
                 field="parents",
-                hint="list each node behind its parent, and one root alone",
+                hint="list each node after its parent, and one root alone",
             )
 
 

@@ -1,4 +1,4 @@
-"""The mask behind some tokens of an answer, for people to look at."""
+"""The mask after some tokens of an answer, for people to look at."""
 
 from __future__ import annotations
 

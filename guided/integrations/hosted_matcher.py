@@ -107,7 +107,7 @@ class HostedMatcher:
             self._fill_stops(memory[row])
 
     def accept(self, tokens: Sequence[int]) -> bool:
-        """Move over tokens, all of them or none; what stands behind an end is not looked at."""
+        """Move over tokens, all of them or none; what stands after an end is not looked at."""
         asked = self._without_stops(tokens)
         if self.is_terminated or (self._closing is None and self._moved(asked)):
             return True

@@ -29,7 +29,7 @@ class UnigramTies:
     def agreed(self, text: str) -> int:
         """Up to where all best spellings of a text are one, in characters.
 
-        What comes behind the first tie is not looked at, even where it is agreed on again; 0 where
+        What comes after the first tie is not looked at, even where it is agreed on again; 0 where
         the first pieces differ already.
         """
         ways = self._best_ways(text)

@@ -60,7 +60,7 @@ def refuse_by_config(config: PretrainedConfig, folder: Path) -> None:
     # Others name what sees both ways, such as the tokens of an image, which texts have none of.
     if getattr(text, "use_bidirectional_attention", None) is True:
         raise ModelError(
-            f"{folder} is a {kind} whose tokens see those behind them (use_bidirectional_attention "
+            f"{folder} is a {kind} whose tokens see those after them (use_bidirectional_attention "
             "in its config), so it does not continue a text",
             hint=_DECODER_HINT,
         )

@@ -212,11 +212,11 @@ class _Lowering:
         first = next((at for at, (_, is_required) in enumerate(members) if is_required), None)
         if first is not None:
             before = [f'({member} ",")?' for member, _ in members[:first]]
-            behind = [
+            after = [
                 f'"," {member}' if is_required else f'("," {member})?'
                 for member, is_required in members[first + 1 :]
             ]
-            return " ".join([*before, members[first][0], *behind])
+            return " ".join([*before, members[first][0], *after])
         # Each may be the first; what may follow it is the rule of the next one.
         options, follows = [""], ""
         for member, _ in reversed(members):

@@ -1,4 +1,4 @@
-"""Calls that look at a constraint: the mask behind some tokens, and its automaton.
+"""Calls that look at a constraint: the mask after some tokens, and its automaton.
 
 Somebody in a browser waits for it, so it is given up after ``look_seconds``; HTTP has
 no deadline that a caller could name.
@@ -61,7 +61,7 @@ class MaskRequest(ConstraintFields):
 
 
 def read_mask(body: Body) -> Look:
-    """The mask behind some tokens; raises RequestError."""
+    """The mask after some tokens; raises RequestError."""
     asked = given(MaskRequest, body)
     return _asked(asked, Inspect(uuid4().hex, "mask", b"", tokens=tuple(asked.tokens)))
 

@@ -81,11 +81,11 @@ def _end_of_json(text: str, at: int) -> int:
         _, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
         raise InvalidConstraintError(
-            SourcePosition(text, error.pos).message(f"no JSON behind %json: {error.msg}"),
+            SourcePosition(text, error.pos).message(f"no JSON after %json: {error.msg}"),
             position=error.pos,
         ) from error
     except RecursionError as error:
         raise InvalidConstraintError(
-            SourcePosition(text, at).message("the JSON behind %json nests too deeply"), position=at
+            SourcePosition(text, at).message("the JSON after %json nests too deeply"), position=at
         ) from error
     return end

@@ -184,7 +184,7 @@ class _Parser(CharacterReader):
             hint = f"write (?{on}{minus}{off}:…) around what it is for"
             self.invalid("a flag for all that follows stands at the start alone", start, hint)
         if not on + off or len(set(on + off)) < len(on + off):
-            self.invalid("each flag stands once, and one at least, before or behind '-'", start)
+            self.invalid("each flag stands once, and one at least, before or after '-'", start)
         self.position = found.end()
         outside = self.flags
         self.flags = (outside | set(on)) - set(off)

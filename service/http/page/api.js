@@ -22,7 +22,7 @@ export async function model() {
   return listed.data[0];
 }
 
-/** The mask behind some tokens. @param {object} constraint @param {number[]} tokens @param {AbortSignal} signal */
+/** The mask after some tokens. @param {object} constraint @param {number[]} tokens @param {AbortSignal} signal */
 export async function mask(constraint, tokens, signal) {
   return (await called("mask", { ...constraint, tokens }, signal)).json();
 }

@@ -254,7 +254,7 @@ def _path(parents: Sequence[int], tokens: Sequence[int], node: int) -> list[int]
         ([], [], "the tree has 0 parents and 0 tokens; give one of each for every node, the root "),
         ([-1, 0], [5], "the tree has 2 parents and 1 tokens; give one"),
         ([0, 0], [5, 5], "the first node has the parent 0; it is the root: -1"),
-        ([-1, -1], [5, 5], "node 1 has the parent -1; list each node behind its parent, and one "),
+        ([-1, -1], [5, 5], "node 1 has the parent -1; list each node after its parent, and one "),
         ([-1, 0.0], [5, 5], f"parents: {_FRACTION}"),
         ([-1, 0], [5, True], "tokens: a truth value is no number"),
         ([-1, 2, 0], [5, 5, 5], "node 1 has the parent 2; list"),

@@ -40,7 +40,7 @@ _HOSTILE: dict[str, Callable[[], Structure]] = {
     "a name that is taken": lambda: Lark("start: %json 1\n// JSON_0" + "_" * 190_000),
     "a text without end": lambda: Lark('start: "' + '\\"' * 90_000),
     "a pattern without end": lambda: Lark("start: /a" + "\\/" * 90_000),
-    "a number behind %json": lambda: Lark("start: %json " + "1" * 5_000),
+    "a number after %json": lambda: Lark("start: %json " + "1" * 5_000),
 }
 
 

@@ -154,7 +154,7 @@ def test_a_mask_equals_trying_every_token() -> None:
         ),
         (
             lambda: Lark('start: "a"\n  | %json {"a": }'),
-            "line 2, column 17: no JSON behind %json: Expecting value",
+            "line 2, column 17: no JSON after %json: Expecting value",
         ),
         (
             lambda: Lark('start: %json {"type": "integer"} | %json {"type": "int"}'),

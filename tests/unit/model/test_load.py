@@ -279,7 +279,7 @@ REFUSED += [
     (
         _SEES_BOTH,
         "Gemma3ForCausalLM",
-        "is a Gemma3ForCausalLM whose tokens see those behind them (use_bidirectional_attention in "
+        "is a Gemma3ForCausalLM whose tokens see those after them (use_bidirectional_attention in "
         "its config), so it does not continue a text",
         NOT_A_DECODER,
     ),
