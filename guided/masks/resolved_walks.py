@@ -7,7 +7,8 @@ each transition costs Python once in the life of a machine, and a kernel never c
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ __all__ = ["NOTHING_UNCERTAIN", "ResolvedWalks"]
 
 NOTHING_UNCERTAIN: Final = np.empty((0, 4), dtype=np.int32)
 """No sites, as ``Walk.uncertain`` has them."""
+_Stopped: TypeAlias = tuple[int, int, int, int, int, int]
+"""What kernels return: whether they finished, then as ``walk_sites`` says."""
 
 
 class ResolvedWalks:
@@ -64,35 +67,13 @@ class ResolvedWalks:
         uncertain is copied out of it.
         """
         stack, row, count, _ = state
+        doubts, change, has_asked, put_off = self._finished(
+            walk_sites,
+            *(home, stack, row, count, first.base, first.changes, sites, closings, missing, left),
+        )
         scratch = self._scratch.get()
-        addresses = scratch.addresses
-        again = False
-        # What the kernel knows when it stops is in the scratch. To resolve a transition may move
-        # the arrays of the machine, so their addresses are asked for each time.
-        while True:
-            status, doubts, change, at, action, put_off = walk_sites(
-                self._trie,
-                self._packed.addresses(),
-                addresses,
-                home,
-                stack,
-                row,
-                count,
-                first.base,
-                first.changes,
-                sites,
-                closings,
-                missing,
-                left,
-                again,
-            )
-            if status == FINISHED:
-                break
-            self._packed.resolve(at, action)
-            again = True
-        # In place of a stack a finished walk says whether the stack was asked.
         uncertain = scratch.uncertain[:doubts].copy() if doubts else NOTHING_UNCERTAIN
-        return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at), put_off
+        return Walk(scratch.words, base, fingerprint ^ change, uncertain, not has_asked), put_off
 
     def corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
         """The walk of a row out of ``base``, that of the row ``like``, which it was laid over.
@@ -100,26 +81,28 @@ class ResolvedWalks:
         ``is_local`` then says that nothing of ``base`` has changed.
         """
         stack, row, count, _ = state
+        delta = base.delta
+        doubts, change, has_asked, _ = self._finished(
+            correct_mask, stack, row, count, delta.base, delta.changes, like
+        )
         scratch = self._scratch.get()
-        words, addresses = scratch.words, scratch.addresses
+        uncertain = np.concatenate([base.uncertain, scratch.uncertain[:doubts]])
+        fingerprint = base.held.fingerprint ^ change
+        return Walk(scratch.words, delta.base, fingerprint, uncertain, not has_asked)
+
+    def _finished(self, kernel: Callable[..., _Stopped], *told: Any) -> tuple[int, int, int, int]:
+        """Call a kernel until it has finished: how many sites it left uncertain, the change of the
+        fingerprint, whether it asked the stack, and how many nodes it put off.
+        """
+        addresses = self._scratch.get().addresses
         again = False
+        # What the kernel knows when it stops is in the scratch. To resolve a transition may move
+        # the arrays of the machine, so their addresses are asked for each time.
         while True:
-            status, doubts, change, at, action, _ = correct_mask(
-                self._trie,
-                self._packed.addresses(),
-                addresses,
-                stack,
-                row,
-                count,
-                base.delta.base,
-                base.delta.changes,
-                like,
-                again,
+            status, doubts, change, at, action, put_off = kernel(
+                self._trie, self._packed.addresses(), addresses, *told, again
             )
             if status == FINISHED:
-                uncertain = np.concatenate([base.uncertain, scratch.uncertain[:doubts]])
-                return Walk(
-                    words, base.delta.base, base.held.fingerprint ^ change, uncertain, not at
-                )
+                return doubts, change, at, put_off
             self._packed.resolve(at, action)
             again = True
