@@ -24,7 +24,7 @@ from guided.stats import EngineStats
 if TYPE_CHECKING:
     from guided.client import Answer, Client
     from guided.engine import Engine
-    from guided.engine.machine import Machine
+    from guided.engine.hardware import Hardware
 
 __all__ = ["InProcess", "Measured", "Remote", "Target", "Way"]
 
@@ -107,9 +107,9 @@ class InProcess:
         return self._engine.instruction_set
 
     @property
-    def machine(self) -> Machine | None:
+    def hardware(self) -> Hardware | None:
         """What the engine computes on, where that is known."""
-        return self._engine.machine
+        return self._engine.hardware
 
     def stats(self) -> EngineStats:
         """What was done up to now."""

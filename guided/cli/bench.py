@@ -28,8 +28,8 @@ from guided.cli.bench_reports import (
     WorkloadReport,
     bench_drafters,
     bench_workload,
-    measure_machine,
-    show_machine,
+    measure_hardware,
+    show_hardware,
 )
 from guided.cli.common import DeviceFlag, DtypeFlag, ModelFlag, ThreadsFlag, shown_with
 from guided.cli.connection_flags import connection_flags, read_connection_flags
@@ -124,12 +124,12 @@ def bench(
         report = measured(
             target, requests, concurrency=concurrency, rounds=rounds, tell=progress.tell
         )
-        machine = measure_machine(target)
+        hardware = measure_hardware(target)
     report.show()
-    if machine is not None:
-        show_machine(machine)
+    if hardware is not None:
+        show_hardware(hardware)
     if json_file is not None:
-        report.write(json_file, machine)
+        report.write(json_file, hardware)
     if plot is not None:
         report.plot(plot)
 

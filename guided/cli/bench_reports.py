@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from guided.bench import Comparison, Target, Workload
     from guided.bench.compare import Tell
     from guided.bench.drafters import DrafterFigures
-    from guided.bench.machine import MachineFigures
+    from guided.bench.hardware import HardwareFigures
 
 __all__ = [
     "DrafterReport",
     "WorkloadReport",
     "bench_drafters",
     "bench_workload",
-    "measure_machine",
-    "show_machine",
+    "measure_hardware",
+    "show_hardware",
 ]
 
 
@@ -44,13 +44,13 @@ class WorkloadReport:
         console.print(self._title, style="bold")
         console.print(figures_tables(self._figures))
 
-    def write(self, file: Path, machine: MachineFigures | None) -> None:
+    def write(self, file: Path, hardware: HardwareFigures | None) -> None:
         """Write every figure and every request as JSON."""
         comparison = self._comparison
         report = {
             "model": comparison.model,
             "concurrency": comparison.concurrency,
-            "machine": machine and asdict(machine),
+            "machine": hardware and asdict(hardware),
             "figures": {way: asdict(found) for way, found in self._figures.items()},
             "runs": {way: list(map(asdict, runs)) for way, runs in comparison.runs.items()},
         }
@@ -86,7 +86,7 @@ class DrafterReport:
             console.print(f"{self._title}, {how}", style="bold")
             console.print(drafter_tables(found))
 
-    def write(self, file: Path, machine: MachineFigures | None) -> None:
+    def write(self, file: Path, hardware: HardwareFigures | None) -> None:
         """Write every figure and every request as JSON."""
         tables = [
             {
@@ -100,7 +100,7 @@ class DrafterReport:
         report = {
             "model": any_of.model,
             "concurrency": any_of.concurrency,
-            "machine": machine and asdict(machine),
+            "machine": hardware and asdict(hardware),
             "drafters": tables,
         }
         file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -157,24 +157,24 @@ def bench_drafters(
     return DrafterReport(_title(target, requests, concurrency), comparisons)
 
 
-def measure_machine(target: Target) -> MachineFigures | None:
+def measure_hardware(target: Target) -> HardwareFigures | None:
     """The memory and the model calls of an engine of this process on the CPU; else nothing."""
     from guided.bench import InProcess
-    from guided.bench.machine import machine_figures
+    from guided.bench.hardware import hardware_figures
 
-    machine = target.machine if isinstance(target, InProcess) else None
-    if machine is None or not machine.instruction_set:
+    hardware = target.hardware if isinstance(target, InProcess) else None
+    if hardware is None or not hardware.instruction_set:
         return None
     from guided.model.cpu.bandwidth import bytes_per_second
 
-    return machine_figures(machine, bytes_per_second())
+    return hardware_figures(hardware, bytes_per_second())
 
 
-def show_machine(found: MachineFigures) -> None:
+def show_hardware(found: HardwareFigures) -> None:
     """Print how far a machine is from what its memory allows."""
-    from guided.bench.machine import machine_table
+    from guided.bench.hardware import hardware_table
 
-    Console().print(machine_table(found), highlight=False)
+    Console().print(hardware_table(found), highlight=False)
 
 
 def _title(target: Target, requests: Workload, concurrency: int) -> str:

@@ -31,9 +31,9 @@ from guided.engine.cache_size import StepLimits, open_cache
 from guided.engine.compile_queue import CompileQueue, Start
 from guided.engine.deadlines import Deadlines
 from guided.engine.drafting import Drafting
+from guided.engine.hardware import Hardware
 from guided.engine.haste import Haste
 from guided.engine.isolation import error_for, is_of_request
-from guided.engine.machine import Machine
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
 from guided.engine.open_requests import OpenRequests
@@ -66,7 +66,7 @@ class Engine:
     model writes calls of tools, and ``thinking`` makes it think before its answers. ``drafters``
     propose tokens in their order, for one sequence in one step at most ``widest_draft``; ``costs``
     says which of them pay, and without it all do. ``judge`` scores answers where a request asks for
-    that. ``machine`` is what the runner computes on, for those who ask. ``adapters`` are the names
+    that. ``hardware`` is what the runner computes on, for those who ask. ``adapters`` are the names
     of those that the runner has, in its order, by which requests ask for them. ``clock`` tells
     seconds and never goes back.
     """
@@ -89,7 +89,7 @@ class Engine:
         widest_draft: int = 0,
         costs: CostCurve | None = None,
         judge: Judge | None = None,
-        machine: Machine | None = None,
+        hardware: Hardware | None = None,
         prompt_bound: PromptBound | None = None,
         tool_format: ToolFormat = HERMES,
         thinking: ThinkingPrompts | None = None,
@@ -99,7 +99,7 @@ class Engine:
         limits = StepLimits(max_batch, step_tokens, block_size, widest_draft)
         self.model_name = model_name
         """The model's name, as a caller would give it."""
-        self.machine = machine
+        self.hardware = hardware
         self.tool_format = tool_format
         self.adapters = tuple(adapters)
         self.context_window = runner.context_window(context_window)
@@ -154,7 +154,7 @@ class Engine:
     @property
     def instruction_set(self) -> str:
         """What multiplies its matrices on the CPU; empty where that is not known."""
-        return self.machine.instruction_set if self.machine is not None else ""
+        return self.hardware.instruction_set if self.hardware is not None else ""
 
     @property
     def has_work(self) -> bool:

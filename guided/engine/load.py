@@ -29,9 +29,9 @@ from guided.engine.engine import Engine
 from guided.engine.find_files import find_files
 from guided.engine.formats import check_formats, check_model, kept_dtype
 from guided.engine.garbage import freeze
+from guided.engine.hardware import Hardware, instruction_set_of
 from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
 from guided.engine.load_runner import OnLoss, load_runner
-from guided.engine.machine import Machine, instruction_set_of
 from guided.engine.memory_plan import Footprint, MemoryPlan, plan_memory, plan_model
 from guided.engine.rank_settings import check_ranks, chosen_split
 from guided.engine.scoring import Judge
@@ -309,7 +309,7 @@ def _build_engine(
         widest_draft=limits.widest_draft,
         costs=costs,
         judge=judge,
-        machine=Machine.here(parts.footprint, costs),
+        hardware=Hardware.here(parts.footprint, costs),
     )
     parts.runner.warm_up()  # over the cache that the engine has opened
     return engine

@@ -11,11 +11,11 @@ from guided.engine.memory_plan import Footprint
 from guided.model.cpu.instructions import chosen
 from guided.model.device import CPU, device_text
 
-__all__ = ["Machine", "instruction_set_of"]
+__all__ = ["Hardware", "instruction_set_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Hardware:
     """The machine under an engine."""
 
     device: torch.device
@@ -29,7 +29,7 @@ class Machine:
     """What calls cost; ``None`` where nothing drafts, since nobody asks."""
 
     @classmethod
-    def here(cls, footprint: Footprint, costs: CostCurve | None) -> Machine:
+    def here(cls, footprint: Footprint, costs: CostCurve | None) -> Hardware:
         """The machine of this process, for a model."""
         device = footprint.device
         threads = torch.get_num_threads()

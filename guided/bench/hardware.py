@@ -15,9 +15,9 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from guided.decoding.draft_budget import CostCurve
-    from guided.engine.machine import Machine
+    from guided.engine.hardware import Hardware
 
-__all__ = ["CallCost", "MachineFigures", "machine_figures", "machine_table"]
+__all__ = ["CallCost", "HardwareFigures", "hardware_figures", "hardware_table"]
 
 _WIDEST = 64
 """Tokens of a call beyond which multiplying takes the time, not memory."""
@@ -36,7 +36,7 @@ class CallCost:
 
 
 @dataclass(frozen=True, slots=True)
-class MachineFigures:
+class HardwareFigures:
     """A machine, its memory and its model calls."""
 
     name: str
@@ -50,11 +50,11 @@ class MachineFigures:
         return self.bytes_per_call / self.bytes_per_second
 
 
-def machine_figures(machine: Machine, bytes_per_second: float) -> MachineFigures:
+def hardware_figures(hardware: Hardware, bytes_per_second: float) -> HardwareFigures:
     """The figures of a machine whose memory is read so fast."""
-    bound = machine.bytes_per_call / bytes_per_second
-    calls = () if machine.costs is None else tuple(_calls(machine.costs, bound))
-    return MachineFigures(str(machine), bytes_per_second, machine.bytes_per_call, calls)
+    bound = hardware.bytes_per_call / bytes_per_second
+    calls = () if hardware.costs is None else tuple(_calls(hardware.costs, bound))
+    return HardwareFigures(str(hardware), bytes_per_second, hardware.bytes_per_call, calls)
 
 
 def _calls(costs: CostCurve, bound: float) -> list[CallCost]:
@@ -66,7 +66,7 @@ def _calls(costs: CostCurve, bound: float) -> list[CallCost]:
     ]
 
 
-def machine_table(found: MachineFigures) -> RenderableType:
+def hardware_table(found: HardwareFigures) -> RenderableType:
     """The figures for people."""
     speed, size = found.bytes_per_second / 1e9, found.bytes_per_call / 1e6
     head = (

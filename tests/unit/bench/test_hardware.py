@@ -6,21 +6,21 @@ import pytest
 import torch
 from rich.console import Console
 
-from guided.bench.machine import machine_figures, machine_table
+from guided.bench.hardware import hardware_figures, hardware_table
 from guided.decoding.draft_budget import CostCurve
-from guided.engine.machine import Machine, instruction_set_of
+from guided.engine.hardware import Hardware, instruction_set_of
 from guided.model.cpu.bandwidth import bytes_per_second
 from guided.model.cpu.instructions import chosen
 from guided.model.device import CPU
 
 COSTS = CostCurve.through({1: 0.010, 2: 0.011, 8: 0.020, 64: 0.100, 128: 0.2})
-MACHINE = Machine(CPU, "AVX2", 2, 100_000_000, COSTS)
+MACHINE = Hardware(CPU, "AVX2", 2, 100_000_000, COSTS)
 
 
-def shown(machine: Machine) -> list[str]:
+def shown(machine: Hardware) -> list[str]:
     console = Console(width=140)
     with console.capture() as capture:
-        console.print(machine_table(machine_figures(machine, 20e9)), highlight=False)
+        console.print(hardware_table(hardware_figures(machine, 20e9)), highlight=False)
     return [" ".join(line.split()) for line in capture.get().splitlines()]
 
 
@@ -40,7 +40,7 @@ def test_calls_are_told_beside_their_bound_and_what_drafts_have_to_give() -> Non
 
 
 def test_a_machine_without_costs_is_told_in_a_line() -> None:
-    assert shown(Machine(CPU, "portable", 1, 40_000_000, None)) == [
+    assert shown(Hardware(CPU, "portable", 1, 40_000_000, None)) == [
         "portable, 1 thread; memory is read at 20.0 GB/s, so a call takes at least 2.0 ms for its "
         "40 MB of weights"
     ]
