@@ -42,6 +42,8 @@ _COMMITTED = 128
 _BLOCK_SIZE = 8
 _ROUNDS = 2
 """Rounds at least, however long they take."""
+_NARROW = 16
+"""Sizes up to this one are timed in all rounds: by these it is decided what one answer drafts."""
 _IMPROVEMENT = 0.98
 """A time below this share of the least so far says that the least is not known yet."""
 _PATIENCE = 2.0
@@ -62,8 +64,8 @@ def _measure_seconds(runner: ModelRunner, context_window: int) -> dict[int, floa
     """Time model calls of several sizes; takes some dozen calls, fewer where they are slow.
 
     The least time of each size counts, as whatever else runs on the machine only adds to it. A
-    round calls all sizes, so that a busy spell affects them alike. Rounds are repeated until one
-    of them finds no lower time.
+    round calls all sizes, so that a busy spell affects them alike; where that took long, the next
+    one calls the narrow. Rounds are repeated until one of them finds no lower time.
     """
     timer = _Timer(runner, context_window)
     begun = time.perf_counter()
@@ -71,7 +73,8 @@ def _measure_seconds(runner: ModelRunner, context_window: int) -> dict[int, floa
     rounds, improved = 0, True
     while rounds < _ROUNDS or (improved and time.perf_counter() - begun <= _PATIENCE):
         rounds, improved = rounds + 1, False
-        for size in timer.sizes:
+        is_slow = time.perf_counter() - begun > _PATIENCE
+        for size in [each for each in timer.sizes if each <= _NARROW or not is_slow]:
             took = timer.time(size)
             improved = improved or took < _IMPROVEMENT * least[size]
             least[size] = min(least[size], took)

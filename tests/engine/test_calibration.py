@@ -16,13 +16,14 @@ from guided.model.runner import ModelRunner
 from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.tiny_models import make_model
 
+SIZES = [1, 2, 4, 8, 9, 12, 16, 24, 32, 64, 128]
+
 
 def test_a_rising_curve_is_measured_inside_the_context_window() -> None:
     runner = ModelRunner(make_model(), vocabulary_size=len(TOKEN_BYTES))
-    few = [1, 2, 4, 8, 9, 12, 16, 24]
     wide, narrow = (measure_costs(runner, window) for window in (512, 100))
-    assert [tokens for tokens, _ in wide.points] == [*few, 32, 64, 128]
-    assert [tokens for tokens, _ in narrow.points] == [*few, 32]
+    assert [tokens for tokens, _ in wide.points] == SIZES
+    assert [tokens for tokens, _ in narrow.points] == SIZES[:-2]
     for curve in (wide, narrow):
         assert 0 < curve.seconds(1) <= curve.seconds(32) < 60
 
@@ -59,7 +60,7 @@ class Busy(ModelRunner):
 
 def true_seconds(tokens: int) -> float:
     """What one thread would take."""
-    return 0.1 + 0.002 * tokens
+    return 0.001 + 0.00002 * tokens
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -82,10 +83,14 @@ def test_a_call_that_other_processes_have_a_part_in_is_timed_by_the_clock(
         assert seconds == pytest.approx(2 * true_seconds(tokens))
 
 
-def test_slow_calls_are_made_twice_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_calls_are_made_twice_but_for_the_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of each is often the slowest."""
     runner = Busy(0)
-    factors = iter([5000.0, 1.0] * 12 + [100.0, 1.0] * 11)
+    first = [5000.0, 1.0] * (1 + len(SIZES))  # the first call of all reads what others come after
+    factors = iter([*first, *[100.0, 1.0] * len([size for size in SIZES if size <= 16])])
     monkeypatch.setattr(runner, "chance", SimpleNamespace(choice=lambda _: next(factors)))
     curve = runner.curve(monkeypatch)
-    assert curve.seconds(1) == pytest.approx(100 * true_seconds(1))
+    for tokens, seconds in curve.points:
+        factor = 100 if tokens <= 16 else 5000
+        assert seconds == pytest.approx(factor * true_seconds(tokens))
+    assert next(factors, None) is None
