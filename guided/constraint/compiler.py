@@ -25,6 +25,7 @@ from guided.masks.mask_store import MaskStore
 from guided.masks.matcher import FreeText, Matcher
 from guided.masks.thinking import Thinking
 from guided.masks.vocabulary import Vocabulary
+from guided.runtime.digest import digest_with_rests
 from guided.runtime.fuel import limited_work
 from guided.spec import Constraint, Forcing, JsonOptions, JsonSchema, Lark, Structure
 from guided.spec.thoughts import AfterThoughts
@@ -187,7 +188,7 @@ class ConstraintCompiler:
         the first of them. Only ConstraintError and LimitExceededError are kept as refusals: any
         other error leaves the next caller to try again.
         """
-        key = constraint.digest()
+        key = digest_with_rests(constraint)
         compiled = self._still_roomy(key)
         if compiled is None:
             with self._kept.making(key):

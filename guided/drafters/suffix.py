@@ -30,6 +30,7 @@ from guided.drafters.suffix_pools import (
     kind_of,
 )
 from guided.drafters.suffix_trie import LONGEST_CONTEXT, Contexts
+from guided.runtime.digest import digest_with_rests
 from guided.spec import TokenId
 
 __all__ = ["SuffixDrafter", "SuffixMemory"]
@@ -109,7 +110,7 @@ class SuffixDrafter:
 
     def open(self, context: DraftContext) -> SuffixMemory:
         """Begin a sequence."""
-        digest = "" if context.constraint is None else context.constraint.digest()
+        digest = "" if context.constraint is None else digest_with_rests(context.constraint)
         key = PoolKey(context.cache_salt, digest)
         self.pools.use(key)
         return SuffixMemory(self.pools, key, context.prompt_length)

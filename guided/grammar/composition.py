@@ -13,7 +13,7 @@ from guided.grammar.lark import inline_names, lower_lark, without_inline_json
 from guided.grammar.one_terminal import lower_choice, lower_regex
 from guided.regular.codepoints import ANY
 from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import breathing, spend
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Stored, Structure
 from guided.spec.bare_string import BareString
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
@@ -182,7 +182,7 @@ class _Composer:
         """The bodies of parts, which errors call ``what`` and their number, from 1 on."""
         return tuple(
             self.body(part, (*path, f"{what} {number}"))
-            for number, part in enumerate(parts, start=1)
+            for number, part in enumerate(breathing(parts), start=1)
         )
 
     def _template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
@@ -190,9 +190,12 @@ class _Composer:
 
         What fills a hole that stands in several places is made once, and stands in each of them.
         """
-        filled = {name: self.body(part, (*path, f"hole {name!r}")) for name, part in template.holes}
+        filled = {
+            name: self.body(part, (*path, f"hole {name!r}"))
+            for name, part in breathing(template.holes)
+        }
         parts: list[cf.Body] = []
-        for fixed, name in template.pieces():
+        for fixed, name in breathing(template.pieces()):
             parts.append(cf.Terminal(literal(fixed)))
             if name is not None:
                 parts.append(filled[name])
@@ -207,7 +210,9 @@ class _Composer:
         free, among = _terminal(_free(tagged.triggers)), _any(tagged.triggers)
         if tagged.calls is Calls.NONE:
             return free
-        bodies = [self.body(tag.body, (*path, f"tag {tag.begin!r}")) for tag in tagged.tags]
+        bodies = [
+            self.body(tag.body, (*path, f"tag {tag.begin!r}")) for tag in breathing(tagged.tags)
+        ]
         options: list[cf.Body] = []
         work = _LETTER_WORK * sum(map(len, tagged.triggers))
         for trigger, numbers in tagged.by_trigger().items():

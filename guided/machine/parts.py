@@ -73,7 +73,8 @@ class MachineParts:
     ``table`` may be shared by several machines; ``inner`` are the parts of machines that read
     inside this one. ``pools`` are what has a limit besides the table, the stacks among them;
     ``hint`` says in errors how to need less. ``num_given_up`` counts searches for a way to the end
-    that were given up, so that texts may be missing.
+    that were given up, so that texts may be missing. ``beside`` says how many bytes the machine
+    holds besides, about.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class MachineParts:
         hint: str,
         inner: Sequence[MachineParts] = (),
         num_given_up: Callable[[], int] | None = None,
+        beside: Callable[[], int] | None = None,
     ) -> None:
         self.table: Final = table
         self.stacks: Final = stacks
@@ -93,6 +95,7 @@ class MachineParts:
         self._hint: Final = hint
         self._inner: Final = tuple(inner)
         self._num_given_up: Final = num_given_up
+        self._beside: Final = beside
 
     @property
     def num_given_up(self) -> int:
@@ -104,10 +107,25 @@ class MachineParts:
     @property
     def nbytes(self) -> int:
         """What all of it holds in bytes, about; inner machines count, too, a shared table once."""
-        own = self.table.nbytes + self.transitions.slots.nbytes + self.stacks.facts.nbytes
-        own += _THING_BYTES * sum([len(pool.things) for pool in self._pools])
-        # Inner machines may share the table.
-        return own + sum([parts.nbytes for parts in self._inner if parts.table is not self.table])
+        held = 0
+        tables: list[TransitionTable] = []
+        for parts in self._with_inner():
+            held += parts._nbytes_beside_table()
+            if not any(parts.table is table for table in tables):
+                tables.append(parts.table)
+        return held + sum([table.nbytes for table in tables])
+
+    def _with_inner(self) -> list[MachineParts]:
+        """These, and those of all machines inside."""
+        found = [self]
+        for parts in found:
+            found += parts._inner
+        return found
+
+    def _nbytes_beside_table(self) -> int:
+        things = _THING_BYTES * sum([len(pool.things) for pool in self._pools])
+        beside = 0 if self._beside is None else self._beside()
+        return things + self.transitions.slots.nbytes + self.stacks.facts.nbytes + beside
 
     @property
     def fullness(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from guided.masks.mask import Mask, tokens_of
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.token_steps import TokenSteps
 from guided.masks.trie import TokenTrie, fewest_tokens
+from guided.runtime.fuel import spend
 from guided.spec import TokenId
 
 __all__ = ["Endings"]
@@ -20,6 +22,23 @@ __all__ = ["Endings"]
 _FEW: Final = 64
 _SPARE_BYTES: Final = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
+
+_TOKEN_WORK: Final = 5
+"""Units of work for a token of an end that is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Tokens from a place on: states along one end share them."""
+
+    tokens: tuple[TokenId, ...]
+    place: int
+
+    def __len__(self) -> int:
+        return len(self.tokens) - self.place
+
+    def rest(self) -> tuple[TokenId, ...]:
+        return self.tokens[self.place :]
 
 
 class Endings:
@@ -47,7 +66,7 @@ class Endings:
         self._trie = trie
         self._mask_of_state = mask_of_state
         self._max_kept = max_kept
-        self._kept: dict[State, tuple[TokenId, ...]] = {}
+        self._kept: dict[State, _End] = {}
         """By state tokens that end the text from there, for states along ends that were offered."""
 
     def shortest(self, state: State) -> tuple[TokenId, ...]:
@@ -59,7 +78,7 @@ class Endings:
         tokens = fewest_tokens(self._trie, self._machine.shortest_end(state))
         # Of two ends of as many tokens the kept one wins: somebody may be on the way along it.
         kept = self._kept.get(state)
-        return tokens if kept is None or len(tokens) < len(kept) else kept
+        return tokens if kept is None or len(tokens) < len(kept) else kept.rest()
 
     def fits(self, state: State, budget: int) -> bool:
         """Whether at most ``budget`` tokens end the text.
@@ -82,11 +101,12 @@ class Endings:
             self._kept.clear()
         at: State | None = state
         for place, token in enumerate(tokens):
+            spend(_TOKEN_WORK)
             # The bytes of ``shortest_end`` are all allowed, so every token of them is.
             assert at is not None, (state, tokens)
             known = self._kept.get(at)
             if known is None or len(known) > len(tokens) - place:
-                self._kept[at] = tokens[place:]
+                self._kept[at] = _End(tokens, place)
             at = self._steps.advance(at, token)
         return tokens
 

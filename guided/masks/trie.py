@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.masks.utf8_steps import BOUNDARY, ILL_FORMED, NUM_STATES, utf8_step
+from guided.runtime.fuel import apart, spend
 from guided.runtime.kernel import kernel
 from guided.spec import TokenId
 
@@ -46,6 +47,8 @@ CHARACTERS: Final = 1
 _ILL_FORMED_TEXT: Final = 2
 """In the last word of ``TokenTrie.below``."""
 _NOWHERE: Final = -1
+_BYTES_A_UNIT: Final = 8
+"""Bytes of a text that are put into tokens for a unit of work."""
 
 
 class TrieText(NamedTuple):
@@ -311,11 +314,15 @@ def fewest_tokens(trie: TokenTrie, text: bytes) -> tuple[TokenId, ...]:
     Every byte of it has to be a token. Dynamic programming from the end of the text; linear in its
     length.
     """
+    units = len(text) // _BYTES_A_UNIT
+    spend(units)
     needed, steps = np.empty(len(text) + 1, np.int32), np.empty(len(text), np.int32)
     tokens = np.empty(len(text), np.int32)
-    count = _cover(trie.arrays, np.frombuffer(text, np.uint8), needed, steps, tokens)
+    with apart(units):
+        count = _cover(trie.arrays, np.frombuffer(text, np.uint8), needed, steps, tokens)
     assert count >= 0, f"no tokens spell {text!r}"
-    return tuple(map(TokenId, tokens[:count].tolist()))
+    found: list[TokenId] = tokens[:count].tolist()
+    return tuple(found)
 
 
 @kernel

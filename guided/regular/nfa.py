@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Items
 from typing import Final
 
@@ -24,12 +25,14 @@ from guided.regular.expression import (
     Start,
 )
 from guided.regular.transitions import paste_moves
-from guided.runtime.fuel import breathe
+from guided.runtime.fuel import breathe, breathing
 
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
 MAX_NFA_STATES: Final = 100_000
 """States of one expression, its repeats unrolled and its look-around included."""
+_MANY: Final = 100
+"""Parts of a node between which it is looked whether it is time to rest."""
 _NO_MOVES: Final = np.empty((3, 0), dtype=np.int32)
 
 
@@ -186,7 +189,7 @@ def nfa_from_regular(regular: Regular) -> Nfa:
 def _build_looks(nfa: Nfa, node: Regular) -> None:
     """Add the automata of all look-around in an expression, inner ones first, equal ones once."""
     if isinstance(node, (Concat, Alternate)):
-        for part in node.parts if isinstance(node, Concat) else node.options:
+        for part in _rested(node.parts if isinstance(node, Concat) else node.options):
             if not isinstance(part, Chars):
                 _build_looks(nfa, part)
     elif isinstance(node, Repeat):
@@ -202,6 +205,11 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
         nfa.looks.append(LookAround(entry, final, node.ahead, node.negative))
 
 
+def _rested(parts: tuple[Regular, ...]) -> Iterable[Regular]:
+    """The parts of a node, with rests between them where there are many."""
+    return breathing(parts) if len(parts) > _MANY else parts
+
+
 def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
     """Add ``node`` from ``start`` to ``end``, or to a new state of its own, and return the end.
 
@@ -213,7 +221,7 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
     """
     if isinstance(node, Concat):
         if node.parts:
-            for part in node.parts[:-1]:
+            for part in _rested(node.parts[:-1]):
                 start = _build(nfa, part, start)
             return _build(nfa, node.parts[-1], start, end)
         if end is None:
@@ -231,7 +239,7 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
     elif isinstance(node, Concat):
         nfa.empties.add(start, end)
     elif isinstance(node, Alternate):
-        for option in node.options:
+        for option in _rested(node.options):
             _build(nfa, option, start, end)
     elif isinstance(node, Start):
         nfa.starts.add(start, end)

@@ -89,8 +89,8 @@ class Sequence(Structure):
     def inner(self) -> tuple[Structure, ...]:
         return self.parts
 
-    def digest(self) -> str:
-        return digest_of("sequence", [part.digest() for part in self.parts])
+    def digest_over(self, inner: list[str]) -> str:
+        return digest_of("sequence", inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class AnyOf(Structure):
     def inner(self) -> tuple[Structure, ...]:
         return self.alternatives
 
-    def digest(self) -> str:
-        return digest_of("any_of", [part.digest() for part in self.alternatives])
+    def digest_over(self, inner: list[str]) -> str:
+        return digest_of("any_of", inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ class Repeat(Structure):
     def inner(self) -> tuple[Structure, ...]:
         return (self.part,)
 
-    def digest(self) -> str:
-        return digest_of("repeat", (self.part.digest(), self.least, self.most))
+    def digest_over(self, inner: list[str]) -> str:
+        return digest_of("repeat", (*inner, self.least, self.most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,8 @@ class Template(Structure):
     def inner(self) -> tuple[Structure, ...]:
         return tuple(part for _, part in self.holes)
 
-    def digest(self) -> str:
-        holes = [(name, part.digest()) for name, part in self.holes]
+    def digest_over(self, inner: list[str]) -> str:
+        holes = [(name, digest) for (name, _), digest in zip(self.holes, inner, strict=True)]
         return digest_of("template", (self.text, holes))
 
 

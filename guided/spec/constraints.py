@@ -94,8 +94,8 @@ class Lark(Structure):
     def inner(self) -> tuple[Structure, ...]:
         return tuple(filling for _, filling in self.holes)
 
-    def digest(self) -> str:
-        holes = [(name, filling.digest()) for name, filling in self.holes]
+    def digest_over(self, inner: list[str]) -> str:
+        holes = [(name, digest) for (name, _), digest in zip(self.holes, inner, strict=True)]
         return digest_of("lark", (self.start, self.imports, holes), self.text)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from typing import TypeAlias
 
 from guided.errors import LimitExceededError
@@ -17,14 +16,18 @@ MAX_PARTS = 20_000
 """Constraints that one is made of, on all levels together."""
 
 
-class Structure(ABC):
+class Structure:
     """What an answer must look like: a schema, a grammar, a pattern or a list of texts."""
 
     __slots__ = ()
 
-    @abstractmethod
     def digest(self) -> str:
         """Key under which the compiled form is cached."""
+        return self.digest_over([part.digest() for part in self.inner()])
+
+    def digest_over(self, inner: list[str]) -> str:  # noqa: ARG002 - made of others, or not
+        """``digest`` by those of ``inner()``, for who rests between them."""
+        return self.digest()
 
     def inner(self) -> tuple[Structure, ...]:
         """The constraints that this one is made of."""

@@ -158,8 +158,9 @@ class Tagged(Structure):
     def inner(self) -> tuple[Structure, ...]:
         return tuple(tag.body for tag in self.tags)
 
-    def digest(self) -> str:
-        tags = [(tag.begin, tag.body.digest(), tag.end) for tag in self.tags]
+    def digest_over(self, inner: list[str]) -> str:
+        pairs = zip(self.tags, inner, strict=True)
+        tags = [(tag.begin, digest, tag.end) for tag, digest in pairs]
         return digest_of("tagged", (tags, self.triggers, self.calls, self.parallel))
 
 

@@ -91,9 +91,10 @@ class AfterThoughts(Structure):
     def inner(self) -> tuple[Structure, ...]:
         return (self.thoughts,) if self.answer is None else (self.thoughts, self.answer)
 
-    def digest(self) -> str:
-        answer = "" if self.answer is None else self.answer.digest()
-        return digest_of("after_thoughts", (self.thoughts.digest(), answer, self.max_tokens))
+    def digest_over(self, inner: list[str]) -> str:
+        thoughts, *answer = inner
+        held = answer[0] if answer else ""
+        return digest_of("after_thoughts", (thoughts, held, self.max_tokens))
 
 
 def pieces_of(text: str, named: Mapping[str, object]) -> tuple[Text | SpecialToken, ...]:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
 
 from guided.grammar.machine.continuations import END, Continuations
+from guided.grammar.machine.way_kernel import follow_way
 from guided.grammar.network.network import Network
-from guided.runtime.fuel import spend
+from guided.runtime.fuel import apart, spend
 
 __all__ = ["Completions"]
+
+_BYTES_A_UNIT: Final = 8
+"""Bytes of a completion for a unit of work: few, as what is spent bounds its length."""
+_BYTES_A_MICROSECOND: Final = 200
+"""How many are really found in that time."""
 
 
 class Completions:
@@ -21,6 +30,8 @@ class Completions:
     def __init__(self, network: Network, continuations: Continuations) -> None:
         self._network = network
         self._continuations = continuations
+        starts = np.array(network.starts, dtype=np.int32)
+        self._ways = network.ways, starts, network.first_hole
 
     def left(self, parses: Sequence[tuple[int, int]]) -> int:
         """How many bytes end the text at most by the nearest of several parses, one at least."""
@@ -40,32 +51,37 @@ class Completions:
     def _completion(self, state: int, continuation: int) -> bytes:
         """The fewest bytes from a state to the end of the text; through holes perhaps a few more.
 
-        ``returns`` is a stack of our own for the calls that the way itself makes: what follows them
-        is known. Only when it is empty does the way leave the rule that it began in, and the
-        continuation says where to. It must be whole: no way leads out of one that was cut off.
+        The continuation says where the way leads from the end of the rule that it began in. It must
+        be whole: no way leads out of one that was cut off.
         """
-        network, continuations = self._network, self._continuations
-        text = bytearray()
-        returns: list[int] = []
+        pieces: list[bytes] = []
         while state != END:
-            way = network.way(state)
-            # No move leads on from the state of a hole, so its way is None: a branch below leaves
-            # it as it leaves a rule that ends.
-            if state >= network.first_hole:
-                text += self._hole_text(state)
-            if way is None and returns:
-                state = returns.pop()
-            elif way is None:
-                state, continuation = continuations.best(continuation)
-            elif way.rule is not None:
-                returns.append(way.target)
-                state = network.starts[way.rule]
-            else:
-                assert way.byte is not None, state
-                text.append(way.byte)
-                state = way.target
-            spend(1)
-        return bytes(text)
+            pieces += self._to_end_of_rule(state)
+            state, continuation = self._continuations.best(continuation)
+        return b"".join(pieces)
+
+    def _to_end_of_rule(self, state: int) -> list[bytes]:
+        """The bytes from a state to the end of its rule, with those of the rules called there."""
+        network = self._network
+        left = network.left[state]
+        spend(1 + left // _BYTES_A_UNIT)
+        # No more is written, as the shortest texts of holes count in it.
+        text, size = np.empty(left, np.uint8), 0
+        returns, depth = np.empty(len(network.starts), np.int32), 0
+        pieces: list[bytes] = []
+        while True:
+            begun = size
+            with apart(left // _BYTES_A_MICROSECOND):
+                state, size, depth = follow_way(self._ways, state, text, size, returns, depth)
+            pieces.append(text[begun:size].tobytes())
+            if state < network.first_hole:
+                return pieces
+            pieces.append(self._hole_text(state))
+            # No move leads on from the state of a hole: it is left as a rule is that ends.
+            if not depth:
+                return pieces
+            depth -= 1
+            state = int(returns[depth])
 
     def _hole_text(self, state: int) -> bytes:
         """A text that fills a hole, short; ``state`` is that of the hole in the network."""

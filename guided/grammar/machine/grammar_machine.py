@@ -82,6 +82,7 @@ class GrammarMachine(PushdownMachine):
             ],
             "nest less deeply, or make the grammar less ambiguous",
             inner,
+            beside=lambda: network.nbytes,
         )
         # Until ``sharing`` is set below: ``_shared`` may read what is set before it.
         super().__init__(parts, StateSharing())

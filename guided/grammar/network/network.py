@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from guided.grammar.network.network_kernels import LONGEST
 from guided.regular.dfa import DEAD
 
 __all__ = ["CallEdge", "HoleText", "Network", "Way"]
+
+_STATE_BYTES: Final = 100
+"""What is in plain lists for a state, here and in a machine, about."""
 
 
 class CallEdge(NamedTuple):
@@ -87,6 +90,12 @@ class Network:
 
     def __len__(self) -> int:
         return len(self.accepting)
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds, about, with what a machine knows of each state beside its rows."""
+        arrays = self.moves, self.ways, self.own_classes
+        return _STATE_BYTES * len(self) + sum([array.nbytes for array in arrays])
 
     def step(self, state: int, byte: int) -> int:
         """The state of the same rule after a byte, or DEAD."""

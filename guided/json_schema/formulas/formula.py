@@ -33,6 +33,8 @@ __all__ = [
     "truth_vector",
 ]
 
+_FORMULA_BYTES: Final = 600
+"""A formula, with what a machine knows of it, about."""
 MAX_DEPTH: Final = 2_000
 """Formulas inside of one another; no search would get through deeper ones."""
 _OFTEN: Final = 256
@@ -290,6 +292,11 @@ class Formulas:
         if found is None:
             found = self._joined[key] = self._new(kind(key[1]), key[1])
         return found
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds, about, with what is known of each formula elsewhere."""
+        return _FORMULA_BYTES * (len(self._depths) + len(self._leaves))
 
     def _new(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
         """Note the depth of a new formula; raises LimitExceededError past MAX_DEPTH.

@@ -28,6 +28,8 @@ from guided.runtime.fuel import breathing, spend
 __all__ = ["Completions"]
 
 _REMEMBERED_ENDS: Final = 65_536
+_END_BYTES: Final = 200
+"""A state with its completion, which shares its text with others, about."""
 _BYTE_WORK: Final = 4
 """Units of work for a byte of a completion, which is walked to see where it leads."""
 _FROM_HERE: Final = -2
@@ -73,6 +75,11 @@ class Completions:
         """Bytes to the end of the document, by stack and action; see ``_rest``."""
         self._ends: dict[State, _End] = {}
         """The shortest completion that was found from a state; ``_rests`` has lengths of these."""
+
+    @property
+    def nbytes(self) -> int:
+        """What is remembered, about."""
+        return _END_BYTES * len(self._ends)
 
     def bytes_left(self, state: State) -> int:
         """Upper bound on the length of ``shortest_end``; cheap but for names and items that must

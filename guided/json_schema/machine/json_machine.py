@@ -66,8 +66,10 @@ class JsonMachine(PushdownMachine):
             [Pool("stacks", stacks.frames, limits.max_stacks)],
             "ask for less at once: shorter strings, smaller lists, fewer members",
             num_given_up=lambda: evaluation.values.missing,
+            beside=self._nbytes_beside,
         )
         super().__init__(parts, _Sharing(evaluation))
+        self._grammar = grammar
         self.evaluation = evaluation
         self.stacks = stacks
         self.rows = DocumentStates(evaluation, table)
@@ -79,6 +81,11 @@ class JsonMachine(PushdownMachine):
         if evaluation.values.text(grammar.root) is None:
             raise self._empty()
         self.start = State(ROOT, self.rows.value(ROOT, spaced=False))
+
+    def _nbytes_beside(self) -> int:
+        """What the schema, automata of strings and remembered completions hold, about."""
+        strings = self.evaluation.scalars.strings.nbytes
+        return self._grammar.nbytes + strings + self._completions.nbytes
 
     def is_accepting(self, state: State) -> bool:
         """Whether the document may end here."""

@@ -239,6 +239,10 @@ def start_states(block: Block) -> list[int]:
     return [0, len(block) - 1]
 
 
+_DFA_BYTES: Final = 1_000
+"""An automaton, however small, about."""
+
+
 class StringAutomata:
     """The automata of the strings that fit formulas.
 
@@ -249,6 +253,11 @@ class StringAutomata:
     def __init__(self, formulas: Formulas) -> None:
         self.formulas: Final = formulas
         self._dfas: dict[Leaf, Dfa] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """What the automata hold, about."""
+        return sum([_DFA_BYTES + dfa.next.nbytes for dfa in self._dfas.values()])
 
     def fits(self, ask: Formula, text: str) -> bool:
         """Whether one string fits a formula over assertions about strings."""

@@ -54,7 +54,8 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
         lowering = Lowering(Survey(root, schema.documents), schema.options, keyword_formulas)
         formula = lowering.root()
         refuse_endless_application(lowering.nodes)
-    grammar = JsonGrammar(lowering.formulas, formula)
+    texts = [schema.text, *[text for _, text in schema.documents]]
+    grammar = JsonGrammar(lowering.formulas, formula, sum(map(len, texts)))
     return LoweredSchema(grammar, lowering.survey, schema.options)
 
 

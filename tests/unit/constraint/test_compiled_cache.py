@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,6 +16,8 @@ from guided.constraint import ConstraintCompiler, ConstraintLimits
 from guided.constraint.machine import build
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.spec import Choice, JsonSchema, Regex, Structure
+from guided.spec.composition import Template
+from guided.spec.tagged import Tag, Tagged
 from tests.kit.walks import BYTES
 
 _BUILT_BY = "guided.constraint.compiler.build"
@@ -104,3 +108,51 @@ def test_compiled_constraints_are_kept_within_a_bound_on_their_bytes(
     for constraint in (large[3], large[3]):
         alone.compile(constraint)
     assert made == [large[3]]
+
+
+_MEASURED: dict[str, Structure] = {
+    "required names": JsonSchema(
+        json.dumps({"type": "object", "required": [f"n{n}" for n in range(1_000)]})
+    ),
+    "patterns": JsonSchema(
+        json.dumps({"patternProperties": {f"^x{n}.*{n}$": {"const": n} for n in range(500)}})
+    ),
+    "tools": Tagged(
+        [
+            Tag(
+                f"<{tool}>",
+                JsonSchema(
+                    json.dumps(
+                        {"properties": {f"a{tool}_{n}": {"type": "string"} for n in range(20)}}
+                    )
+                ),
+                "</>",
+            )
+            for tool in range(20)
+        ]
+    ),
+    "template": Template(
+        "".join(f"{{a{n}}}, " for n in range(1_000)),
+        {f"a{n}": Regex(r"\w{1,30}") for n in range(1_000)},
+    ),
+    "choice": Choice(tuple(f"{n * 7919:x}" for n in range(5_000))),
+}
+
+
+@pytest.mark.parametrize("name", _MEASURED)
+def test_what_a_constraint_is_said_to_hold_is_half_of_what_it_takes_at_least(name: str) -> None:
+    constraint = _MEASURED[name]
+    # Once before, as what processes share is made then.
+    ConstraintCompiler(BYTES).compile(constraint).start().fits(10**9)
+    compiler = ConstraintCompiler(BYTES)
+    compiler.compile(Regex("a"))
+    gc.collect()
+    tracemalloc.start()
+    try:
+        compiled = compiler.compile(constraint)
+        compiled.start().fits(10**9)
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken / 2 < compiled.nbytes < 2 * taken

@@ -1,0 +1,16 @@
+"""The digest of a constraint, which may be made of thousands of others."""
+
+from __future__ import annotations
+
+from guided.runtime.fuel import breathing
+from guided.spec import Structure
+
+__all__ = ["digest_with_rests"]
+
+
+def digest_with_rests(constraint: Structure) -> str:
+    """``constraint.digest()``, with rests between its parts where it is time to."""
+    inner = constraint.inner()
+    if not inner:
+        return constraint.digest()
+    return constraint.digest_over([digest_with_rests(part) for part in breathing(inner)])
