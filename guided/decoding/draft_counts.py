@@ -77,7 +77,7 @@ class DraftCounts:
 
     def add(self, tree: DraftTree, path: Sequence[int], *, is_followed: bool) -> None:
         """Count one verified tree, of which ``path`` was taken; ``is_followed`` by a choice."""
-        drafted = tree.drafted
+        drafted = () if tree.is_trunk else tree.drafted
         # Calls without drafts would lower the mean accepted length.
         if not drafted:
             return

@@ -15,8 +15,8 @@ They are no part of the draft: the verifier does not see them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,29 +30,49 @@ if TYPE_CHECKING:
 __all__ = ["DraftTree"]
 
 
-@dataclass(frozen=True, eq=False)
+_NO_DRAWS: Final[Mapping[int, tuple[Proposal, ...]]] = MappingProxyType({})
+_NO_SCOUTS: Final[Mapping[int, bool]] = MappingProxyType({})
+
+
 class DraftTree:
-    """Nodes in an order that puts every parent before its children."""
+    """Nodes in an order that puts every parent before its children; never changed.
 
-    tokens: tuple[TokenId, ...]
-    parents: tuple[int | None, ...]
-    """Index of each node's parent; ``None`` for a root, which follows the committed tokens.
-
-    A draft has one root, the first node. The candidate tokens of contrastive search are roots side
-    by side.
+    One is made for every text of every step, and most are a trunk of one token.
     """
-    certain: tuple[bool, ...]
-    """Whether the node follows its parent whatever the model says."""
-    matchers: tuple[Matcher | None, ...]
-    """The position after a node; ``None`` where what follows is decided already."""
-    sources: tuple[str, ...]
-    """The name of the drafter that proposed a node, or the node whose run it is in; empty in the
-    trunk."""
-    draws: Mapping[int, tuple[Proposal, ...]] = field(default_factory=dict)
-    """For nodes after which tokens were drawn, all that was proposed there, in order: draws that
-    are no nodes too, as whether they are depends on what was drawn."""
-    scouts: Mapping[int, bool] = field(default_factory=dict)
-    """The scouts among the nodes, each with whether the logits after it are wanted."""
+
+    __slots__ = ("certain", "draws", "matchers", "parents", "scouts", "sources", "tokens", "trunk")
+
+    def __init__(
+        self,
+        tokens: tuple[TokenId, ...],
+        parents: tuple[int | None, ...],
+        certain: tuple[bool, ...],
+        matchers: tuple[Matcher | None, ...],
+        sources: tuple[str, ...],
+        draws: Mapping[int, tuple[Proposal, ...]] = _NO_DRAWS,
+        scouts: Mapping[int, bool] = _NO_SCOUTS,
+    ) -> None:
+        self.tokens: Final = tokens
+        self.parents: Final = parents
+        """Index of each node's parent; ``None`` for a root, which follows the committed tokens.
+
+        A draft has one root, the first node. The candidate tokens of contrastive search are roots
+        side by side.
+        """
+        self.certain: Final = certain
+        """Whether the node follows its parent whatever the model says."""
+        self.matchers: Final = matchers
+        """The position after a node; ``None`` where what follows is decided already."""
+        self.sources: Final = sources
+        """The name of the drafter that proposed a node, or the node whose run it is in; empty in
+        the trunk."""
+        self.draws: Final = draws
+        """For nodes after which tokens were drawn, all that was proposed there, in order: draws
+        that are no nodes too, as whether they are depends on what was drawn."""
+        self.scouts: Final = scouts
+        """The scouts among the nodes, each with whether the logits after it are wanted."""
+        self.trunk: Final = _trunk(parents, certain)
+        """How many nodes at the start are certain, one after the other."""
 
     @classmethod
     def chain(cls, tokens: Sequence[TokenId], matcher: Matcher | None) -> DraftTree:
@@ -73,26 +93,25 @@ class DraftTree:
         return len(self.tokens)
 
     @property
-    def is_chain(self) -> bool:
-        """Whether every node follows the one before it."""
-        return all(parent == node - 1 for node, parent in enumerate(self.parents[1:], start=1))
+    def is_trunk(self) -> bool:
+        """Whether nothing follows the trunk, neither drafts nor scouts."""
+        return self.trunk == len(self.tokens)
 
     @property
-    def trunk(self) -> int:
-        """How many nodes at the start are certain, one after the other."""
-        count = 0
-        # A certain node further on is in the run of a drafted token, not in the trunk.
-        for parent, is_certain in zip(self.parents, self.certain, strict=True):
-            if not is_certain or (count and parent != count - 1):
-                break
-            count += 1
-        return count
+    def is_chain(self) -> bool:
+        """Whether every node follows the one before it."""
+        return self.is_trunk or all(
+            parent == node - 1 for node, parent in enumerate(self.parents[1:], start=1)
+        )
 
     @property
     def deciding(self) -> tuple[int, ...]:
         """The nodes whose logits are needed: those after which something is to be chosen, and
         scouts that ask for them."""
-        # After a node with a certain child there is nothing to choose.
+        first = self.trunk - 1  # after a node with a certain child there is nothing to choose
+        if self.is_trunk:
+            last = self.matchers[first]
+            return () if last is None or last.is_complete else (first,)
         decided = {parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure}
         return tuple(
             node
@@ -112,6 +131,8 @@ class DraftTree:
 
     def depths(self) -> tuple[int, ...]:
         """How many tokens lie before each node."""
+        if self.is_trunk:
+            return tuple(range(self.trunk))
         depths: list[int] = []
         for parent in self.parents:
             depths.append(0 if parent is None else depths[parent] + 1)
@@ -191,3 +212,14 @@ class DraftTree:
             assert sum(p == parent for p in self.parents) == 1, (
                 f"node {parent} has two certain children"
             )
+
+
+def _trunk(parents: Sequence[int | None], certain: Sequence[bool]) -> int:
+    """How many nodes at the start are certain, one after the other."""
+    count = 0
+    # A certain node further on is in the run of a drafted token, not in the trunk.
+    for parent, is_certain in zip(parents, certain, strict=True):
+        if not is_certain or (count and parent != count - 1):
+            break
+        count += 1
+    return count

@@ -60,7 +60,8 @@ def verify(
     trunk = tree.trunk
     # The trunk is certain, so the walk begins at its end.
     path = list(range(trunk))
-    children = tree.children()
+    # Most trees are trunks, whose last node has no children.
+    children = () if tree.is_trunk else tree.children()
     rule = chooser.rule
     reads_history = chooser.sampling.reads_history
     logprobs: list[ChoiceLogprobs] = []
@@ -69,7 +70,7 @@ def verify(
     while True:
         node = path[-1]
         matcher = tree.matchers[node]
-        run = tree.certain_run(node, children)
+        run = tree.certain_run(node, children) if children else ()
         if run:
             after = tree.matchers[run[-1]]
             assert after is not None, f"node {run[-1]} has no matcher"
@@ -94,7 +95,8 @@ def verify(
                 position += len(typical.nodes)
                 logprobs += typical.logprobs
                 continue
-        proposals = tree.proposals(node, children[node]) if rule is Verification.REJECTION else ()
+        drafted = children[node] if children else ()
+        proposals = tree.proposals(node, drafted) if rule is Verification.REJECTION else ()
         choice: Choice | Closing | None = None
         if node in drawn:
             choice = chooser.take_drawn(drawn[node], matcher, position)
@@ -106,7 +108,7 @@ def verify(
         narrowed = narrowed or choice.narrowed
         # A drafted token stays when it equals the choice; else the choice ends the path.
         # Siblings are different tokens, so at most one of them is the choice.
-        child = next((c for c in children[node] if tree.tokens[c] == choice.token), None)
+        child = next((c for c in drafted if tree.tokens[c] == choice.token), None)
         if child is None:
             last = choice
             break

@@ -64,16 +64,18 @@ class Drafting:
         steps = []
         for runnable, _ in plan:
             runnable.steps_undrafted = max(0, runnable.steps_undrafted - 1)
-        # Budgets are used up, so to begin a second time takes another.
-        budgets, spare = self._budgets(plan), self._budgets(plan)
-        for place, (runnable, count) in enumerate(plan):
+        shares = self._shares(plan)
+        for runnable, count in plan:
             if runnable.is_running:  # unless another answer to its request failed
+                budget = self._budget(runnable, shares)
                 with isolated(runnable.request_id):
                     try:
                         with self._haste.hurried():
-                            steps.append(runnable.begin_step(count, budgets[place]))
+                            steps.append(runnable.begin_step(count, budget))
                     except TakesLongError:
-                        pause(runnable, partial(runnable.begin_step, count, spare[place]))
+                        # A budget is used up, so to begin a second time takes another.
+                        spare = self._budget(runnable, shares)
+                        pause(runnable, partial(runnable.begin_step, count, spare))
         begun = [(runnable, count) for runnable, count in plan if not runnable.is_paused]
         try:
             with self._haste.counted(_MOST_WORK):
@@ -96,8 +98,10 @@ class Drafting:
 
     def _draft_alone(self, plan: Plan, isolated: Callable[[str], Isolation]) -> list[Step]:
         steps = []
-        for (runnable, count), budget in zip(plan, self._budgets(plan), strict=True):
+        shares = self._shares(plan)
+        for runnable, count in plan:
             if runnable.is_running:
+                budget = self._budget(runnable, shares)
                 with isolated(runnable.request_id):
                     steps.append(self._begin_alone(runnable, count, budget))
         return steps
@@ -130,28 +134,31 @@ class Drafting:
                 "without its drafts, as will others without a word",
             )
 
-    def _budgets(self, plan: Plan) -> list[DraftBudget]:
-        """One budget for each part of the plan, by what the step computes as a whole."""
-        certain = sum([count for _, count in plan])
+    def _shares(self, plan: Plan) -> tuple[int, int, int]:
+        """What a step computes as a whole: certain tokens, those that may draft, and those that go
+        on without.
+        """
+        if not self._widest_draft:
+            return 0, 0, 0
         # Who has more prompt to compute than this step takes gets no token in it.
         whole = [runnable for runnable, count in plan if count == runnable.pending]
         drafting = sum([each.is_drafting and not each.steps_undrafted for each in whole])
-        # One for each, as a budget counts what its own sequence drafts.
-        budgets = []
-        for runnable, _ in plan:
-            asked = runnable.submission.request.max_drafted
-            most = self._widest_draft if asked is None else min(asked, self._widest_draft)
-            budgets.append(
-                DraftBudget(
-                    0 if runnable.steps_undrafted else most,
-                    self._costs,
-                    certain=certain,
-                    sequences=drafting,
-                    undrafted=len(whole) - drafting,
-                    slowness=self.slowness,
-                )
-            )
-        return budgets
+        return sum([count for _, count in plan]), drafting, len(whole) - drafting
+
+    def _budget(self, runnable: Runnable, shares: tuple[int, int, int]) -> DraftBudget:
+        """That of one in a step with these ``_shares``; it counts what its own sequence drafts."""
+        if not self._widest_draft or runnable.steps_undrafted:
+            return DraftBudget(0)
+        certain, drafting, undrafted = shares
+        asked = runnable.submission.request.max_drafted
+        return DraftBudget(
+            self._widest_draft if asked is None else min(asked, self._widest_draft),
+            self._costs,
+            certain=certain,
+            sequences=drafting,
+            undrafted=undrafted,
+            slowness=self.slowness,
+        )
 
     def _propose(self, steps: Sequence[Step]) -> None:
         drafts = [step.draft for step in steps if step.draft is not None]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Final
 
 from guided.runtime.fuel import STAND_STILL, Pace, paced
@@ -52,25 +52,21 @@ class Haste:
         """Whether the time of the step is used up."""
         return self._now() >= self._step_ends
 
-    @contextmanager
-    def hurried(self, least: float = _LEAST_SECONDS) -> Iterator[None]:
+    def hurried(self, least: float = _LEAST_SECONDS) -> AbstractContextManager[None]:
         """Raise TakesLongError where the block works for longer than is left of the step.
 
         It has ``least`` seconds in any case.
         """
         self._ends, self._units_left = max(self._step_ends, self._now() + least), math.inf
-        with paced(self._pace):
-            yield
+        return paced(self._pace)
 
-    @contextmanager
-    def counted(self, units: int) -> Iterator[None]:
+    def counted(self, units: int) -> AbstractContextManager[None]:
         """Raise TakesLongError where constraints have more than so many units of work in the block.
 
         For blocks that do other things as well, the time of which does not count.
         """
-        self._ends, self._units_left = math.inf, units
-        with paced(self._pace):
-            yield
+        self._ends, self._units_left = math.inf, float(units)
+        return paced(self._pace)
 
     def _look(self, units: int) -> None:
         self._units_left -= units

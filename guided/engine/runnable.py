@@ -36,10 +36,12 @@ def demand(blocks: SequenceBlocks, count: int, step_tokens: int) -> tuple[int, .
     """
     # A table with a window never holds more than its window and the tokens of one step.
     return tuple(
-        table.blocks_needed(
-            count if table.window is None else min(count, table.window + step_tokens)
-        )
-        for table in blocks.tables
+        [
+            table.blocks_needed(
+                count if table.window is None else min(count, table.window + step_tokens)
+            )
+            for table in blocks.tables
+        ]
     )
 
 
@@ -209,6 +211,11 @@ class AnswerRunnable(Runnable):
         """Prompt and answer so far."""
         return [self.answer.tokens]
 
+    @property
+    def num_unread(self) -> int:
+        """As for all; said for one text, as it is asked for some times in each step."""
+        return len(self.answer.tokens) - self.blocks[0].committed
+
 
 class Piece:
     """The new tokens of one text in one step: a segment of the model call."""
@@ -274,11 +281,12 @@ class Step:
     def demand(self) -> tuple[int, ...]:
         """Blocks that it takes, by group of layers."""
         # All nodes of a tree take rows, even those that are given back after the step.
-        rows = [max(len(piece.tree), self._claimed) for piece in self.pieces]
-        demands = [
-            demand(piece.blocks, count, count)
-            for piece, count in zip(self.pieces, rows, strict=True)
-        ]
+        demands = []
+        for piece in self.pieces:
+            rows = max(len(piece.tree), self._claimed)
+            demands.append(demand(piece.blocks, rows, rows))
+        if len(demands) == 1:
+            return demands[0]
         return tuple([sum(of_group) for of_group in zip(*demands, strict=True)])
 
     def reserve(self) -> Iterator[Segment]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ __all__ = ["SampledRunnable"]
 
 _Judged: TypeAlias = tuple[Acceptance, Following | None]
 
+_NOTHING_DRAWN: Final[Mapping[int, TokenId]] = MappingProxyType({})
 _BLOCKS_OF_A_SIBLING: Final = 2
 """A copy of the last block of the prompt, and the block after it."""
 
@@ -107,7 +109,9 @@ class SampledRunnable(AnswerRunnable):
         logits = NodeLogits(piece.deciding, output)
         siblings = self._siblings if piece.deciding else ()
         others = [_judged(piece.tree, logits, answer) for answer in siblings]
-        return [_judged(piece.tree, logits, self.answer, logits.drawn), *others]
+        pairs = zip(piece.deciding, output.drawn, strict=True)
+        drawn = {node: token for node, token in pairs if token is not None}
+        return [_judged(piece.tree, logits, self.answer, drawn), *others]
 
     def to_draw(self, piece: Piece) -> list[Draw | None]:
         """The choice after each deciding node, as a drafted token stays where it is the choice."""
@@ -146,8 +150,10 @@ class SampledRunnable(AnswerRunnable):
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
         # Also without drafts: the memory counts steps, and reads the states of the prompt.
         if self._memory is not None:
-            logits = NodeLogits(piece.deciding, output)
-            scouted = {node: logits[node] for node, asks in tree.scouts.items() if asks}
+            scouted = {}
+            if tree.scouts:
+                logits = NodeLogits(piece.deciding, output)
+                scouted = {node: logits[node] for node, asks in tree.scouts.items() if asks}
             states, taps = output.states, output.taps
             self._memory.learn(Verified(tree, acceptance, states, taps, blocks.committed, scouted))
         # Siblings fork what is committed, so the commit comes before they start.
@@ -185,13 +191,13 @@ def _judged(
     tree: DraftTree,
     logits: Mapping[int, NDArray[np.float32]],
     answer: AnswerState,
-    drawn: Mapping[int, TokenId] | None = None,
+    drawn: Mapping[int, TokenId] = _NOTHING_DRAWN,
 ) -> _Judged:
     """Verify a draft tree by the logits of its nodes, and foresee what the answer becomes.
 
     Nothing of the answer changes yet. ``drawn`` are tokens drawn on the device, by node.
     """
     acceptance = verify(
-        *(tree, logits, answer.chooser, answer.answer_length, answer.history()), drawn or {}
+        *(tree, logits, answer.chooser, answer.answer_length, answer.history()), drawn
     )
     return acceptance, answer.foresee(tree, acceptance)

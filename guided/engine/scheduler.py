@@ -104,6 +104,9 @@ class Scheduler:
 
     def fork(self, parent: Runnable, forks: Sequence[Runnable]) -> None:
         """Add runnables that were forked off, right after their parent."""
+        # Few have forks, and each is looked for.
+        if not forks:
+            return
         # Answers to one request stay together, in the order of their seeds.
         place = self.running.index(parent) + 1
         self.running[place:place] = forks
@@ -155,6 +158,8 @@ def share_tokens(pending: Sequence[int], step_tokens: int) -> list[int]:
     under way does not wait for a long prompt: pending 1, 700, 3 with 512 tokens → 1, 508, 3.
     """
     assert len(pending) <= step_tokens, f"{len(pending)} sequences, {step_tokens} tokens a step"
+    if sum(pending) <= step_tokens:
+        return [*pending]
     # ``StepLimits`` refuses a batch that is larger than a step, so there is one for each.
     counts = [1] * len(pending)
     left = step_tokens - len(pending)

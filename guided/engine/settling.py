@@ -44,11 +44,11 @@ class Settling:
         if not runnable.judges_apart:
             self._settle_whole(runnable, partial(runnable.settle, step, outputs, None))
             return
-        judge = partial(runnable.judge, step, outputs)
         try:
             with self._haste.hurried():
-                judged = judge()
+                judged = runnable.judge(step, outputs)
         except TakesLongError:
+            judge = partial(runnable.judge, step, outputs)
             resume = partial(self._resume_judged, step, outputs)
             self._aside.put(Paused(runnable, judge, resume, self._kernels))
             return

@@ -61,9 +61,11 @@ class SequenceBlocks:
 
         Raises ``OutOfMemoryError``, and takes nothing anywhere, when one group has too few blocks.
         """
-        for table in self.tables:
-            table.require(count)
-        return tuple(table.reserve(count) for table in self.tables)
+        # One alone looks by itself whether there is room.
+        if len(self.tables) > 1:
+            for table in self.tables:
+                table.require(count)
+        return tuple([table.reserve(count) for table in self.tables])
 
     def commit(self, kept: Sequence[int], tokens: Sequence[TokenId]) -> tuple[SlotCopies, ...]:
         """Keep the reserved rows with these offsets, in order, and give all others back.
@@ -72,7 +74,7 @@ class SequenceBlocks:
         before a window are given back.
         """
         assert len(kept) == len(tokens), f"{len(kept)} rows kept for {len(tokens)} tokens"
-        copies = tuple(table.commit(kept) for table in self.tables)
+        copies = tuple([table.commit(kept) for table in self.tables])
         checkpoint = self.recurrence.commit(kept)
         if self.cursor is not None:
             self.cursor.extend(tokens, self._blocks_at)

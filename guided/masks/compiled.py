@@ -230,8 +230,11 @@ class CompiledConstraint:
         if state == self.machine.start:
             # The first end is part of compiling, put off until somebody asks how long an answer is.
             working = limited_work(self._limits.compile_work, lock=self.lock)
-        with working:
+        working.enter()
+        try:
             return self._endings.fits(state, budget)
+        finally:
+            working.leave()
 
     def shortest_end(self, state: State) -> tuple[TokenId, ...]:
         """Tokens that end the document, close to as few as can be.
@@ -263,8 +266,11 @@ class CompiledConstraint:
     def forces(self, position: Position) -> bool:
         """Whether one byte alone may follow; False may be wrong, see ``Recognizer.only_byte``."""
         if position.forces is None:
-            with self._working:
+            self._working.enter()
+            try:
                 position.forces = self.machine.only_byte(position.state) is not None
+            finally:
+                self._working.leave()
         return position.forces
 
     def likely_run(self, position: Position, left: bytes) -> tuple[TokenId, ...]:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.recognizer import Recognizer, State
+from guided.masks.fewest_tokens import FewestTokens
 from guided.masks.mask import Mask, tokens_of
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.token_steps import TokenSteps
-from guided.masks.trie import TokenTrie, fewest_tokens
+from guided.masks.trie import TokenTrie
 from guided.runtime.fuel import spend
 from guided.spec import TokenId
 
@@ -63,7 +64,7 @@ class Endings:
         """
         self._machine = machine
         self._steps = steps
-        self._trie = trie
+        self._fewest = FewestTokens(trie)
         self._mask_of_state = mask_of_state
         self._max_kept = max_kept
         self._kept: dict[State, _End] = {}
@@ -75,7 +76,7 @@ class Endings:
         The kept one was offered before and has to stay open: see ``kept_shortest``. Nothing is kept
         here. Work on it is the caller's to limit.
         """
-        tokens = fewest_tokens(self._trie, self._machine.shortest_end(state))
+        tokens = self._fewest.tokens(self._machine.shortest_end(state))
         # Of two ends of as many tokens the kept one wins: somebody may be on the way along it.
         kept = self._kept.get(state)
         return tokens if kept is None or len(tokens) < len(kept) else kept.rest()
@@ -86,7 +87,11 @@ class Endings:
         Where the bytes that are left suffice as a bound, no end in tokens is worked out.
         """
         # A token has a byte at least.
-        return self._machine.bytes_left(state) <= budget or len(self.shortest(state)) <= budget
+        if self._machine.bytes_left(state) <= budget:
+            return True
+        count = self._fewest.count(self._machine.shortest_end(state))
+        kept = self._kept.get(state)
+        return count <= budget or (kept is not None and len(kept) <= budget)
 
     def kept_shortest(self, state: State) -> tuple[TokenId, ...]:
         """``shortest``, kept for the states along it.

@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.masks.utf8_steps import BOUNDARY, ILL_FORMED, NUM_STATES, utf8_step
-from guided.runtime.fuel import apart, spend
 from guided.runtime.kernel import kernel
-from guided.spec import TokenId
 
 __all__ = [
     "BYTE",
@@ -33,7 +31,6 @@ __all__ = [
     "TokenTrie",
     "TrieArrays",
     "TrieText",
-    "fewest_tokens",
     "trie_from_tokens",
 ]
 
@@ -47,8 +44,6 @@ CHARACTERS: Final = 1
 _ILL_FORMED_TEXT: Final = 2
 """In the last word of ``TokenTrie.below``."""
 _NOWHERE: Final = -1
-_BYTES_A_UNIT: Final = 8
-"""Bytes of a text that are put into tokens for a unit of work."""
 
 
 class TrieText(NamedTuple):
@@ -306,62 +301,3 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
         len(token_bytes),
         longest,
     )
-
-
-def fewest_tokens(trie: TokenTrie, text: bytes) -> tuple[TokenId, ...]:
-    """The fewest tokens whose bytes make up ``text``, whatever the tokenizer would make of it.
-
-    Every byte of it has to be a token. Dynamic programming from the end of the text; linear in its
-    length.
-    """
-    units = len(text) // _BYTES_A_UNIT
-    spend(units)
-    needed, steps = np.empty(len(text) + 1, np.int32), np.empty(len(text), np.int32)
-    tokens = np.empty(len(text), np.int32)
-    with apart(units):
-        count = _cover(trie.arrays, np.frombuffer(text, np.uint8), needed, steps, tokens)
-    assert count >= 0, f"no tokens spell {text!r}"
-    found: list[TokenId] = tokens[:count].tolist()
-    return tuple(found)
-
-
-@kernel
-def _cover(
-    arrays: TrieArrays,
-    text: NDArray[np.uint8],
-    needed: NDArray[np.int32],
-    steps: NDArray[np.int32],
-    tokens: NDArray[np.int32],
-) -> int:
-    """Fill ``tokens`` and return how many there are, -1 where none make up the text.
-
-    ``needed`` and ``steps`` are memory to work in: by byte, how many tokens it takes from there to
-    the end, and the node of the first of them. Of several ways with as few tokens it is the one
-    that begins with the longest.
-    """
-    nodes, token_ids, child_bytes, child_nodes = arrays
-    size = len(text)
-    needed[size] = 0
-    for start in range(size - 1, -1, -1):
-        needed[start], node, end = size + 1, 0, start
-        while end < size:
-            child, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
-            while child < last and child_bytes[child] != text[end]:
-                child += 1
-            if child == last:
-                break
-            node, end = child_nodes[child], end + 1
-            is_token = nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]
-            # Not "<": a longer token, which is met later, wins where the numbers are equal. No way
-            # at all is ``size + 1``, which one token more never gets below.
-            if is_token and needed[end] + 1 <= needed[start]:
-                needed[start], steps[start] = needed[end] + 1, node
-    if needed[0] > size:
-        return -1
-    count, place = 0, 0
-    while place < size:
-        node = steps[place]
-        tokens[count] = token_ids[nodes[node, FIRST_TOKEN]]
-        count += 1
-        place += nodes[node, DEPTH]
-    return count

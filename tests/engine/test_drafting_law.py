@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -214,7 +213,8 @@ def forget_draws_without_nodes(tree: DraftTree, *given: Given) -> Acceptance:
         node: tuple(one for one in each if one.token in {tree.tokens[c] for c in children[node]})
         for node, each in tree.draws.items()
     }
-    return verify(replace(tree, draws=draws), *given)
+    columns = (tree.tokens, tree.parents, tree.certain, tree.matchers, tree.sources)
+    return verify(DraftTree(*columns, draws, tree.scouts), *given)
 
 
 def forget_large_trees(tree: DraftTree, *given: Given) -> Acceptance:

@@ -20,7 +20,6 @@ from guided.machine.table import (
     INSIDE,
     START,
     STOP,
-    TICK,
 )
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import breathing, spend
@@ -119,6 +118,12 @@ class Completions:
                 break
             ahead = self._ahead(at)
             spend(1 + _BYTE_WORK * len(ahead))
+            filled = self._filled(at, ahead)
+            if filled is not None:
+                passed.append((len(text), at))
+                text += ahead
+                at = filled
+                continue
             for count, byte in enumerate(breathing(ahead)):
                 reached = self._machine.step(at, byte)
                 if reached is None:
@@ -222,6 +227,19 @@ class Completions:
         is_between = state.texts or state.row in self._rows.structural.between
         return self._ends.get(state) if is_between else None
 
+    def _filled(self, state: State, ahead: bytes) -> State | None:
+        """The state after ``ahead`` where that is all that a string owes and nothing but counted.
+
+        Each letter of it then does what the first one does, and there may be very many.
+        """
+        owed = self._owed(state)
+        if owed != len(ahead) or ahead.strip(ahead[:1]):
+            return None
+        counted = self._machine.step(state, ahead[0])
+        if counted != state._replace(count=state.count + 1):
+            return None
+        return state._replace(count=state.count + owed)
+
     def _to_exit(self, row: int) -> bytes:
         """The bytes to the nearest exit action, or into a string that owes code points.
 
@@ -239,15 +257,18 @@ class Completions:
         return bytes(text)
 
     def _owed_text(self, state: State) -> bytes:
-        """The rest of the code point that was begun, and all others that a string owes, in bytes.
+        """The rest of the code point that was begun, or others that a string owes, in bytes.
 
-        Any letters will do: a least length is counted beside the automaton only for strings of
-        which nothing else is asked (``StringRules._counted_bounds``).
+        All of them where they leave the row as it is, and else the first. Any letters will do: a
+        least length is counted beside the automaton only for strings of which nothing else is asked
+        (``StringRules._counted_bounds``).
         """
-        text = bytearray()
-        row, owed = state.row, self._owed(state)
+        text, row = bytearray(), state.row
         while self._table.beat[row] == INSIDE:
             text.append(int(self._table.way[row]))
             row = self._table.step(row, text[-1])
-            owed -= int(self._table.beat[row] == TICK)
-        return bytes(text) + self._rows.scalars.shortest_strings.filler * owed
+        if text:
+            return bytes(text)
+        filler = self._rows.scalars.shortest_strings.filler
+        stays = self._table.step(row, filler[0]) == row
+        return filler * self._owed(state) if stays else filler

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from guided.decoding import CostCurve
 from guided.engine.drafting import Drafting
+from guided.engine.isolation import Isolation
+from guided.engine.runnable import Runnable, Step
+from tests.unit.engine.test_scheduler import Setup, runnable
 
 CURVE = CostCurve(((1, 1.0), (8, 2.0)))
 
@@ -31,3 +36,29 @@ def test_without_a_curve_there_is_nothing_to_compare_with() -> None:
     drafting = Drafting(None, 8, None)
     drafting.note_call(1, 1000.0)
     assert drafting.slowness == 1.0
+
+
+def test_a_sequence_goes_without_drafts_for_as_many_steps_as_were_said() -> None:
+    setup = Setup(blocks=20)
+    setup.wait(runnable("a", 1.0))
+    setup.start_all()
+    (undrafted,) = setup.scheduler.running
+    undrafted.steps_undrafted = 3
+    drafting = Drafting(None, 8, CURVE)
+    left = []
+    for _ in range(4):
+        drafting.draft(setup.scheduler.plan(), isolated, pause)
+        left.append(undrafted.steps_undrafted)
+    assert left == [2, 1, 0, 0]
+
+
+def isolated(request_id: str) -> Isolation:
+    return Isolation(request_id, fail)
+
+
+def fail(request_id: str, error: Exception) -> None:
+    raise AssertionError(request_id) from error
+
+
+def pause(runnable: Runnable, begin: Callable[[], Step]) -> None:
+    raise AssertionError(runnable, begin)

@@ -107,6 +107,20 @@ def test_recursion_ends_at_once() -> None:
     assert machine.shortest_end(reached(machine, '{"t":{"t":')) == b"null}}"
 
 
+def test_what_a_long_string_owes_is_not_read_letter_by_letter() -> None:
+    size = 5_000
+    text = {"type": "string", "minLength": size}
+    machine = machine_of({"type": "array", "items": text})
+    state = reached(machine, '["')
+    end = machine.shortest_end(state)
+    assert end == b"a" * size + b'"]'
+    assert len(machine._completions._ends) < 100  # states that it went by
+    for place in (1, 2, size - 2, size - 1, size):
+        written = reached(machine, '["' + "x" * place)
+        assert machine.shortest_end(written) == end[place:]
+        assert machine.bytes_left(written) == len(end) - place
+
+
 def test_no_end_is_longer_than_the_bound_on_it() -> None:
     """Behind a number, too, which ends without a byte of its own: budgets count on it."""
     schema = {"oneOf": [{}, {"items": {"maxItems": 1}}]}

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guided.masks.fewest_tokens import FewestTokens
 from guided.masks.mask import lone_token, mask_of, tokens_of
 from guided.masks.mask_kernels import clear_tokens, set_tokens
-from guided.masks.trie import BYTE, END, fewest_tokens, trie_from_tokens
+from guided.masks.trie import BYTE, END, trie_from_tokens
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 _TOKENS = st.lists(st.none() | st.binary(min_size=1, max_size=5), max_size=40)
@@ -94,14 +95,25 @@ def _fewest(text: bytes, tokens: set[bytes]) -> int:
 def test_a_cover_spells_the_text_in_the_fewest_tokens(pieces: list[bytes]) -> None:
     vocabulary = tiny_vocabulary([b"ab", b"aba", b"name", b'":', b"bb"])
     text = b"".join(pieces)
-    tokens = fewest_tokens(trie_from_tokens(vocabulary.token_bytes), text)
+    fewest = FewestTokens(trie_from_tokens(vocabulary.token_bytes))
+    tokens = fewest.tokens(text)
+    assert fewest.count(text) == len(tokens)
     assert vocabulary.decode(tokens) == text
     assert len(tokens) == _fewest(text, {t for t in vocabulary.token_bytes if t is not None})
 
 
 def test_a_text_that_no_tokens_spell_has_no_cover() -> None:
     trie = trie_from_tokens([None, b"a", b"ab"])
-    assert fewest_tokens(trie, b"aba") == (2, 1)
+    assert FewestTokens(trie).tokens(b"aba") == (2, 1)
     for text in (b"b", b"ba", b"abb", b"a" * 50 + b"c" + b"a" * 50):
         with pytest.raises(AssertionError, match="no tokens spell"):
-            fewest_tokens(trie, text)
+            FewestTokens(trie).tokens(text)
+
+
+@given(st.lists(st.binary(max_size=12).map(lambda text: bytes([97 + b % 2 for b in text]))))
+def test_what_was_spelled_before_changes_no_cover(texts: list[bytes]) -> None:
+    trie = trie_from_tokens(tiny_vocabulary([b"ab", b"aba", b"bb", b"aab"]).token_bytes)
+    fewest = FewestTokens(trie)
+    for text in texts:
+        for place in range(len(text) + 1):
+            assert fewest.tokens(text[place:]) == FewestTokens(trie).tokens(text[place:])

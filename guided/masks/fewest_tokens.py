@@ -1,0 +1,103 @@
+"""The fewest tokens that spell a text, whatever the tokenizer would make of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.masks.trie import DEPTH, FIRST_CHILD, FIRST_TOKEN, TokenTrie, TrieArrays
+from guided.runtime.fuel import apart, spend
+from guided.runtime.kernel import kernel
+from guided.spec import TokenId
+
+__all__ = ["FewestTokens"]
+
+_BYTES_A_UNIT: Final = 8
+"""Bytes of a text that are put into tokens for a unit of work."""
+
+
+class FewestTokens:
+    """Spells one text after another, by dynamic programming from the end of each.
+
+    So one that another ended with is known with that: what is left of a text after some tokens of
+    it takes a comparison. Not thread-safe.
+    """
+
+    def __init__(self, trie: TokenTrie) -> None:
+        self._trie = trie
+        self._text = b""
+        """What was spelled last."""
+        self._needed: NDArray[np.int32] = np.zeros(1, np.int32)
+        self._steps: NDArray[np.int32] = np.empty(0, np.int32)
+        """By byte of it, how many tokens it takes from there to the end, and the node of the first
+        of them."""
+
+    def count(self, text: bytes) -> int:
+        """How many tokens spell ``text``, every byte of which has to be a token."""
+        count = int(self._needed[self._place(text)])
+        assert count <= len(text), f"no tokens spell {text!r}"
+        return count
+
+    def tokens(self, text: bytes) -> tuple[TokenId, ...]:
+        """These tokens; of several ways with as few it is the one that begins with the longest."""
+        place, tokens = self._place(text), np.empty(self.count(text), np.int32)
+        _follow(self._trie.arrays, self._steps, place, tokens)
+        found: list[TokenId] = tokens.tolist()
+        return tuple(found)
+
+    def _place(self, text: bytes) -> int:
+        """Where ``text`` begins in what was spelled, which is made its own where it is no end."""
+        if not self._text.endswith(text):
+            units = len(text) // _BYTES_A_UNIT
+            spend(units)
+            needed, steps = np.empty(len(text) + 1, np.int32), np.empty(len(text), np.int32)
+            with apart(units):
+                _cover(self._trie.arrays, np.frombuffer(text, np.uint8), needed, steps)
+            self._text, self._needed, self._steps = text, needed, steps
+        return len(self._text) - len(text)
+
+
+@kernel
+def _cover(
+    arrays: TrieArrays,
+    text: NDArray[np.uint8],
+    needed: NDArray[np.int32],
+    steps: NDArray[np.int32],
+) -> None:
+    """Fill ``needed``, with more than there are bytes where no tokens make up the rest, and
+    ``steps``.
+    """
+    nodes, _, child_bytes, child_nodes = arrays
+    size = len(text)
+    needed[size] = 0
+    for start in range(size - 1, -1, -1):
+        needed[start], node, end = size + 1, 0, start
+        while end < size:
+            child, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+            while child < last and child_bytes[child] != text[end]:
+                child += 1
+            if child == last:
+                break
+            node, end = child_nodes[child], end + 1
+            is_token = nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]
+            # Not "<": a longer token, which is met later, wins where the numbers are equal. No way
+            # at all is ``size + 1``, which one token more never gets below.
+            if is_token and needed[end] + 1 <= needed[start]:
+                needed[start], steps[start] = needed[end] + 1, node
+
+
+@kernel
+def _follow(
+    arrays: TrieArrays,
+    steps: NDArray[np.int32],
+    place: int,
+    tokens: NDArray[np.int32],
+) -> None:
+    """Fill ``tokens`` with those of the steps from a place on."""
+    nodes, token_ids = arrays[0], arrays[1]
+    for number in range(len(tokens)):
+        node = steps[place]
+        tokens[number] = token_ids[nodes[node, FIRST_TOKEN]]
+        place += nodes[node, DEPTH]
