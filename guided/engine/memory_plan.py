@@ -48,6 +48,8 @@ _ACTIVATIONS = 8
 _FLOAT = 4
 _BYTES = {"int8": 1, "int4": 0.625}
 """Of a number in a matrix, its share of scales included."""
+_HEAD_OF_INT4 = 1.0625
+"""Of a number in the head, likewise."""
 _ROOM_TO_STREAM = 4
 """How many times as much has to be free as a second copy of matrices takes."""
 
@@ -101,6 +103,8 @@ def measure_footprint(
     packed, packed_nbytes = files.checkpoint.packed  # stay as they are
     floats = numbers - embedding - packed
     matrices = int(floats * _BYTES.get(chosen, loaded.itemsize)) + packed_nbytes
+    if chosen == "int4":
+        matrices += int((_HEAD_OF_INT4 - _BYTES["int4"]) * embedding)
     weights = matrices + embedding * loaded.itemsize
     if files.stored is not None:
         weights = stored_nbytes(files.stored.tensors)

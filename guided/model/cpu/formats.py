@@ -39,11 +39,14 @@ class WeightFormat(StrEnum):
     INT8 = "int8"
     """A scale for each output; activations as good as 15 bits, so they lose next to nothing."""
     INT4 = "int4"
-    """Scale and least number for 32 inputs of an output; activations of 8 bits, scaled likewise."""
+    """Scale and least number for 32 inputs of an output; activations of 8 bits, scaled likewise.
+    The head has 8 bits, with a scale for 32 inputs, and activations of 16."""
 
 
-def matrix_packer(weight_format: WeightFormat, *, streams: bool = True) -> Pack:
-    """Who packs the matrices of one model.
+def matrix_packer(
+    weight_format: WeightFormat, *, streams: bool = True, is_head: bool = False
+) -> Pack:
+    """Who packs the matrices of one model, or its head.
 
     Without ``streams``, matrices of int8 are not kept a second time where ``is_kept_twice``.
     """
@@ -53,7 +56,7 @@ def matrix_packer(weight_format: WeightFormat, *, streams: bool = True) -> Pack:
     if weight_format is WeightFormat.BF16:
         return partial(Bf16Matrix, memory=memory, kernel=bf16_kernel())
     if weight_format is WeightFormat.INT4:
-        return partial(Int4Matrix, memory=memory)
+        return partial(Int4Matrix, memory=memory, is_head=is_head)
     if has(InstructionSet.AVX512_VNNI):
         return partial(Int8Matrix, memory=memory if streams or not is_kept_twice() else None)
     return partial(Int8PortableMatrix, memory=memory)

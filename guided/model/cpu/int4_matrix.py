@@ -3,11 +3,14 @@
 Scale and least number of a group are searched so that the squares of what rounding changes add up
 to little: from several ranges, some of which cut the farthest weights off, codes are rounded, and
 scale and least number fitted to the codes, by turns. What comes out is multiplied as a Q4_1 block.
+
+The head of such a model has eight bits, as a Q8_0 block: with four it would cost more than all
+other matrices together (benchmarks/RESULTS.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -19,11 +22,13 @@ from guided.model.cpu.matrix import LargePages, Numbers
 from guided.model.cpu.stored_kernel import instructions_here
 from guided.model.cpu.stored_matrix import StoredMatrix, StoredPart
 
-__all__ = ["Int4Matrix", "rounded_to_int4"]
+__all__ = ["Int4Matrix", "rounded_to_int4", "rounded_to_int8"]
 
 _FORM: Final = BLOCK_TYPES["Q4_1"].form
+_HEAD_FORM: Final = BLOCK_TYPES["Q8_0"].form
 _GROUP: Final = _FORM.group
 _MOST: Final = 15
+_HEAD_MOST: Final = 127
 _RANGES: Final = (1.0, 0.92, 0.84)
 """Shares of the range of a group that are tried."""
 _TURNS: Final = 2
@@ -32,21 +37,30 @@ _TAKEN: Final = 1024
 
 
 class Int4Matrix:
-    """Weights in codes of four bits, made when the matrix is packed."""
+    """Weights in codes of four bits, or of eight for a head, made when the matrix is packed."""
 
     __slots__ = ("_inputs", "_matrix", "nbytes")
 
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages) -> None:
+    def __init__(
+        self,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        memory: LargePages,
+        *,
+        is_head: bool = False,
+    ) -> None:
         """Raises ``NotFiniteError`` for weights that are no numbers, or beyond float16."""
         outputs, self._inputs = weight.shape
         padded = -(-self._inputs // _GROUP) * _GROUP
+        form = _HEAD_FORM if is_head else _FORM
+        rounded: Callable[..., Codes] = rounded_to_int8 if is_head else rounded_to_int4
 
         def codes() -> Iterator[Codes]:
             for start in range(0, outputs, _TAKEN):
                 exact = weight[start : start + _TAKEN].float().numpy()
-                yield rounded_to_int4(np.pad(exact, ((0, 0), (0, padded - self._inputs))))
+                yield rounded(np.pad(exact, ((0, 0), (0, padded - self._inputs))))
 
-        part = StoredPart(_FORM, (outputs, padded), codes(), memory, instructions_here())
+        part = StoredPart(form, (outputs, padded), codes(), memory, instructions_here())
         self._matrix = StoredMatrix([part], None if bias is None else bias.float().numpy().copy())
         self.nbytes = self._matrix.nbytes
 
@@ -83,6 +97,17 @@ def rounded_to_int4(weights: NDArray[np.float32]) -> Codes:
     codes = _nearest(groups, best_scale, best_least).astype(np.uint8)
     scales, leasts = (each[..., 0].astype(np.float16) for each in (best_scale, best_least))
     return Codes(_FORM, codes.reshape(weights.shape), scales, leasts, None, None)
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def rounded_to_int8(weights: NDArray[np.float32]) -> Codes:
+    """As ``rounded_to_int4``, with a scale for the farthest weight of each group."""
+    groups = weights.reshape(len(weights), -1, _GROUP)
+    scales = (np.abs(groups).max(axis=-1, keepdims=True) / _HEAD_MOST).astype(np.float16)
+    steps = groups / np.where(scales == 0, 1, scales).astype(np.float32)
+    codes = np.nan_to_num(steps.round()).clip(-_HEAD_MOST, _HEAD_MOST) + _HEAD_FORM.offset
+    found = codes.astype(np.uint8).reshape(weights.shape)
+    return Codes(_HEAD_FORM, found, scales[..., 0], None, None, None)
 
 
 def _nearest(groups: Numbers, scale: Numbers, least: Numbers) -> Numbers:

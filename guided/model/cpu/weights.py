@@ -342,8 +342,12 @@ def _weights(
     if weight_format is not WeightFormat.FP32:
         # Matrices are packed elsewhere, but one small view of a mapped file keeps all of its pages.
         embedding = embedding.clone()
+    pack_head = pack
+    if weight_format is WeightFormat.INT4:
+        pack_head = matrix_packer(weight_format, is_head=True)
+    last = WeightReader(config, tensors, pack_head)
+    head = last.matrix("lm_head") if HEAD in tensors else last.packed([EMBEDDING], embedding, None)
     read = WeightReader(config, tensors, pack)
-    head = read.matrix("lm_head") if HEAD in tensors else read.packed([EMBEDDING], embedding, None)
     return assembled(config, read, PlainEmbedding(embedding), head)
 
 

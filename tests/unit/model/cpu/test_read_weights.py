@@ -126,3 +126,11 @@ def test_int4_names_the_matrix_that_it_cannot_hold(
     told = f"{re.escape(tensor)} is broken, or too large .*: a scale of output 7 is not finite"
     with pytest.raises(ModelError, match=told):
         read_decoder(config, checkpoint.files, WeightFormat.INT4, dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize("model", ["llama", "llama, tied embeddings"])
+def test_the_head_of_int4_has_eight_bits(model: str, tmp_path: Path) -> None:
+    config, checkpoint = saved(model, tmp_path)
+    decoder = read_decoder(config, checkpoint.files, WeightFormat.INT4, dtype=torch.bfloat16)
+    # A scale of 16 bits for 32 inputs, of which there are 72 and zeros.
+    assert decoder.weights.head.nbytes == 160 * 96 // 32 * (32 + 2)
