@@ -42,10 +42,11 @@ class FewestTokens:
 
     def tokens(self, text: bytes) -> tuple[TokenId, ...]:
         """These tokens; of several ways with as few it is the one that begins with the longest."""
-        place, tokens = self._place(text), np.empty(self.count(text), np.int32)
-        _follow(self._trie.arrays, self._steps, place, tokens)
-        found: list[TokenId] = tokens.tolist()
-        return tuple(found)
+        place, spelled = self._place(text), np.empty(self.count(text), np.int32)
+        _follow(self._trie.arrays, self._steps, place, spelled)
+        # Each by itself would take longer than to find them, where there are thousands.
+        tokens: tuple[TokenId, ...] = tuple(spelled.tolist())
+        return tokens
 
     def _place(self, text: bytes) -> int:
         """Where ``text`` begins in what was spelled, which is made its own where it is no end."""
