@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +45,7 @@ class FewestTokens:
         place, spelled = self._place(text), np.empty(self.count(text), np.int32)
         _follow(self._trie.arrays, self._steps, place, spelled)
         # Each by itself would take longer than to find them, where there are thousands.
-        tokens: tuple[TokenId, ...] = tuple(spelled.tolist())
-        return tokens
+        return cast("tuple[TokenId, ...]", tuple(spelled.tolist()))
 
     def _place(self, text: bytes) -> int:
         """Where ``text`` begins in what was spelled, which is made its own where it is no end."""
