@@ -58,7 +58,6 @@ NATIVE = (
     "guided/engine/meter.py",
     "guided/engine/model_call.py",
     "guided/engine/open_requests.py",
-    "guided/engine/request_clock.py",
     "guided/engine/results.py",
     "guided/engine/runnable.py",
     "guided/engine/sampled.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, Self
 from uuid import uuid4
 
@@ -26,7 +26,7 @@ STATE_RETRIES = 2
 """Of a call that asks what a server is doing now: that it is starting is an answer to that."""
 
 
-class ClientBase:
+class ClientBase(ABC):
     """What both clients are: terms, and what is known of the server, which may be shared."""
 
     def __init__(

@@ -87,8 +87,11 @@ class DraftBudget:
         with_them = self._certain + self._drafted * each
         return self._slowness * (seconds(with_them) - seconds(with_them - nodes * each)) / each
 
-    def pays(self, nodes: int, chance: float) -> bool:
-        """Whether to add some nodes, all of which are right with the same ``chance``."""
+    def pays(self, nodes: int, chance: float, following: int | None = None) -> bool:
+        """Whether to add some nodes, all of which are right with the same ``chance``.
+
+        At most ``following`` more may come after them; ``None`` where all the room may be used.
+        """
         if nodes > self._room:
             return False
         if self._costs is None:
@@ -100,7 +103,8 @@ class DraftBudget:
         gain = self._gain + self._undrafted / each
         worth = _ROUNDED * gain / seconds((1 + self._drafted) * each + self._undrafted)
         expected, likely = 0.0, chance
-        for more in range(nodes, self._room + 1):
+        most = self._room if following is None else min(self._room, nodes + following)
+        for more in range(nodes, most + 1):
             # What follows becomes too unlikely before long, so few are looked at.
             if likely <= _LEAST_CHANCE:
                 return False

@@ -234,23 +234,36 @@ class DraftBuilder:
         assert matcher is not None, f"what follows node {node} is decided already"
         return matcher
 
-    def pays(self, nodes: int, chance: float) -> bool:
-        """Whether there is room for this number of nodes, and they are worth it."""
-        return self.budget.pays(nodes, chance)
+    def pays(self, nodes: int, chance: float, following: int | None = None) -> bool:
+        """Whether there is room for this number of nodes, and they are worth it.
 
-    def add(self, node: int, token: TokenId, chance: float = 1.0) -> int | None:
+        At most ``following`` more may come after them, if it is given.
+        """
+        return self.budget.pays(nodes, chance, following)
+
+    def add(
+        self, node: int, token: TokenId, chance: float = 1.0, following: int | None = None
+    ) -> int | None:
         """Draft ``token`` after ``node`` and return the node from which to continue.
 
-        ``chance`` is how likely the answer takes this path. ``None`` when the token is not allowed
-        there, ends the answer, is in the tree already, does not pay together with its run, or
-        the constraint is at a limit.
+        ``chance`` is how likely the answer takes this path. At most ``following`` more are drafted
+        after the token, if it is given. ``None`` when the token is not allowed there, ends the
+        answer, is in the tree already, does not pay together with its run, or the constraint is at
+        a limit.
         """
-        tip = self._add(node, token, chance)
+        tip = self._add(node, token, chance, following)
         if tip is not None and node in self._draws:
             self._draws[node].append(Proposal(token, None))
         return tip
 
-    def draw(self, node: int, token: TokenId, law: TokenLaw, chance: float = 1.0) -> int | None:
+    def draw(
+        self,
+        node: int,
+        token: TokenId,
+        law: TokenLaw,
+        chance: float = 1.0,
+        following: int | None = None,
+    ) -> int | None:
         """Draft ``token``, which was drawn from ``law``, as ``add`` does.
 
         The draw is kept where it does not become a node as well: to leave draws out by what was
@@ -259,7 +272,7 @@ class DraftBuilder:
         if node not in self._draws:
             self._draws[node] = [Proposal(child, None) for child in self.proposed(node)]
         self._draws[node].append(Proposal(token, law))
-        return self._add(node, token, chance)
+        return self._add(node, token, chance, following)
 
     def proposed(self, node: int) -> list[TokenId]:
         """The tokens that were proposed after a node so far, in order."""
@@ -268,13 +281,15 @@ class DraftBuilder:
             return [proposal.token for proposal in drawn]
         return [token for parent, token in self._children if parent == node]
 
-    def _add(self, node: int, token: TokenId, chance: float) -> int | None:
+    def _add(self, node: int, token: TokenId, chance: float, following: int | None) -> int | None:
         """``add`` without keeping the proposal: the token and its whole run, or nothing of them."""
         matcher = self.matcher(node)
         # Cheap checks come first: most proposals are pruned, and to advance a matcher takes longer.
         if token in self._end_ids or (node, token) in self._children:
             return None
-        if self._left[node] < 1 or not self.pays(1, chance):
+        left = self._left[node] - 1
+        after_it = left if following is None else min(left, following)
+        if left < 0 or not self.pays(1, chance, after_it):
             return None
         try:
             if not matcher.allows(token):
@@ -284,7 +299,8 @@ class DraftBuilder:
         except LimitExceededError:
             return None  # it is for the choice at this node to close the answer
         # The run is part of the node: with half of it the verifier could not follow the path.
-        if self._left[node] < 1 + len(run) or not self.pays(1 + len(run), chance):
+        left -= len(run)
+        if left < 0 or not self.pays(1 + len(run), chance, min(left, after_it)):
             return None
         self.budget.spend(1 + len(run), chance)
         self._append(node, token, after, certain=False)

@@ -94,15 +94,17 @@ class Expansion:
         logits: NDArray[np.float32],
         chance: float,
         width: int,
+        following: int | None = None,
     ) -> list[tuple[int, float]]:
         """Draft up to ``width`` tokens after ``node``, where they pay.
 
         ``logits`` (``[vocabulary]``) are for the token after the node, which the answer reaches
-        with this ``chance``. Returns the nodes from which to continue, each with its chance. Where
-        tokens are drawn, a node is expanded once by each drafter.
+        with this ``chance``. At most ``following`` more are drafted after each, if it is given.
+        Returns the nodes from which to continue, each with its chance. Where tokens are drawn, a
+        node is expanded once by each drafter.
         """
         matcher = builder.matcher(node)
-        if matcher.is_complete or not builder.pays(1, chance):
+        if matcher.is_complete or not builder.pays(1, chance, following):
             return []
         position = self._position(builder, node)
         try:
@@ -111,7 +113,7 @@ class Expansion:
             return []  # it is for the choice at this node to close the answer
         builder.masked(node, logits, chance, width)
         if self._chooser.rule is Verification.REJECTION:
-            return self._draw(builder, node, tokens, scores, chance, width)
+            return self._draw(builder, node, tokens, scores, chance, width, following)
         order = scores
         if self._chooser.rule is Verification.COUPLED and not self._is_greedy:
             order = scores + gumbel_noise(tokens, seed=self._chooser.seed, position=position)
@@ -121,7 +123,7 @@ class Expansion:
             token = TokenId(int(tokens[at]))
             kind = (rank, _bin(float(shares[at])))
             likely = chance * self._rates.rate(kind)
-            tip = builder.add(node, token, likely)
+            tip = builder.add(node, token, likely, following)
             if tip is None:
                 tip = builder.find(node, token)  # another drafter may have been first
             if tip is not None:
@@ -164,6 +166,7 @@ class Expansion:
         scores: NDArray[np.float64],
         chance: float,
         width: int,
+        following: int | None,
     ) -> list[tuple[int, float]]:
         """Draw tokens that were not proposed there yet, each from what the ones before it left."""
         if len(tokens) > _MOST_DRAWN_FROM:
@@ -188,7 +191,7 @@ class Expansion:
             token = law.draw(uniform(noise, rank, _DRAFT))
             kind = (_WIDEST + rank, _bin(law.share(token)))
             likely = chance * self._rates.rate(kind)
-            tip = builder.draw(node, token, law, likely)
+            tip = builder.draw(node, token, law, likely, following)
             self._proposed.note(node, token, kind)
             if tip is not None:
                 found.append((tip, likely))

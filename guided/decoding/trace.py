@@ -65,15 +65,26 @@ class TracedBuilder(DraftBuilder):
         super().__init__(trunk, forcing, budget=budget, longest=longest, end_ids=end_ids)
         self.proposals: list[TracedProposal] = []
 
-    def add(self, node: int, token: TokenId, chance: float = 1.0) -> int | None:
+    def add(
+        self, node: int, token: TokenId, chance: float = 1.0, following: int | None = None
+    ) -> int | None:
         """Draft a token as any builder does, and note it."""
         is_known = self.find(node, token) is not None
-        return self._noted(node, token, chance, super().add(node, token, chance), is_known)
+        tip = super().add(node, token, chance, following)
+        return self._noted(node, token, chance, tip, is_known)
 
-    def draw(self, node: int, token: TokenId, law: TokenLaw, chance: float = 1.0) -> int | None:
+    def draw(
+        self,
+        node: int,
+        token: TokenId,
+        law: TokenLaw,
+        chance: float = 1.0,
+        following: int | None = None,
+    ) -> int | None:
         """Draft a drawn token as any builder does, and note it."""
         is_known = self.find(node, token) is not None
-        return self._noted(node, token, chance, super().draw(node, token, law, chance), is_known)
+        tip = super().draw(node, token, law, chance, following)
+        return self._noted(node, token, chance, tip, is_known)
 
     def _noted(
         self, node: int, token: TokenId, chance: float, tip: int | None, is_known: bool

@@ -107,7 +107,10 @@ class LookaheadMemory:
         levels = self._levels
         deepest = len(levels[0]) + len(levels) - 1
         chance = self.rates.rate(_WINDOW)
-        if builder.left(builder.root) < deepest or not builder.pays(self.num_scouts, chance):
+        if builder.left(builder.root) < deepest:
+            return
+        # Nothing is drafted after a scout.
+        if not builder.pays(self.num_scouts, chance, following=0):
             return
         above: list[int] = []
         for number, level in enumerate(levels, start=1):

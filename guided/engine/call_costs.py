@@ -46,6 +46,8 @@ _NARROW = 16
 """Sizes up to this one are timed in all rounds: by these it is decided what one answer drafts."""
 _IMPROVEMENT = 0.98
 """A time below this share of the least so far says that the least is not known yet."""
+_FINE_TICK = 1e-4
+"""Seconds; what counts the processor's time in longer steps cannot tell that of a call."""
 _PATIENCE = 2.0
 """Seconds after which no further round begins."""
 
@@ -78,7 +80,7 @@ def _measure_seconds(runner: ModelRunner, context_window: int) -> dict[int, floa
             took = timer.time(size)
             improved = improved or took < _IMPROVEMENT * least[size]
             least[size] = min(least[size], took)
-    return {size: timer.share * each for size, each in least.items()}
+    return {size: timer.clock_of_second * each for size, each in least.items()}
 
 
 def _committed(context_window: int) -> int:
@@ -100,9 +102,10 @@ class _Timer:
         cache = BlockCache(groups, _BLOCK_SIZE, reuse_prefixes=False)
         runner.open_storages([pool.num_slots for pool in cache.pools])
         self._runner = runner
-        self._is_processors = runner.shape.device == CPU and len(runner.layers_by_rank) == 1
-        self.share = inf if self._is_processors else 1.0
-        """Seconds of the clock for each that ``time`` tells, where a call was waited for least."""
+        is_all_here = runner.shape.device == CPU and len(runner.layers_by_rank) == 1
+        self._is_processors = is_all_here and _tick() < _FINE_TICK
+        self.clock_of_second = inf if self._is_processors else 1.0
+        """Seconds by the clock for each that ``time`` tells, in the call that waited least."""
         self._sequence = cache.open()
         # Calls are timed over rows in the cache: attention reads them in every call of an answer.
         runner.forward(StepBatch((_chain(self._sequence, committed, certain=committed),)))
@@ -124,8 +127,16 @@ class _Timer:
         self._sequence.commit((), ())
         if not self._is_processors:
             return took
-        self.share = min(self.share, took / here)
+        self.clock_of_second = min(self.clock_of_second, took / here)
         return here
+
+
+def _tick() -> float:
+    """Seconds by which the processor's time goes forward, which some systems count in steps."""
+    began = time.process_time()
+    while (now := time.process_time()) == began:
+        pass
+    return now - began
 
 
 def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:

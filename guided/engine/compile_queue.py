@@ -7,6 +7,7 @@ pass would slow it down many times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -101,8 +102,9 @@ class CompileQueue:
             if submission.request.constraint != constraint:
                 continue
             if submission.admitting is not None:
+                # In a kernel it ends later, and then gives back what it has opened, and no more.
                 submission.admitting.give_up()
-                self._line[place] = replace(submission, admitting=None)
+                self._line[place] = replace(submission, admitting=None, at_end=ExitStack())
                 continue
             work = submission.matcher
             if work not in anew:

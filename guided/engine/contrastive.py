@@ -149,7 +149,7 @@ class ContrastiveRunnable(AnswerRunnable):
             if not run:
                 return _Branch((choice.token,), is_deciding=not choice.matcher.is_complete)
             fits = len(run) < answer.chooser.remaining(answer.answer_length)
-            if fits and budget.pays(len(run), candidate.probability):
+            if fits and budget.pays(len(run), candidate.probability, following=0):
                 is_complete = advance(choice.matcher, run).is_complete
                 budget.spend(len(run), candidate.probability)
                 return _Branch((choice.token, *run), is_deciding=not is_complete)

@@ -107,7 +107,7 @@ def measure_footprint(
         matrices += int((_HEAD_OF_INT4 - _BYTES["int4"]) * embedding)
     weights = matrices + embedding * loaded.itemsize
     if files.stored is not None:
-        weights = stored_nbytes(files.stored.tensors)
+        weights = matrices = stored_nbytes(files.stored.tensors)
     split = None
     by_rank = [weights]
     if asked.split.ranks > 1:

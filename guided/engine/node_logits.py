@@ -20,7 +20,11 @@ class NodeLogits(Mapping[int, NDArray[np.float32]]):
         self._output = output
 
     def __getitem__(self, node: int) -> NDArray[np.float32]:
-        return self._output.logits_of(self._deciding.index(node))
+        try:
+            place = self._deciding.index(node)
+        except ValueError:
+            raise KeyError(node) from None
+        return self._output.logits_of(place)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._deciding)

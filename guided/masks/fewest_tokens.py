@@ -36,7 +36,8 @@ class FewestTokens:
 
     def count(self, text: bytes) -> int:
         """How many tokens spell ``text``, every byte of which has to be a token."""
-        count = int(self._needed[self._place(text)])
+        place = self._place(text)  # before ``_needed`` is read, which it may replace
+        count = int(self._needed[place])
         assert count <= len(text), f"no tokens spell {text!r}"
         return count
 

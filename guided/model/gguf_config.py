@@ -102,7 +102,7 @@ def read_gguf_header(file: Path) -> GgufHeader:
             )
     try:
         reader = GGUFReader(file)
-    except (ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
+    except (ValueError, IndexError, KeyError, OverflowError, struct.error) as error:
         raise ModelError(
             f"the GGUF file {file} is cut off or broken: {error}", hint="fetch it again"
         ) from error

@@ -6,23 +6,28 @@ which takes seconds, and transformers has it read the header again for the token
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 __all__ = ["read_once"]
 
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""Blocks of several threads wait for each other, as what they replace is the process's."""
+
 
 @contextmanager
 def read_once(file: Path) -> Iterator[None]:
     """In the block whoever asks ``gguf`` for a reader of this file has the same one."""
     import gguf
+    from gguf.gguf_reader import GGUFReader
 
-    foreign: Any = gguf.GGUFReader
+    foreign: Any = GGUFReader
     readers: list[Any] = []
 
     class Reader(foreign):  # type: ignore[misc]
@@ -45,8 +50,9 @@ def read_once(file: Path) -> Iterator[None]:
             readers.append(Reader(path, *arguments))
         return readers[0]
 
-    gguf.GGUFReader = reader_of  # type: ignore[assignment, misc]
-    try:
-        yield
-    finally:
-        gguf.GGUFReader = foreign  # type: ignore[misc]
+    with _ONE_AT_A_TIME:
+        gguf.GGUFReader = reader_of  # type: ignore[assignment, misc]
+        try:
+            yield
+        finally:
+            gguf.GGUFReader = GGUFReader  # type: ignore[misc]

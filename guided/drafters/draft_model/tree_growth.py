@@ -85,6 +85,7 @@ class TreeGrowth:
         self._logits.update(zip(self._asked, logits, strict=True))
         width = self._widths[self._level]
         self._level += 1
+        after_it = len(self._widths) - self._level
         heap = [(-chance, node) for node, chance in self._likely]
         heapq.heapify(heap)
         self._likely = []
@@ -93,7 +94,9 @@ class TreeGrowth:
             loss, node = heapq.heappop(heap)
             if node not in self._logits:  # there was no room to read it
                 continue
-            found = self._expansion.expand(self._builder, node, self._logits[node], -loss, width)
+            found = self._expansion.expand(
+                self._builder, node, self._logits[node], -loss, width, after_it
+            )
             for tip, chance in found:
                 # Another drafter was first, and the model has read on from there already.
                 if tip in self._logits:
@@ -110,7 +113,7 @@ class TreeGrowth:
             if builder.left(node)
             and not builder.matcher(node).is_complete
             # No token after a node is likelier than the node.
-            and builder.pays(1, chance)
+            and builder.pays(1, chance, len(self._widths) - self._level - 1)
         ]
         if self._level == len(self._widths) or not self._likely:
             return None

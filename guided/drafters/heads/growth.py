@@ -89,7 +89,8 @@ class GrowingTree(Generic[Kept]):
         while self._heap and len(found) < most:
             _, _, place = heapq.heappop(self._heap)
             can_grow = self._builder.left(place.node) > 0 and self._width_at(place.depth) > 0
-            if can_grow and self._builder.pays(1, place.chance) and self._is_open(place):
+            pays = can_grow and self._builder.pays(1, place.chance, self._following(place.depth))
+            if pays and self._is_open(place):
                 found.append(place)
         return found
 
@@ -105,12 +106,20 @@ class GrowingTree(Generic[Kept]):
         if width < 1:
             return
         expansion = self._expansion_at(place.depth)
-        for tip, chance in expansion.expand(self._builder, place.node, logits, place.chance, width):
+        found = expansion.expand(
+            self._builder, place.node, logits, place.chance, width, self._following(place.depth)
+        )
+        for tip, chance in found:
             if tip not in self._reached:
                 self._reached.add(tip)
                 tokens = self._builder.path(place.node, tip)
                 after = Place(self, tip, chance, before=place, tokens=tokens)
                 heapq.heappush(self._heap, (-chance, len(self._reached), after))
+
+    def _following(self, depth: int) -> int:
+        """How many tokens may be drafted after one that is drafted at a place of this depth."""
+        deeper = range(depth + 1, depth + 1 + self._builder.room)
+        return next((each - depth - 1 for each in deeper if self._width_at(each) < 1), len(deeper))
 
     def _is_open(self, place: Place[Kept]) -> bool:
         return not self._builder.matcher(place.node).is_complete

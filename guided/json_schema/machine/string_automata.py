@@ -257,7 +257,8 @@ class StringAutomata:
     @property
     def nbytes(self) -> int:
         """What the automata hold, about."""
-        return sum([_DFA_BYTES + dfa.next.nbytes for dfa in self._dfas.values()])
+        # Listed at once: whoever asks may not hold the lock under which more are made.
+        return sum([_DFA_BYTES + dfa.next.nbytes for dfa in list(self._dfas.values())])
 
     def fits(self, ask: Formula, text: str) -> bool:
         """Whether one string fits a formula over assertions about strings."""

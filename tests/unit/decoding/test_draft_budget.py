@@ -81,6 +81,13 @@ def test_what_there_is_no_room_for_pays_for_nothing() -> None:
     assert taken(DraftBudget(1, STEP_THEN_FLAT), 0.81) == 1
 
 
+def test_what_never_follows_pays_for_nothing() -> None:
+    """The last level of a draft model, and the last token of an answer, as if there was no room."""
+    for following, pays in ((0, False), (1, True), (None, True)):
+        assert DraftBudget(32, STEP_THEN_FLAT).pays(1, 0.6, following) is pays
+    assert not DraftBudget(32, STEP_THEN_FLAT).pays(2, 0.5, following=0)
+
+
 def test_many_sequences_draft_less_each() -> None:
     lengths = [
         taken(DraftBudget(32, FLAT_THEN_STEEP, certain=n, sequences=n), 0.8) for n in (1, 2, 4, 8)

@@ -292,6 +292,16 @@ def test_a_file_that_is_no_gguf(tmp_path: Path) -> None:
     )
 
 
+def test_a_length_that_no_file_has(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    write_gguf(file, make(LLAMA), "llama")
+    content = bytearray(file.read_bytes())
+    first_key = 4 + 4 + 8 + 8  # after magic, version, and the counts of tensors and of values
+    content[first_key : first_key + 8] = b"\xff" * 8
+    file.write_bytes(content)
+    assert message(file).startswith(f"the GGUF file {file} is cut off or broken: ")
+
+
 @pytest.mark.parametrize("length", [10, 3000, -100])
 def test_a_file_that_is_cut_off(length: int, tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"

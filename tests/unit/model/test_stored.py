@@ -187,6 +187,7 @@ def test_the_plan_has_what_the_decoder_takes(tmp_path: Path) -> None:
     plan = measure_footprint(files, None, asked, CPU)
     norms = sum(4 * shape[0] for shape in files.checkpoint.shapes.values() if len(shape) == 1)
     assert plan.weights == load_stored_decoder(files).nbytes + norms
+    assert plan.bytes_per_call == plan.weights
     assert "blocks as they are stored, F32/Q5_1 in the files" in plan.weight_format
     assert kept_dtype(files, None, CPU) == plan.cache_dtype == torch.bfloat16
 
