@@ -496,8 +496,8 @@ class GenerateRequest(_message.Message):
 
     @_builtins.property
     def draft_widths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Draft models guess so many tokens after each, level by level; 1 to 16 numbers from 1 to 8. Other
-        drafters do not look at it. Absent: those of the server.
+        """Draft models guess so many tokens after each, level by level, but no more than the server has
+        them; 1 to 16 numbers from 1 to 8. Other drafters do not look at it. Absent: those of the server.
         """
 
     def __init__(
