@@ -87,14 +87,13 @@ def test_the_default_model_is_ready_to_answer() -> None:
 
 
 def test_a_folder_is_loaded_as_its_files_say(saved: Path) -> None:
-    model = load(saved, dtype=torch.float32, attention="eager")
+    model = load(saved, dtype=torch.float32)
     assert model.name == str(saved)
     assert model.context_window == 77
     assert len(model.vocabulary) == 49_152
     assert model.vocabulary.end_ids == {0, 2}
     assert not model.module.training
     assert model.module.dtype == torch.float32
-    assert model.module.config._attn_implementation == "eager"
 
 
 def test_weights_go_where_they_are_to_be(saved: Path) -> None:
