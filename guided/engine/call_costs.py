@@ -46,8 +46,8 @@ _NARROW = 16
 """Sizes up to this one are timed in all rounds: by these it is decided what one answer drafts."""
 _IMPROVEMENT = 0.98
 """A time below this share of the least so far says that the least is not known yet."""
-_FINE_TICK = 1e-4
-"""Seconds; what counts the processor's time in longer steps cannot tell that of a call."""
+_LOOKS = 1000
+"""Looks at the processor's time, some tenths of a millisecond, in which it has gone forward."""
 _PATIENCE = 2.0
 """Seconds after which no further round begins."""
 
@@ -103,7 +103,7 @@ class _Timer:
         runner.open_storages([pool.num_slots for pool in cache.pools])
         self._runner = runner
         is_all_here = runner.shape.device == CPU and len(runner.layers_by_rank) == 1
-        self._is_processors = is_all_here and _tick() < _FINE_TICK
+        self._is_processors = is_all_here and _tells_processors_time()
         self.clock_of_second = inf if self._is_processors else 1.0
         """Seconds by the clock for each that ``time`` tells, in the call that waited least."""
         self._sequence = cache.open()
@@ -131,12 +131,10 @@ class _Timer:
         return here
 
 
-def _tick() -> float:
-    """Seconds by which the processor's time goes forward, which some systems count in steps."""
+def _tells_processors_time() -> bool:
+    """Whether the system tells the time of short calls; some count it in steps of 10 ms."""
     began = time.process_time()
-    while (now := time.process_time()) == began:
-        pass
-    return now - began
+    return any(time.process_time() != began for _ in range(_LOOKS))
 
 
 def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:

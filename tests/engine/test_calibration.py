@@ -52,8 +52,12 @@ class Busy(ModelRunner):
         self.clock += took * self.chance.choice((0.5, 1.0, 2.0, 8.0))  # by two threads, at best
         return super().forward(batch)
 
+    def processor_time(self) -> float:
+        self.processor += 1e-9
+        return self.processor
+
     def curve(self, monkeypatch: pytest.MonkeyPatch) -> CostCurve:
-        clocks = {"perf_counter": lambda: self.clock, "process_time": lambda: self.processor}
+        clocks = {"perf_counter": lambda: self.clock, "process_time": self.processor_time}
         monkeypatch.setattr(call_costs, "time", SimpleNamespace(**clocks))
         return measure_costs(self, 512)
 
@@ -81,6 +85,16 @@ def test_a_call_that_other_processes_have_a_part_in_is_timed_by_the_clock(
     curve = runner.curve(monkeypatch)
     for tokens, seconds in curve.points:
         assert seconds == pytest.approx(2 * true_seconds(tokens))
+
+
+def test_calls_are_timed_by_the_clock_where_the_processors_time_goes_in_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = Busy(0)
+    monkeypatch.setattr(runner, "chance", SimpleNamespace(choice=lambda of: of[1]))
+    monkeypatch.setattr(runner, "processor_time", lambda: runner.processor // 0.01 * 0.01)
+    for tokens, seconds in runner.curve(monkeypatch).points:
+        assert seconds == pytest.approx(true_seconds(tokens))
 
 
 def test_slow_calls_are_made_twice_but_for_the_wide(monkeypatch: pytest.MonkeyPatch) -> None:
