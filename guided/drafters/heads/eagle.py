@@ -204,7 +204,7 @@ class EagleDrafter:
             if memory.output is None or len(ahead) > _LONGEST_RUN:
                 continue
             tree: GrowingTree[_Reached] = GrowingTree(
-                draft.builder, partial(_expansion, memory), self._width_at
+                draft.builder, partial(_expansion, memory), self._width_at, _ROUNDS
             )
             past = self._rows.past(memory.blocks)
             tree.root.kept = _Reached(memory.output, past, memory.next - 1)

@@ -73,11 +73,16 @@ class GrowingTree(Generic[Kept]):
         builder: DraftBuilder,
         expansion_at: Callable[[int], Expansion],
         width_at: Callable[[int], int],
+        levels: int,
     ) -> None:
-        """Both functions are asked by the depth of a place: how it is drafted there, how widely."""
+        """Both functions are asked by the depth of a place: how it is drafted there, how widely.
+
+        At most so many ``levels`` are drafted, one after the other.
+        """
         self._builder = builder
         self._expansion_at = expansion_at
         self._width_at = width_at
+        self._levels = levels
         self.root: Final[Place[Kept]] = Place(self, builder.root, 1.0, before=None, tokens=())
         # By falling chance, then by age, so that the same logits give the same tree.
         self._heap = [(-1.0, 0, self.root)]
@@ -117,9 +122,8 @@ class GrowingTree(Generic[Kept]):
                 heapq.heappush(self._heap, (-chance, len(self._reached), after))
 
     def _following(self, depth: int) -> int:
-        """How many tokens may be drafted after one that is drafted at a place of this depth."""
-        deeper = range(depth + 1, depth + 1 + self._builder.room)
-        return next((each - depth - 1 for each in deeper if self._width_at(each) < 1), len(deeper))
+        """How many tokens may come after one that is drafted at a place of this depth."""
+        return max(0, self._levels - depth - 1)
 
     def _is_open(self, place: Place[Kept]) -> bool:
         return not self._builder.matcher(place.node).is_complete

@@ -129,6 +129,7 @@ class MedusaDrafter:
                 draft.builder,
                 partial(_expansion, memory, first),
                 partial(self._width, first),
+                self._heads - first,
             )
             asked[tree] = _Asked(memory.state, first)
         logits_at = partial(self._logits, asked)
