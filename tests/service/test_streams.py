@@ -7,6 +7,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,13 +88,17 @@ def test_the_asyncio_stream_tells_the_same(shared_echo_server: ServerProcess) ->
         async with AsyncClient(shared_echo_server.address) as client:
             async with client.stream(prompt, list[str | int], **options) as stream:
                 events = [(event.pointer, event.value) async for event in stream.values()]
-            async with client.stream(prompt, list[str], **options) as stream:
+            async with client.stream(RawPrompt('["ab"]'), list[str], **options) as stream:
                 partials = [partial async for partial in stream.partials()]
         return events, partials
 
     events, partials = asyncio.run(read())
     assert events == [("/0", "ab"), ("/1", 7), ("", ["ab", 7])]
-    assert partials[1:4] == [[""], ["a"], ["ab"]]
+    # A caller who is slow gets several pieces as one, so any but the last may be missing.
+    grown = [[], [""], ["a"], ["ab"]]
+    told = [partial for partial, _ in groupby(partials)]
+    assert told == [partial for partial in grown if partial in told]
+    assert partials[-1] == ["ab"]
 
 
 def test_values_are_read_from_the_beginning_of_json(shared_echo: Client) -> None:
