@@ -11,16 +11,22 @@ from guided.engine.sliced_work import Kernels, SlicedWork
 from guided.errors import LimitExceededError
 from guided.runtime.fuel import apart, breathe, limited_work, spend, take_lock
 
-_LONG = 0.6
-"""Seconds in which Python is not needed; what is bounded by less must not have waited for it."""
 _AGES = 60.0
-"""Seconds of a slice that ends by its units."""
+"""Seconds of a slice that ends by its units, and of what is not to be waited for."""
 
 
-def kernel() -> None:
-    """As kernels do, without the interpreter's lock."""
-    with apart(10_000):
-        time.sleep(_LONG)
+class LongKernel:
+    """Runs as kernels do, without the interpreter's lock, until the test lets it end."""
+
+    def __init__(self) -> None:
+        self._may_end = threading.Event()
+
+    def run(self) -> None:
+        with apart(10_000):
+            assert self._may_end.wait(_AGES), "it was waited for"
+
+    def end(self) -> None:
+        self._may_end.set()
 
 
 def test_work_in_slices_does_what_it_does_in_one_and_stands_still_between() -> None:
@@ -69,24 +75,25 @@ def test_work_that_meets_its_limit_says_so_in_slices_too() -> None:
 
 
 def test_a_kernel_is_not_waited_for_and_its_result_is_taken_later() -> None:
+    kernel = LongKernel()
     trace: list[str] = []
 
     def work() -> str:
-        kernel()
+        kernel.run()
         trace.append("after the kernel")
         return "done"
 
     sliced = SlicedWork(work)
-    began = time.monotonic()
     assert not sliced.run_slice()
-    assert not sliced.run_slice()  # it does nothing, and takes no time
-    assert time.monotonic() - began < _LONG / 2
+    waited = sliced.seconds
+    assert not sliced.run_slice()  # it does nothing
     assert sliced.is_away
-    assert sliced.seconds < _LONG / 2
-    time.sleep(1.5 * _LONG)
+    kernel.end()
+    sliced.wait(_AGES)
     # It came back, and rests before it does anything more.
     assert not sliced.is_away
     assert trace == []
+    assert sliced.seconds == waited, "the time of the kernel counts as the caller's"
     assert sliced.run_slice(_AGES)
     assert sliced.result() == "done"
 
@@ -100,7 +107,7 @@ def test_one_long_kernel_runs_at_a_time() -> None:
         with apart(10_000):
             inside.append(1)
             most.append(len(inside))
-            time.sleep(_LONG / 4)
+            time.sleep(0.05)  # longer than a slice, so it is left
             inside.pop()
 
     every = [SlicedWork(work, kernels) for _ in range(3)]
@@ -132,24 +139,25 @@ def test_work_that_is_given_up_ends_wherever_it_is(slices: int) -> None:
 
 
 def test_work_that_is_given_up_in_a_kernel_is_not_waited_for() -> None:
-    kernels = Kernels()
-    ended: list[str] = []
+    kernel, kernels = LongKernel(), Kernels()
+    went_on: list[str] = []
+    ended = threading.Event()
 
     def work() -> None:
         try:
-            kernel()
-            ended.append("went on")
+            kernel.run()
+            went_on.append("after the kernel")
         finally:
-            ended.append("ended")
+            ended.set()
 
     sliced = SlicedWork(work, kernels)
     assert not sliced.run_slice()
-    began = time.monotonic()
     sliced.give_up()
-    assert time.monotonic() - began < _LONG / 2
+    assert not ended.is_set()
     assert kernels.running == 1
-    time.sleep(1.5 * _LONG)
-    assert ended == ["ended"]
+    kernel.end()
+    assert ended.wait(_AGES)
+    assert went_on == []
     assert kernels.running == 0
 
 
