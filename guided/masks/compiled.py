@@ -27,6 +27,8 @@ from guided.spec import Forcing, TokenId
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher", "Position"]
 
+_LEAST_BYTES: Final = 50_000
+"""What one holds however small it is, beside what is counted of it."""
 _POSITION_BYTES: Final = 500
 _NO_LIMIT: Final = 2**60
 _MAX_RUNS: Final = 8
@@ -122,7 +124,8 @@ class CompiledConstraint:
     @property
     def nbytes(self) -> int:
         """What it holds in bytes, about; masks are in the store that all constraints share."""
-        return self.machine.parts.nbytes + _POSITION_BYTES * len(self._positions)
+        positions = _POSITION_BYTES * len(self._positions)
+        return _LEAST_BYTES + self.machine.parts.nbytes + positions + self._endings.nbytes
 
     @property
     def incomplete(self) -> int:

@@ -24,6 +24,9 @@ _FEW: Final = 64
 _SPARE_BYTES: Final = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
 
+_KEPT_BYTES: Final = 400
+"""A state with its end, about; the tokens of an end are shared by the states along it."""
+
 _TOKEN_WORK: Final = 5
 """Units of work for a token of an end that is kept."""
 
@@ -69,6 +72,11 @@ class Endings:
         self._max_kept = max_kept
         self._kept: dict[State, _End] = {}
         """By state tokens that end the text from there, for states along ends that were offered."""
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds, about."""
+        return self._fewest.nbytes + _KEPT_BYTES * len(self._kept)
 
     def shortest(self, state: State) -> tuple[TokenId, ...]:
         """Tokens that end the text, close to as few as can be.

@@ -34,6 +34,11 @@ class FewestTokens:
         """By byte of it, how many tokens it takes from there to the end, and the node of the first
         of them."""
 
+    @property
+    def nbytes(self) -> int:
+        """What it holds of the text, about."""
+        return len(self._text) + self._needed.nbytes + self._steps.nbytes
+
     def count(self, text: bytes) -> int:
         """How many tokens spell ``text``, every byte of which has to be a token."""
         place = self._place(text)  # before ``_needed`` is read, which it may replace

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from guided.json_schema.formulas.assertions import formulas_in
 from guided.json_schema.formulas.formula import Formula, Formulas, Leaf, SchemaNode, parts_of
 
 __all__ = ["JsonGrammar"]
-
-_CHARACTER_BYTES: Final = 40
-"""What is kept for a character of a schema, about: mostly small objects of Python."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,13 +21,13 @@ class JsonGrammar:
     formulas: Formulas
     """Made the formulas of all nodes, and makes those that follow from them."""
     root: Formula
-    length: int
-    """Characters of the schema, of which all is kept, as nodes are lowered when they are met."""
+    source: Callable[[], int]
+    """Bytes of the schema, about: all of it is kept, as nodes are lowered when they are met."""
 
     @property
     def nbytes(self) -> int:
         """What it holds, about."""
-        return self.formulas.nbytes + _CHARACTER_BYTES * self.length
+        return self.formulas.nbytes + self.source()
 
     def nodes(self) -> list[SchemaNode]:
         """All nodes that the root leads to, by number; this lowers every one of them."""

@@ -54,8 +54,7 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
         lowering = Lowering(Survey(root, schema.documents), schema.options, keyword_formulas)
         formula = lowering.root()
         refuse_endless_application(lowering.nodes)
-    texts = [schema.text, *[text for _, text in schema.documents]]
-    grammar = JsonGrammar(lowering.formulas, formula, sum(map(len, texts)))
+    grammar = JsonGrammar(lowering.formulas, formula, lowering.nbytes)
     return LoweredSchema(grammar, lowering.survey, schema.options)
 
 

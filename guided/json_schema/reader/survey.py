@@ -8,6 +8,7 @@ dictionary. A document of the request is gone through when a reference first lea
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,8 +18,8 @@ from guided.errors import InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.dialects import Dialect, Dialects, metaschema, standard
 from guided.json_schema.reader.keywords import LATEST, Draft, Role, check_form
-from guided.json_schema.reader.text import child, json_text, read_schema
-from guided.runtime.fuel import spend
+from guided.json_schema.reader.text import child, json_nbytes, json_text, read_schema
+from guided.runtime.fuel import breathe, spend
 
 __all__ = ["MAX_LOCATIONS", "Location", "Scope", "Survey", "enter", "referenced"]
 
@@ -63,6 +64,12 @@ class Location:
 
 
 MAX_LOCATIONS: Final = 50_000
+_LOCATION_BYTES: Final = 400
+"""What is kept of a schema object beside what was read, about."""
+_PLACE_BYTES_A_UNIT: Final = 32
+"""Bytes of pointers and URIs for a unit of work: each place has its own, so a long name around many
+places would take far more memory than the text itself.
+"""
 
 
 class Survey:
@@ -91,9 +98,19 @@ class Survey:
         """By URI; a document by the one that it came with and by its own. The first stays."""
         self._dialects = Dialects(self._document)
         self._default = standard(LATEST)
+        self._read_bytes = 0
+        self._place_bytes = 0
+        """Of pointers and URIs."""
         self.root = self._add_document("", root)
         # A document that names no draft is read as the schema that leads to it.
         self._default = self.root.dialect
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds, about: documents, read or not, and what was noted of their schemas."""
+        texts = sum([sys.getsizeof(text) for text in self._texts.values()])
+        noted = _LOCATION_BYTES * len(self.locations)
+        return texts + self._read_bytes + noted + self._place_bytes
 
     def resource(self, uri: str) -> Resource | None:
         """The resource of a URI without fragment; documents are read as far as it takes.
@@ -125,7 +142,7 @@ class Survey:
         InvalidConstraintError for a keyword of the wrong form, and LimitExceededError for too many
         schemas.
         """
-        stack = [(schema, pointer, resource)]
+        stack = [(schema, self._placed(pointer), resource)]
         while stack:
             schema, pointer, resource = stack.pop()
             # A location keeps its dictionary, so no other one gets the same identity.
@@ -140,6 +157,13 @@ class Survey:
             spend(5)
             stack += reversed(self._read(location))
             _note_names(location)
+
+    def _placed(self, place: str) -> str:
+        """Count a pointer or a URI that is kept, and return it."""
+        size = sys.getsizeof(place)
+        spend(size // _PLACE_BYTES_A_UNIT)
+        self._place_bytes += size
+        return place
 
     def dynamic_anchors(self) -> list[Location]:
         """The schemas that dynamic references may be bound to."""
@@ -168,6 +192,9 @@ class Survey:
                 resource.uri = _own_uri(uri, identifier, here)
                 if self._resources.setdefault(resource.uri, resource) is not resource:
                     self.ambiguous.add(resource.uri)
+        if not is_standard:  # which are there once for all
+            self._read_bytes += json_nbytes(root)
+            breathe()
         self.add(root, pointer, resource)
         return resource
 
@@ -215,7 +242,11 @@ class Survey:
                     self.noted.append((location, keyword))
             if form.subschemas is not None:
                 here = f"{pointer}/{keyword}"
-                inner += [(part, here + way, resource) for way, part in form.subschemas(value)]
+                inner += [
+                    (part, self._placed(here + way), resource)
+                    for way, part in form.subschemas(value)
+                    if not isinstance(part, bool)
+                ]
         return inner
 
     def _embedded(self, schema: dict[str, Json], pointer: str, around: Resource) -> Resource:
@@ -233,7 +264,7 @@ class Survey:
         # A fragment alone is the anchor of old drafts, see ``_note_names``.
         if identifier.startswith("#") or uri == around.uri:
             return around
-        resource = Resource(uri, schema, pointer, dialect, around.is_standard)
+        resource = Resource(self._placed(uri), schema, pointer, dialect, around.is_standard)
         if self._resources.setdefault(uri, resource) is not resource:
             self.ambiguous.add(uri)
         return resource
@@ -327,8 +358,14 @@ def enter(scope: Scope, resource: Resource) -> Scope:
     """
     if not resource.dynamic:
         return scope
+    spend(len(resource.dynamic))
     bound = {name for name, _ in scope}
-    return scope | {item for item in resource.dynamic.items() if item[0] not in bound}
+    found = {item for item in resource.dynamic.items() if item[0] not in bound}
+    if not found:
+        return scope
+    # Each that is kept is a set of its own.
+    spend(len(scope))
+    return scope | found
 
 
 def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -> Location | bool:

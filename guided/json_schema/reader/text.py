@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -18,7 +19,7 @@ from guided.errors import GuidedError, InvalidConstraintError, LimitExceededErro
 from guided.json_schema.formulas.values import Json
 from guided.runtime.fuel import breathe
 
-__all__ = ["child", "json_text", "read_schema"]
+__all__ = ["child", "json_nbytes", "json_text", "read_schema"]
 
 
 def child(pointer: str, *tokens: str | int) -> str:
@@ -92,6 +93,22 @@ def json_text(value: Json) -> str:
         members = [f"{json_text(key)}:{json_text(item)}" for key, item in value.items()]
         return "{" + ",".join(members) + "}"
     return json.dumps(value, ensure_ascii=False)
+
+
+def json_nbytes(value: Json) -> int:
+    """What a value holds in bytes, about; of names, which often stand in several places, the
+    characters alone.
+    """
+    size, waiting = 0, [value]
+    while waiting:
+        value = waiting.pop()
+        size += sys.getsizeof(value)
+        if isinstance(value, dict):
+            size += sum(map(len, value))
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return size
 
 
 class _FaultError(Exception):

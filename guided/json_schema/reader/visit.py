@@ -23,6 +23,8 @@ REFERENCES: Final = ("$ref", "$recursiveRef", "$dynamicRef")
 
 
 MAX_NODES: Final = 50_000
+_NODE_BYTES: Final = 600
+"""A node and what it is lowered by, about."""
 
 
 class Lowering:
@@ -54,6 +56,10 @@ class Lowering:
             return TRUE if resource.root else FALSE
         location = self.survey.locations[id(resource.root)]
         return self.node(Visit(self, location, enter(frozenset(), location.resource)))
+
+    def nbytes(self) -> int:
+        """What it holds beside its formulas, about, with the schema."""
+        return self.survey.nbytes + _NODE_BYTES * len(self.nodes)
 
     def node(self, visit: Visit) -> SchemaNode:
         """The node that belongs to a visit, which may be a new one.

@@ -114,6 +114,27 @@ _MEASURED: dict[str, Structure] = {
     "required names": JsonSchema(
         json.dumps({"type": "object", "required": [f"n{n}" for n in range(1_000)]})
     ),
+    "notes": JsonSchema(
+        json.dumps(
+            {
+                "description": "What is to be told of it. " * 4_000,
+                "examples": [{"n": n, "told": f"an example, number {n}"} for n in range(1_000)],
+                "properties": {f"p{n}": {"title": "A number " * 40} for n in range(100)},
+            }
+        )
+    ),
+    "schemas that nothing leads to": JsonSchema(
+        json.dumps({"type": "integer", "$defs": {f"d{n}": {"maxLength": n} for n in range(1_000)}})
+    ),
+    "many in a long name": JsonSchema(
+        json.dumps(
+            {
+                "properties": {
+                    "x" * 5_000: {"properties": {f"p{n}": {"minimum": n} for n in range(800)}}
+                }
+            }
+        )
+    ),
     "patterns": JsonSchema(
         json.dumps({"patternProperties": {f"^x{n}.*{n}$": {"const": n} for n in range(500)}})
     ),
@@ -156,3 +177,20 @@ def test_what_a_constraint_is_said_to_hold_is_half_of_what_it_takes_at_least(nam
     finally:
         tracemalloc.stop()
     assert taken / 2 < compiled.nbytes < 2 * taken
+
+
+def test_a_document_that_nothing_reads_counts_as_its_text() -> None:
+    text = json.dumps({"$defs": {f"d{n}": {"type": "string"} for n in range(3_000)}})
+    compiler = ConstraintCompiler(BYTES)
+    alone = compiler.compile(JsonSchema('{"type":"integer"}')).nbytes
+    beside = compiler.compile(JsonSchema('{"type":"integer"}', documents=(("a:b", text),))).nbytes
+    assert len(text) < beside - alone < 1.1 * len(text)
+
+
+def test_the_tokens_of_an_end_count() -> None:
+    text = "ab" * 5_000
+    compiled = ConstraintCompiler(BYTES).compile(JsonSchema(json.dumps({"const": text})))
+    before = compiled.nbytes
+    assert not compiled.start().fits(10)
+    # The text, and what is known of each of its places.
+    assert compiled.nbytes - before > 9 * len(text)

@@ -105,6 +105,18 @@ REFUSED: dict[str, Any] = {
         "type": "object",
         "allOf": [{"not": ref} for ref in _refs(3_000)],
     },
+    # Of these it is the memory that is guarded: each place has its pointer, its URI, its anchors.
+    "many places are in one with a long name": {
+        "properties": {"x" * 200_000: {"properties": _each(2_000, lambda n: {"minimum": n})}}
+    },
+    "many schemas have a long URI": {
+        "$id": f"http://a/{'x' * 200_000}/",
+        "$defs": _each(2_000, lambda n: {"$id": f"{n}"}),
+    },
+    "many places are in one with many anchors": {
+        "$defs": _each(2_000, lambda n: {"$dynamicAnchor": f"a{n}"}),
+        "properties": _each(2_000, lambda n: {"minimum": n}),
+    },
 }
 
 
