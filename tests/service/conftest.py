@@ -71,7 +71,7 @@ def thinker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     folder = tmp_path_factory.mktemp("thinker")
     model = save_tiny_model(folder / "model", thinks=True)
     settings = {"model": str(model), "dtype": "float32"}
-    with serving_http(REAL_SERVER, folder / "log", settings, timeout=120) as server:
+    with serving_http(REAL_SERVER, folder / "log", settings, timeout=LOADING_SECONDS) as server:
         yield server
 
 
