@@ -26,7 +26,7 @@ from guided.errors import LimitExceededError
 from guided_service.admission import OverloadedError
 from guided_service.memory import give_back_memory
 
-__all__ = ["CALL_BYTES", "HeldBytes", "Hold", "count_held"]
+__all__ = ["CALL_BYTES", "HeldBytes", "Hold", "count_held", "count_let_go"]
 
 CALL_BYTES: Final = 2**14
 """Counted for each call, for what there is of it beside its message."""
@@ -56,6 +56,11 @@ class Hold:
         self._budget.take(self.client, nbytes, self.nbytes)
         self.nbytes += nbytes
 
+    def let_go(self, nbytes: int) -> None:
+        """Hold less from now on."""
+        self.nbytes -= nbytes
+        self._budget.give_back(self.client, nbytes)
+
 
 class HeldBytes:
     """What all calls hold; no more than ``most_bytes``."""
@@ -82,11 +87,7 @@ class HeldBytes:
             yield hold
         finally:
             _hold.reset(token)
-            self._total -= hold.nbytes
-            self._of_clients[client] -= hold.nbytes
-            if not self._of_clients[client]:
-                del self._of_clients[client]
-            self.note_freed(hold.nbytes)
+            hold.let_go(hold.nbytes)
 
     def take(self, client: str, nbytes: int, held: int) -> None:
         """Count more of a client, whose call holds some already; see ``Hold.add``."""
@@ -110,6 +111,14 @@ class HeldBytes:
             hint="send less at once, or try again shortly",
         )
 
+    def give_back(self, client: str, nbytes: int) -> None:
+        """Count less of a client."""
+        self._total -= nbytes
+        self._of_clients[client] -= nbytes
+        if not self._of_clients[client]:
+            del self._of_clients[client]
+        self.note_freed(nbytes)
+
     def note_freed(self, nbytes: int) -> None:
         """Have memory given back to the system once much has been freed."""
         self._unreturned += nbytes
@@ -127,3 +136,9 @@ def count_held(nbytes: int) -> None:
     """Have the call in hand hold more, if it is counted; see ``Hold.add``."""
     if (hold := _hold.get()) is not None:
         hold.add(nbytes)
+
+
+def count_let_go(nbytes: int) -> None:
+    """Have the call in hand hold less, if it is counted."""
+    if (hold := _hold.get()) is not None:
+        hold.let_go(nbytes)

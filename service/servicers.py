@@ -32,7 +32,7 @@ from guided_service.constraint_store import ConstraintStore
 from guided_service.door import Admitted, Caller, Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.grammar_servicer import Inspector
-from guided_service.held_bytes import count_held
+from guided_service.held_bytes import count_held, count_let_go
 from guided_service.intake import Readers, size_of_message
 from guided_service.object_sizes import memory_of
 from guided_service.once import Once
@@ -55,6 +55,9 @@ T = TypeVar("T")
 
 _DELIVERY_SECONDS = 0.1
 """Seconds of a call's deadline that are kept for sending the answer to the caller."""
+
+_BYTES_OF_A_BYTE = 2
+"""What an answer holds for each byte of its message, about: its objects take more."""
 
 
 class AnswerMaker(Inspector, Protocol):
@@ -184,7 +187,9 @@ class GenerationServicer(GenerationServiceServicer):
         ]
         try:
             for outcome in asyncio.as_completed(running):
-                await self._write(await outcome, context)
+                answer, held = await outcome
+                await self._write(answer, context)
+                count_let_go(held)
         finally:
             for task in running:
                 task.cancel()
@@ -192,14 +197,18 @@ class GenerationServicer(GenerationServiceServicer):
 
     async def _outcome(
         self, index: int, request: pb.GenerateRequest, context: Context, received: float
-    ) -> pb.GenerateBatchResponse:
+    ) -> tuple[pb.GenerateBatchResponse, int]:
+        """One answer or its error, and how many bytes it counts until it is sent."""
         with watched_item(index, request):
             try:
                 size = request.ByteSize()
                 response = await self._answer(Once(request), context, size, received)
+                # Its place is free, so nothing else bounds how many answers wait for a reader.
+                held = _BYTES_OF_A_BYTE * response.ByteSize()
+                count_held(held)
             except Exception as error:
-                return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
-        return pb.GenerateBatchResponse(index=index, response=response)
+                return pb.GenerateBatchResponse(index=index, error=self._status(shown(error))), 0
+        return pb.GenerateBatchResponse(index=index, response=response), held
 
     async def _answer(
         self, message: Once[pb.GenerateRequest], context: Context, size: int, received: float

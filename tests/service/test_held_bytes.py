@@ -22,7 +22,7 @@ from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.admission import OverloadedError
 from guided_service.arrivals import ARRIVING
-from guided_service.held_bytes import HeldBytes, count_held
+from guided_service.held_bytes import HeldBytes, count_held, count_let_go
 from guided_service.object_sizes import memory_of
 from tests.kit.processes import facts_of, peak_mebibytes
 from tests.service.http2_peer import connected
@@ -30,6 +30,7 @@ from tests.service.http_server import serving_http
 from tests.service.long_calls import long_calls
 from tests.service.memory_bound import growth_bound
 from tests.service.server_process import ECHO_SERVER, serving
+from tests.service.test_hardening import SMALL_WINDOW
 from tests.service.test_supervision import eventually
 
 _CALLS = 96
@@ -84,6 +85,39 @@ def test_bodies_count_until_their_calls_end(tmp_path: Path) -> None:
 def _is_taken(url: str, asked: dict[str, object]) -> bool:
     with httpx2.stream("POST", url, json=asked, timeout=30) as response:
         return response.status_code == 200
+
+
+def test_answers_that_wait_for_a_reader_count_and_are_bounded(tmp_path: Path) -> None:
+    """There is room for the batch, and for some of its answers beside it."""
+    asked = [pb.GenerateRequest(text="x" * 100_000, max_tokens=1) for _ in range(8)]
+    batch = pb.GenerateBatchRequest(requests=asked)
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"max_held_bytes": "8MB"}) as server,
+        grpc.insecure_channel(server.address, options=SMALL_WINDOW) as deaf,
+        Client(server.address) as other,
+    ):
+        unread = GenerationServiceStub(deaf).GenerateBatch(batch)
+        eventually(lambda: other.stats().ended == len(asked))
+        eventually(lambda: "status=INVALID_ARGUMENT" in server.log.read_text())
+        told = server.log.read_text()
+        assert "status=OK" in told
+        # Nobody else is held up, with as many bytes as that one left free.
+        assert other.generate(RawPrompt("x" * 100_000), max_tokens=1).text
+        unread.cancel()
+
+
+def test_answers_that_were_sent_count_no_more() -> None:
+    async def use() -> None:
+        held = HeldBytes(900)
+        with held.of_call("ann"):
+            for _ in range(100):
+                count_held(400)
+                count_let_go(400)
+            count_held(400)
+            assert held.nbytes == 400
+        assert held.nbytes == 0
+
+    asyncio.run(use())
 
 
 def test_fields_count_before_there_are_objects_of_them(tmp_path: Path) -> None:
