@@ -355,7 +355,7 @@ def test_who_leaves_is_cancelled_in_the_engine(tmp_path: Path) -> None:
                 httpx2.post(
                     f"{server.url}{COMPLETIONS}",
                     json=completion("wait", 10**6, stream=stream),
-                    timeout=0.5,
+                    timeout=2,  # the engine has it by then
                 )
             eventually(partial(_has_cancelled, client, expected))
         eventually(lambda: server.process.log.read_text().count("status=CANCELLED") == 2)

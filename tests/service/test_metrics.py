@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from guided.client import AsyncClient, Client
+from guided.client import AsyncClient, Client, RawPrompt
 from guided.errors import ServiceUnavailableError
 from guided.model.cpu.instructions import chosen
 from guided.spec import FinishReason, Usage
@@ -114,7 +114,7 @@ def test_an_engine_at_rest_reports_what_was_cancelled(echo: Client) -> None:
     completed = echo.stats()
     assert completed.cancelled == 0
     with pytest.raises(Exception, match="allow more time"):
-        echo.generate("wait", timeout=0.2)
+        echo.generate(RawPrompt("wait"), timeout=2)  # the engine has it by then
     assert stats_once_ended(echo, 1).cancelled == 1
     assert echo.model().name == "echo"
 

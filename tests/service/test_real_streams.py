@@ -46,12 +46,17 @@ def test_a_streamed_free_text_never_takes_anything_back(
 
 
 def test_text_comes_while_the_answer_is_being_made(client: Client) -> None:
+    # Several are tried, as a machine may stand still before the first text of one.
+    assert any(_comes_early(client) for _ in range(5))
+
+
+def _comes_early(client: Client) -> bool:
     started = time.monotonic()
     with client.stream(RawPrompt("Once upon a time"), max_tokens=60) as stream:
         next(stream)
         first = time.monotonic() - started
         list(stream)
-    assert first < 0.7 * (time.monotonic() - started)
+    return first < 0.7 * (time.monotonic() - started)
 
 
 @pytest.mark.parametrize(("deadline", "timeout"), [(3.0, None), (None, 3.1)])

@@ -30,7 +30,9 @@ from guided.errors import (
 )
 from guided.spec import FinishReason, GenerationResult, Usage
 from guided.v1 import generation_pb2 as pb
+from guided.v1 import model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided.v1.model_pb2_grpc import ModelServiceStub
 from guided_service.request_log import RequestLog
 from guided_service.request_record import (
     RequestRecord,
@@ -257,7 +259,10 @@ def test_a_request_that_comes_again_has_a_line_without_what_it_cost(
         eventually(lambda: client.stats().running == 1)
         broken = stub.Generate.future(asked, timeout=30)
         joining = stub.Generate.future(asked, timeout=30)
-        time.sleep(0.3)  # both have joined it
+        ModelServiceStub(channel).GetModel(
+            model_pb2.GetModelRequest(), timeout=30
+        )  # comes after both
+        time.sleep(0.3)  # and they have joined it
         broken.cancel()
         assert first.result().text == joining.result().text == "slow"
         assert stub.Generate(asked, timeout=30).text == "slow"
