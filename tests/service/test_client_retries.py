@@ -103,7 +103,7 @@ def test_the_pause_that_a_server_asks_for_is_made(tmp_path: Path) -> None:
         began = time.monotonic()
         with ThreadPoolExecutor(1) as other:
             answer = other.submit(lambda: client.generate(RawPrompt("later"), max_tokens=1).text)
-            time.sleep(0.3)
+            eventually(lambda: _turned_away(server) >= 1)
             stream.close()
             assert answer.result() == "later"
         assert time.monotonic() - began > 1.5
@@ -159,7 +159,7 @@ def test_a_stream_is_begun_again_until_its_first_text(tmp_path: Path) -> None:
         second = client.stream(RawPrompt("after it"), max_tokens=2)
         blocking = others.submit(lambda: "".join(second))
         other = others.submit(lambda: asyncio.run(read(server.address)))
-        time.sleep(0.3)
+        eventually(lambda: _turned_away(server) >= 2)
         first.close()
         assert (blocking.result(), other.result()) == ("after it", "after it")
         closed = client.stream(RawPrompt("wait"))
@@ -221,6 +221,10 @@ def test_a_request_that_takes_its_server_along_is_made_three_times_at_most(
         with serving(ECHO_SERVER, tmp_path / "last", port), Client(server.address) as watching:
             assert isinstance(failed.result(), ServiceUnavailableError)
             eventually(lambda: watching.stats().running == 0)
+
+
+def _turned_away(server: ServerProcess) -> int:
+    return server.log.read_text().count("status=RESOURCE_EXHAUSTED")
 
 
 def _error_of(client: Client) -> GuidedError | None:
@@ -298,11 +302,12 @@ def test_a_client_that_is_closed_while_a_call_pauses_makes_no_other(tmp_path: Pa
     settings |= {"max_requests_queued": "0", "retry_after_seconds": "1"}
     with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
         client, holder = Client(server.address), Client(server.address)
-        next(holder.stream(RawPrompt("wait")))
+        held = holder.stream(RawPrompt("wait"))
+        assert next(held)
         errors: list[GuidedError | None] = []
         pausing = threading.Thread(target=lambda: errors.append(_error_of(client)))
         pausing.start()
-        time.sleep(0.5)
+        eventually(lambda: _turned_away(server) >= 1)
         client.close()
         pausing.join(20)
         (error,) = errors

@@ -173,7 +173,7 @@ def test_a_lost_engine_fails_what_it_ran_and_comes_back(
     assert lost.index == 1
     assert isinstance(lost.outcome, ServiceUnavailableError)
     assert str(lost.outcome) == expected
-    batch.join(10)
+    batch.join(60)
     assert [type(outcome) for outcome in outcomes] == [ServiceUnavailableError] * 2
     wait_until_serving(echo_server.address, 20)
     assert echo_server.engine_process_id() != before
@@ -428,7 +428,7 @@ def has_ended(process: int) -> bool:
 def test_an_engine_ends_with_its_server(echo_server: ServerProcess) -> None:
     engine = echo_server.engine_process_id()
     echo_server.process.kill()
-    eventually(partial(has_ended, engine), 5.0)
+    eventually(partial(has_ended, engine))
 
 
 def test_an_engine_that_is_loading_ends_with_its_server(tmp_path: Path) -> None:
@@ -437,7 +437,7 @@ def test_an_engine_that_is_loading_ends_with_its_server(tmp_path: Path) -> None:
         engine = server.engine_process_id()
         time.sleep(1.0)
         server.process.kill()
-        eventually(partial(has_ended, engine), 5.0)
+        eventually(partial(has_ended, engine))
 
 
 def test_a_process_knows_when_its_parent_is_another() -> None:
