@@ -138,9 +138,10 @@ never silent, and those of the wire are at odds with a grpc that is not installe
 _AS_LIST = ": warning: Treating generator comprehension as list"
 """What mypyc says of each generator expression; tests/unit/runtime/test_native.py finds those that
 it harms."""
-_FLAGS = ["-fvisibility=hidden", "-fno-plt", "-w"]
+_FLAGS = ["-fvisibility=hidden", "-fno-plt", "-w", "-g0"]
 """Functions are seen by no other library, so that calls among them are direct. Nobody reads the C
-that mypyc writes, so warnings are of no use; mypyc makes errors of those it does not know."""
+that mypyc writes, so warnings are of no use (mypyc makes errors of those it does not know), nor is
+what a debugger would show of it, for which Python asks: a third of the compiler's time."""
 _LIBRARY = "guided.runtime.native"
 """What all modules share is guided.runtime.native__mypyc."""
 _HEADERS = "build/guided/runtime"

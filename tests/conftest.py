@@ -1,7 +1,8 @@
 """What holds for all tests.
 
-Examples have no deadline each: the first one may wait for machine code to be made. Kernels of
-Triton are interpreted without a CUDA device: it asks that when it is imported.
+Examples have no deadline each: the first one may wait for machine code to be made. They are the
+same in every run, but in the long form. Kernels of Triton are interpreted without a CUDA device: it
+asks that when it is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("guided", deadline=None)
+from tests.kit.effort import is_long
+
+settings.register_profile("guided", deadline=None, derandomize=not is_long())
 settings.load_profile("guided")
 
 if find_spec("triton") is not None:

@@ -95,13 +95,13 @@ _COUNTS = st.sampled_from(["", "", "*", "+", "?", "{2}", "{,2}", "{1,}", "{1,3}"
 _TERMS = st.builds("{}{}".format, _ATOMS, _COUNTS)
 
 
+def _runs(longest: int) -> st.SearchStrategy[str]:
+    return st.lists(_TERMS, min_size=1, max_size=longest).map("".join)
+
+
 # Without classes, which are those of ASCII there, and without look-around, which is not exact. What
-# is repeated inside of what is repeated can take it minutes.
-_PLAIN = st.recursive(
-    st.lists(_TERMS, min_size=1, max_size=4).map("".join),
-    lambda inner: st.builds("(?:{}|{}){}".format, inner, inner, _COUNTS),
-    max_leaves=2,
-)
+# is repeated inside of what is repeated can take it minutes, so groups are short.
+_PLAIN = _runs(4) | st.builds("(?:{}|{}){}".format, _runs(2), _runs(2), _COUNTS)
 
 
 @settings(deadline=None, max_examples=times(40))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def wait_for_log(server: ServerProcess, text: str) -> str:
             if text in line:
                 return line
             assert server.process.poll() is None
+            time.sleep(0.05)
 
 
 @pytest.mark.parametrize(
