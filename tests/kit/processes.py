@@ -18,6 +18,8 @@ class ProcessFacts:
     """In memory, shared pages among them."""
     threads: int
     descriptors: int
+    """Of files, pipes and sockets: a transport makes what its threads wake each other by when the
+    first of them sleeps, and has it for good."""
 
 
 def facts_of(process: int) -> ProcessFacts:
@@ -26,8 +28,15 @@ def facts_of(process: int) -> ProcessFacts:
     return ProcessFacts(
         mebibytes=int(status["VmRSS"].split()[0]) / _KIB_PER_MIB,
         threads=int(status["Threads"]),
-        descriptors=len([*Path(f"/proc/{process}/fd").iterdir()]),
+        descriptors=sum(_is_counted(each) for each in Path(f"/proc/{process}/fd").iterdir()),
     )
+
+
+def _is_counted(descriptor: Path) -> bool:
+    try:
+        return not str(descriptor.readlink()).startswith("anon_inode:[event")
+    except FileNotFoundError:
+        return False  # it was closed since it was listed
 
 
 def peak_mebibytes(process: int) -> float:
