@@ -141,7 +141,7 @@ it harms."""
 _FLAGS = ["-fvisibility=hidden", "-fno-plt", "-w", "-g0"]
 """Functions are seen by no other library, so that calls among them are direct. Nobody reads the C
 that mypyc writes, so warnings are of no use (mypyc makes errors of those it does not know), nor is
-what a debugger would show of it, for which Python asks: an eighth of the compiler's time or more."""
+what a debugger would show of it, for which Python asks: an eighth of the compiler's time."""
 _LIBRARY = "guided.runtime.native"
 """What all modules share is guided.runtime.native__mypyc."""
 _HEADERS = "build/guided/runtime"
