@@ -7,6 +7,8 @@ microseconds of the process's own time for each text and step, by phase, of the 
 
 *Masks* are found while a GPU computes; *pack* is what else the engine does around the model call.
 With ``--draft`` texts are looked up for drafts, by a cost curve with which hardly any pays.
+Each round draws the same answers, so all but the first are at positions that the constraint knows;
+with ``--fresh`` each draws others, and most of its positions are new.
 """
 
 from __future__ import annotations
@@ -148,7 +150,11 @@ def _closed(properties: dict[str, object]) -> dict[str, object]:
 
 
 def decode(
-    chance: Chance, start: Start, constraint: Constraint, options: argparse.Namespace
+    chance: Chance,
+    start: Start,
+    constraint: Constraint,
+    options: argparse.Namespace,
+    first_seed: int = 0,
 ) -> dict[str, float]:
     """Microseconds for each text and step, by phase."""
     numbers = np.random.default_rng(0)
@@ -174,7 +180,7 @@ def decode(
             # Else there is room for every answer to end, a byte in each token.
             max_tokens=options.max_tokens or 100 * _LETTERS * options.steps,
             forcing=Forcing(options.forcing),
-            sampling=Sampling(temperature=options.temperature, seed=number),
+            sampling=Sampling(temperature=options.temperature, seed=first_seed + number),
         )
         engine.submit(str(number), request)
     while engine.stats().usage.sampled_tokens < 4 * options.texts:
@@ -211,6 +217,7 @@ def main() -> None:
     parser.add_argument("--forcing", choices=[*Forcing], default=Forcing.CANONICAL)
     parser.add_argument("--on-host", action="store_true", help="choose from logits")
     parser.add_argument("--draft", action="store_true")
+    parser.add_argument("--fresh", action="store_true", help="other answers in each round")
     options = parser.parse_args()
     vocabulary = vocabulary_from_tokenizer(AutoTokenizer.from_pretrained(options.tokenizer))
     chance, start = Chance(vocabulary, options.on_host), ConstraintCompiler(vocabulary).start
@@ -221,8 +228,8 @@ def main() -> None:
         asked = argparse.Namespace(**{**vars(options), "texts": texts})
         given = schemas(options.steps)
         rounds = [
-            (name, decode(chance, start, each, asked))
-            for _, (name, each) in product(range(options.rounds), given.items())
+            (name, decode(chance, start, each, asked, texts * number * options.fresh))
+            for number, (name, each) in product(range(options.rounds), given.items())
         ]
         for name in given:
             # What is met first is built in the first round.
