@@ -7,6 +7,8 @@
                   ▼              ▼
                 OverloadedError
 
+The answers of a batch count as well, each until it is sent.
+
 A client may hold as much as it leaves free: one alone half of the budget, two a third each. So
 however few of them take what they can, another's message finds room. The rule is that of dynamic
 thresholds for buffers that ports of a switch share (Choudhury and Hahne, 1998).
@@ -47,12 +49,16 @@ class Hold:
         self._budget = budget
         self.client = client
         self.nbytes = 0
+        self.has_ended = False
 
     def add(self, nbytes: int) -> None:
-        """Hold more until the end of the call.
+        """Hold more until the end of the call, or until it is let go of.
 
         Raises ``OverloadedError`` where there is no room, LimitExceededError where there never is.
         """
+        # An answer that another call waits for may be made after the call that first asked for it.
+        if self.has_ended:
+            return
         self._budget.take(self.client, nbytes, self.nbytes)
         self.nbytes += nbytes
 
@@ -88,6 +94,7 @@ class HeldBytes:
         finally:
             _hold.reset(token)
             hold.let_go(hold.nbytes)
+            hold.has_ended = True
 
     def take(self, client: str, nbytes: int, held: int) -> None:
         """Count more of a client, whose call holds some already; see ``Hold.add``."""

@@ -24,7 +24,7 @@ from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
-from guided_service.admission import Admission
+from guided_service.admission import Admission, OverloadedError
 from guided_service.call_reader import ReaderOf, reader_of
 from guided_service.calls import or_abort, write_within
 from guided_service.config import ServerConfig
@@ -58,6 +58,23 @@ _DELIVERY_SECONDS = 0.1
 
 _BYTES_OF_A_BYTE = 2
 """What an answer holds for each byte of its message, about: its objects take more."""
+
+
+def _count_unread(response: pb.GenerateResponse) -> int:
+    """Count an answer that waits to be sent; returns its bytes.
+
+    Its place is free, so nothing else bounds how many wait for a reader. Raises ``OverloadedError``
+    where there is no room: it is free later, and whoever repeats a request gets the same answer.
+    """
+    held = _BYTES_OF_A_BYTE * response.ByteSize()
+    try:
+        count_held(held)
+    except (LimitExceededError, OverloadedError) as error:
+        raise OverloadedError(
+            "the answer was made, but others of its batch wait to be read, and there is no room",
+            hint="read answers as they come, then repeat this request, with its request_id",
+        ) from error
+    return held
 
 
 class AnswerMaker(Inspector, Protocol):
@@ -181,19 +198,24 @@ class GenerationServicer(GenerationServiceServicer):
     async def _answer_all(
         self, batch: pb.GenerateBatchRequest, context: Context, received: float
     ) -> None:
-        running = [
+        running = {
             asyncio.create_task(self._outcome(index, request, context, received))
             for index, request in enumerate(batch.requests)
-        ]
+        }
+        outcomes = asyncio.as_completed(list(running))
+        for task in running:
+            # What has ended is kept by nobody but those who wait for it: an answer goes once sent.
+            task.add_done_callback(running.discard)
         try:
-            for outcome in asyncio.as_completed(running):
+            for outcome in outcomes:
                 answer, held = await outcome
                 await self._write(answer, context)
                 count_let_go(held)
         finally:
-            for task in running:
+            left = tuple(running)
+            for task in left:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(*left, return_exceptions=True)
 
     async def _outcome(
         self, index: int, request: pb.GenerateRequest, context: Context, received: float
@@ -203,9 +225,7 @@ class GenerationServicer(GenerationServiceServicer):
             try:
                 size = request.ByteSize()
                 response = await self._answer(Once(request), context, size, received)
-                # Its place is free, so nothing else bounds how many answers wait for a reader.
-                held = _BYTES_OF_A_BYTE * response.ByteSize()
-                count_held(held)
+                held = _count_unread(response)
             except Exception as error:
                 return pb.GenerateBatchResponse(index=index, error=self._status(shown(error))), 0
         return pb.GenerateBatchResponse(index=index, response=response), held

@@ -18,8 +18,7 @@ class ProcessFacts:
     """In memory, shared pages among them."""
     threads: int
     descriptors: int
-    """Of files, pipes and sockets: a transport makes what its threads wake each other by when the
-    first of them sleeps, and has it for good."""
+    """But those of eventfd and epoll: a transport makes them when it needs them, and keeps them."""
 
 
 def facts_of(process: int) -> ProcessFacts:

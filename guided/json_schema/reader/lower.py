@@ -54,7 +54,7 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
         lowering = Lowering(Survey(root, schema.documents), schema.options, keyword_formulas)
         formula = lowering.root()
         refuse_endless_application(lowering.nodes)
-    grammar = JsonGrammar(lowering.formulas, formula, lowering.nbytes)
+    grammar = JsonGrammar(lowering.formulas, formula, lambda: lowering.nbytes)
     return LoweredSchema(grammar, lowering.survey, schema.options)
 
 

@@ -21,7 +21,7 @@ from guided.json_schema.reader.keywords import LATEST, Draft, Role, check_form
 from guided.json_schema.reader.text import child, json_nbytes, json_text, read_schema
 from guided.runtime.fuel import breathe, spend
 
-__all__ = ["MAX_LOCATIONS", "Location", "Scope", "Survey", "enter", "referenced"]
+__all__ = ["MAX_LOCATIONS", "Location", "Resource", "Scope", "Survey", "enter", "referenced"]
 
 RECURSIVE: Final = ""
 """Stands for the ``$recursiveAnchor`` of draft 2019-09 among the names of dynamic anchors."""
@@ -67,8 +67,8 @@ MAX_LOCATIONS: Final = 50_000
 _LOCATION_BYTES: Final = 400
 """What is kept of a schema object beside what was read, about."""
 _PLACE_BYTES_A_UNIT: Final = 32
-"""Bytes of pointers and URIs for a unit of work: each place has its own, so a long name around many
-places would take far more memory than the text itself.
+"""Bytes of pointers, URIs and scopes for a unit of work: each place has its own, so a long name
+around many places would take far more memory than the text itself.
 """
 
 
@@ -100,7 +100,7 @@ class Survey:
         self._default = standard(LATEST)
         self._read_bytes = 0
         self._place_bytes = 0
-        """Of pointers and URIs."""
+        """Of pointers, URIs and scopes."""
         self.root = self._add_document("", root)
         # A document that names no draft is read as the schema that leads to it.
         self._default = self.root.dialect
@@ -158,11 +158,14 @@ class Survey:
             stack += reversed(self._read(location))
             _note_names(location)
 
+    def count_place(self, nbytes: int) -> None:
+        """Count what is kept for a place: its pointer, its URI, its scope."""
+        spend(nbytes // _PLACE_BYTES_A_UNIT)
+        self._place_bytes += nbytes
+
     def _placed(self, place: str) -> str:
         """Count a pointer or a URI that is kept, and return it."""
-        size = sys.getsizeof(place)
-        spend(size // _PLACE_BYTES_A_UNIT)
-        self._place_bytes += size
+        self.count_place(sys.getsizeof(place))
         return place
 
     def dynamic_anchors(self) -> list[Location]:
@@ -361,11 +364,7 @@ def enter(scope: Scope, resource: Resource) -> Scope:
     spend(len(resource.dynamic))
     bound = {name for name, _ in scope}
     found = {item for item in resource.dynamic.items() if item[0] not in bound}
-    if not found:
-        return scope
-    # Each that is kept is a set of its own.
-    spend(len(scope))
-    return scope | found
+    return scope | found if found else scope
 
 
 def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -> Location | bool:

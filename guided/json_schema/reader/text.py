@@ -22,6 +22,9 @@ from guided.runtime.fuel import breathe
 __all__ = ["child", "json_nbytes", "json_text", "read_schema"]
 
 
+_VALUES_A_REST: Final = 1024
+
+
 def child(pointer: str, *tokens: str | int) -> str:
     """The pointer of something inside what ``pointer`` points at.
 
@@ -99,10 +102,13 @@ def json_nbytes(value: Json) -> int:
     """What a value holds in bytes, about; of names, which often stand in several places, the
     characters alone.
     """
-    size, waiting = 0, [value]
+    size, seen, waiting = 0, 0, [value]
     while waiting:
         value = waiting.pop()
         size += sys.getsizeof(value)
+        seen += 1
+        if not seen % _VALUES_A_REST:
+            breathe()
         if isinstance(value, dict):
             size += sum(map(len, value))
             waiting += value.values()

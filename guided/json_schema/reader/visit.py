@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -9,7 +10,7 @@ from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Assertion, Has, JsonType, Types
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, SchemaNode
 from guided.json_schema.formulas.values import Json
-from guided.json_schema.reader.survey import Location, Scope, Survey, enter, referenced
+from guided.json_schema.reader.survey import Location, Resource, Scope, Survey, enter, referenced
 from guided.json_schema.reader.text import child
 from guided.regular.expression import Regular
 from guided.regular.patterns import parse_regex
@@ -23,6 +24,8 @@ REFERENCES: Final = ("$ref", "$recursiveRef", "$dynamicRef")
 
 
 MAX_NODES: Final = 50_000
+_BINDING_BYTES: Final = 56
+"""A pair of a name and what a scope binds it to."""
 _NODE_BYTES: Final = 600
 """A node and what it is lowered by, about."""
 
@@ -44,6 +47,8 @@ class Lowering:
         self._lower: Final = lower
         self._known: dict[tuple[int, Scope], SchemaNode] = {}
         """By schema and scope. The survey keeps the schemas, so that identities stay theirs."""
+        self._scopes: dict[tuple[Scope, Resource, int], Scope] = {}
+        """By scope, the resource that is entered from there, and how many names it has so far."""
         self._regulars: dict[str, Regular] = {}
 
     def root(self) -> Formula:
@@ -55,8 +60,20 @@ class Lowering:
         if isinstance(resource.root, bool):
             return TRUE if resource.root else FALSE
         location = self.survey.locations[id(resource.root)]
-        return self.node(Visit(self, location, enter(frozenset(), location.resource)))
+        return self.node(Visit(self, location, self.entered(frozenset(), location.resource)))
 
+    def entered(self, scope: Scope, resource: Resource) -> Scope:
+        """The scope inside of a resource, see ``enter``; made once, as each place in it has it."""
+        key = (scope, resource, len(resource.dynamic))
+        found = self._scopes.get(key)
+        if found is None:
+            found = self._scopes[key] = enter(scope, resource)
+            if found is not scope:
+                bound = _BINDING_BYTES * (len(found) - len(scope))
+                self.survey.count_place(sys.getsizeof(found) + bound)
+        return found
+
+    @property
     def nbytes(self) -> int:
         """What it holds beside its formulas, about, with the schema."""
         return self.survey.nbytes + _NODE_BYTES * len(self.nodes)
@@ -186,7 +203,7 @@ class Visit:
                         yield condition, self.inner(schema)
 
     def _to(self, location: Location) -> Visit:
-        return Visit(self.lowering, location, enter(self.scope, location.resource))
+        return Visit(self.lowering, location, self.lowering.entered(self.scope, location.resource))
 
 
 def counting(

@@ -135,6 +135,16 @@ _MEASURED: dict[str, Structure] = {
             }
         )
     ),
+    "scopes": JsonSchema(
+        json.dumps(
+            {
+                "$defs": {f"d{n}": {"$dynamicAnchor": f"d{n}"} for n in range(300)},
+                "properties": {
+                    f"p{n}": {"$id": f"p{n}", "$dynamicAnchor": f"p{n}"} for n in range(300)
+                },
+            }
+        )
+    ),
     "patterns": JsonSchema(
         json.dumps({"patternProperties": {f"^x{n}.*{n}$": {"const": n} for n in range(500)}})
     ),

@@ -113,9 +113,9 @@ REFUSED: dict[str, Any] = {
         "$id": f"http://a/{'x' * 200_000}/",
         "$defs": _each(2_000, lambda n: {"$id": f"{n}"}),
     },
-    "many places are in one with many anchors": {
+    "many schemas with URIs are in one with many anchors": {
         "$defs": _each(2_000, lambda n: {"$dynamicAnchor": f"a{n}"}),
-        "properties": _each(2_000, lambda n: {"minimum": n}),
+        "properties": _each(2_000, lambda n: {"$id": f"p{n}", "$dynamicAnchor": f"p{n}"}),
     },
 }
 
