@@ -42,9 +42,8 @@ class Compiler:
         assert isinstance(constraint, Regex)
         with limited_work(10**9):
             for _ in range(_PIECES):
-                self.turns.append(
-                    constraint.pattern[0]
-                )  # the letter that it begins with says whose
+                # The letter that it begins with says whose it is.
+                self.turns.append(constraint.pattern[0])
                 spend(_SLICE)
         return self._start(constraint)
 

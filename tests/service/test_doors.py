@@ -319,7 +319,7 @@ def test_work_on_constraints_counts_for_the_quotas(tmp_path: Path) -> None:
     settings = {"tokens": str(tokens_file(tmp_path, ann="requests_per_minute = 3"))}
     with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
         with Client(server.address, token=BOB) as other:
-            # Kernels are loaded with the first; the allowance of another client fills meanwhile.
+            # Another client asks first: loading kernels would take longer than a quota lasts.
             other.grammars.validate("aa", grammar=Regex("a+"))
         with Client(server.address, token=ANN, retries=0) as client:
             client.grammars.check(grammar=Regex("a+"))

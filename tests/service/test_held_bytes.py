@@ -107,7 +107,9 @@ def test_answers_that_wait_for_a_reader_count_and_are_bounded(tmp_path: Path) ->
         eventually(lambda: "error=UNAVAILABLE" in server.log.read_text())
         # Nobody else is held up, with as many bytes as that one left free.
         assert other.generate(RawPrompt("x" * 100_000), max_tokens=1).text
-        left = [asked[told.index] for told in unread if told.HasField("error")]
+        refused = [told for told in unread if told.HasField("error")]
+        assert {told.error.code for told in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]}
+        left = [asked[told.index] for told in refused]
         lost = len(left)
         assert 0 < lost < len(asked)
         while left:

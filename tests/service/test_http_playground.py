@@ -169,7 +169,7 @@ def test_its_calls_count_for_the_quotas_of_the_token(tmp_path: Path) -> None:
     limits = {"ann": "requests_per_minute = 2\ncompile_seconds_per_minute = 9"}
     settings = {"tokens": str(tokens_file(tmp_path, **limits))}
     with serving_http(ECHO_SERVER, tmp_path / "log", settings) as server:
-        # The first look loads kernels, and the allowance of another client fills meanwhile.
+        # Another client looks first: loading kernels would take longer than a quota lasts.
         assert statuses(server, authorization=bearer_of(BOB))[1] == 200
         asked = [statuses(server, authorization=bearer_of(ANN))[1] for _ in range(3)]
         assert asked == [200, 200, 429]

@@ -259,10 +259,9 @@ def test_a_request_that_comes_again_has_a_line_without_what_it_cost(
         eventually(lambda: client.stats().running == 1)
         broken = stub.Generate.future(asked, timeout=30)
         joining = stub.Generate.future(asked, timeout=30)
-        ModelServiceStub(channel).GetModel(
-            model_pb2.GetModelRequest(), timeout=30
-        )  # comes after both
-        time.sleep(0.3)  # and they have joined it
+        # Comes after both, which have joined it a moment later.
+        ModelServiceStub(channel).GetModel(model_pb2.GetModelRequest(), timeout=30)
+        time.sleep(0.3)
         broken.cancel()
         assert first.result().text == joining.result().text == "slow"
         assert stub.Generate(asked, timeout=30).text == "slow"
