@@ -19,7 +19,7 @@ from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.dialects import Dialect, Dialects, metaschema, standard
 from guided.json_schema.reader.keywords import LATEST, Draft, Role, check_form
 from guided.json_schema.reader.text import child, json_nbytes, json_text, read_schema
-from guided.runtime.fuel import breathe, spend
+from guided.runtime.fuel import spend
 
 __all__ = ["MAX_LOCATIONS", "Location", "Resource", "Scope", "Survey", "enter", "referenced"]
 
@@ -197,7 +197,6 @@ class Survey:
                     self.ambiguous.add(resource.uri)
         if not is_standard:  # which are there once for all
             self._read_bytes += json_nbytes(root)
-            breathe()
         self.add(root, pointer, resource)
         return resource
 

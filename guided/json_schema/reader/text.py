@@ -17,12 +17,9 @@ from typing import Final, NoReturn
 
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.json_schema.formulas.values import Json
-from guided.runtime.fuel import breathe
+from guided.runtime.fuel import breathe, breathing
 
 __all__ = ["child", "json_nbytes", "json_text", "read_schema"]
-
-
-_VALUES_A_REST: Final = 1024
 
 
 def child(pointer: str, *tokens: str | int) -> str:
@@ -102,18 +99,14 @@ def json_nbytes(value: Json) -> int:
     """What a value holds in bytes, about; of names, which often stand in several places, the
     characters alone.
     """
-    size, seen, waiting = 0, 0, [value]
-    while waiting:
-        value = waiting.pop()
-        size += sys.getsizeof(value)
-        seen += 1
-        if not seen % _VALUES_A_REST:
-            breathe()
-        if isinstance(value, dict):
-            size += sum(map(len, value))
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
+    size, values = 0, [value]
+    for each in breathing(values):  # which grow meanwhile
+        size += sys.getsizeof(each)
+        if isinstance(each, dict):
+            size += sum(map(len, each))
+            values += each.values()
+        elif isinstance(each, list):
+            values += each
     return size
 
 
