@@ -204,7 +204,7 @@ def extensions() -> list[Extension]:
             # modules share lies inside the package: there an editable install finds it too.
             return mypycify(
                 [f"--config-file={config}", *native_modules()],
-                opt_level="2",
+                opt_level="1",  # as fast as 2, by a quarter less to compile
                 multi_file=True,
                 group_name=_LIBRARY,
             )
