@@ -31,8 +31,8 @@ Draw = Callable[[random.Random, str], Iterator[Call]]
 @pytest.mark.parametrize(
     ("draw", "count"),
     [
-        pytest.param(mutated_calls, times(400), id="messages"),
-        pytest.param(lambda rng, _: hostile_calls(rng), times(20), id="constraints"),
+        pytest.param(mutated_calls, times(250), id="messages"),
+        pytest.param(lambda rng, _: hostile_calls(rng), times(12), id="constraints"),
     ],
 )
 def test_every_call_gets_a_status_that_says_why(
