@@ -1,4 +1,4 @@
-"""Growing a draft tree by its likeliest token, whatever it is that tells what is likely.
+"""Grows a draft tree by its likeliest token, whatever estimates how likely a token is.
 
 A node's chance is its parent's times its own, so no node is ever likelier than the one before it.
 So the tree is the best one for any number of nodes.
@@ -26,8 +26,8 @@ def draft_best_first(
 ) -> None:
     """Draft from the root on, as long as it pays.
 
-    ``begin`` is the drafter's state at the root. ``propose`` gives the tokens that may follow a
-    node in some state, each with its chance where the node is right. ``follow`` gives the state
+    ``begin`` is the drafter's state at the root. ``propose`` returns the tokens that may follow a
+    node in some state, each with its chance if the node is right. ``follow`` returns the state
     after some more tokens: a token and the run that it forces.
     """
     root = builder.root
@@ -50,7 +50,8 @@ def draft_best_first(
             loss, _, node, token = heapq.heappop(heap)
             tip = builder.add(node, token, 1.0 - loss)
             if tip is None:
-                # Another drafter may have been first; else it is not allowed or not worth it.
+                # Another drafter may have proposed it first; else it is not allowed or not worth
+                # it.
                 tip = builder.find(node, token)
             if tip is not None and tip not in states:
                 states[tip] = follow(states[node], builder.path(node, tip))

@@ -4,8 +4,8 @@ Whether a window of 4,096 tokens is respected shows only in longer texts, and su
 large model a minute. A model reads the size of its windows from its config and from attributes of
 its layers, where they can be set::
 
-        config.sliding_window       4096 ─▶ 3          masks of its own, and its own cache
-        layer.sliding_window        4096 ─▶ 3          the argument of the attention interface
+    config.sliding_window       4096 ─▶ 3          masks of its own, and its own cache
+    layer.sliding_window        4096 ─▶ 3          the argument of the attention interface
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Our calls are those that an engine makes: several texts in a row, texts cut into
 a draft tree, which is cut as well::
 
     1    m0 … m5 ┃ b0 … b11            two texts in one row
-        2    m6 m7 m8 ─┬─ m9 ── m10        a text continues, and a tree begins
+    2    m6 m7 m8 ─┬─ m9 ── m10        a text continues, and a tree begins
                    └─ s9
     3    m11 after m10, s10 after s9, s11 after s10
 

@@ -2,8 +2,8 @@
 
 A block is 32 or 256 inputs of one output. A weight in it is a code, scaled and shifted::
 
-        weight = scale * code + least                scale and least of 32 inputs
-        weight = scale * (code - offset)             for types without a least number
+    weight = scale * code + least                scale and least of 32 inputs
+    weight = scale * (code - offset)             for types without a least number
 
 In blocks of 256 (the K types) ``scale`` is itself that of a block times a small whole number of its
 16 or 32 inputs, and so is ``least``. The layout of each type is that of ggml's block structures.
