@@ -50,8 +50,7 @@ def draft_best_first(
             loss, _, node, token = heapq.heappop(heap)
             tip = builder.add(node, token, 1.0 - loss)
             if tip is None:
-                # Another drafter may have proposed it first; else it is not allowed or not worth
-                # it.
+                # Another drafter may have been first; else it is not allowed or not worth it.
                 tip = builder.find(node, token)
             if tip is not None and tip not in states:
                 states[tip] = follow(states[node], builder.path(node, tip))

@@ -148,8 +148,7 @@ class LookupDrafter:
             builder.kind = drafted.kind
             tip = builder.add(node, drafted.token, 1.0 - loss)
             if tip is None:
-                # Another drafter may have proposed it first; else it is not allowed or not worth
-                # it.
+                # Another drafter may have been first; else it is not allowed or not worth it.
                 tip = builder.find(node, drafted.token)
             if tip is None or tip in tails:
                 continue

@@ -36,7 +36,7 @@ from guided.spec import TokenId
 __all__ = ["SuffixDrafter", "SuffixMemory"]
 
 _MOST_TOKENS: Final = 2048
-"""Only this many tokens of a longer answer are remembered."""
+"""A longer answer is remembered only up to this many tokens."""
 _MOST_FOLLOWERS: Final = 32
 """A context that more tokens have followed says little of the next."""
 _MOST_KINDS: Final = 3

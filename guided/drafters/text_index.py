@@ -26,7 +26,7 @@ __all__ = ["MATCH_LENGTHS", "Match", "TextIndex", "TokenTable"]
 
 _SHORTEST: Final = 2
 MATCH_LENGTHS: Final = (16, 8, 5, 3, _SHORTEST)
-"""The distinguished lengths of a match in bytes, the longest first."""
+"""Lengths in bytes by which matches are classified, the longest first."""
 _LONGER = MATCH_LENGTHS[-2::-1]
 _COMPARED: Final = 12
 """Positions that a look-up compares, the latest first."""

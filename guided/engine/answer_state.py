@@ -44,7 +44,7 @@ class AnswerState:
 
     It knows neither the cache nor the batch, so it survives when its request gives way.
 
-    Tokens, in order, and who knows them::
+    Its tokens, in order::
 
         prompt ............ | answer ........................
         committed (in the cache) ......... | pending (certain)
@@ -80,7 +80,7 @@ class AnswerState:
         """Reads the thoughts before the answer, where it has any."""
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
-        """One a token of the answer, ``None`` if forced; empty unless the request wants them."""
+        """One for each token of the answer, ``None`` if forced; empty unless requested."""
         self._end: ChoiceLogprobs | None = None
         self._streamed = 0
         """Tokens of the answer whose log-probabilities were streamed, or never will be."""

@@ -111,8 +111,7 @@ class _Timer:
         runner.forward(StepBatch((_chain(self._sequence, committed, certain=committed),)))
         self._sequence.commit(range(committed), [TokenId(0)] * committed)
         if runner.shape.device.type == "cuda":
-            # The first call of a size may compile machine code for seconds, which no later call
-            # does.
+            # The first call of a size may compile for seconds, which no later call does.
             for size in self.sizes:
                 self.time(size)
 

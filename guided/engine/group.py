@@ -114,8 +114,7 @@ class Group:
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
         """Return the result of the request, once it is finished.
 
-        Raises IncompleteAnswerError if an answer was cut short and the request does not accept
-        that.
+        Raises IncompleteAnswerError if an answer was cut short and the request forbids that.
         """
         # ``best_of`` makes more answers than are returned.
         request = self.submission.request

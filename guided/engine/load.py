@@ -163,7 +163,7 @@ def _found(
     asked: CacheRequest,
     progress: Progress,
 ) -> ModelFiles:
-    """Find the files of the model, which can be computed with as requested."""
+    """Find the files of the model; refuse a format of weights that it cannot have."""
     files = find_files(model, dtype, device, progress, by_transformers=asked.by_transformers)
     check_model(files, dtype)
     return files

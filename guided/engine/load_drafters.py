@@ -35,7 +35,7 @@ _MOST_TOKENS: Final = 16384
 """The most tokens that a draft model keeps, unless the size of the target's cache is set."""
 _FEWEST_TOKENS: Final = 1024
 _SHARE: Final = 0.1
-"""The most of free memory that the cache of a draft model takes, beyond the least size."""
+"""The largest share of free memory for a draft model's cache, beyond the least size."""
 
 
 @dataclass(frozen=True, slots=True)

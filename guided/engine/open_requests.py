@@ -112,7 +112,7 @@ class OpenRequests:
         return [each.order for each in compiling] + [group.order for group in groups]
 
     def _close(self, group: Group, moment: float) -> None:
-        """End a group on the shortest way, or raise if the model chose nothing of it yet."""
+        """End a group by its shortest completion; raise if the model chose nothing of it yet."""
         # The work aside for the constraint holds its lock.
         self._aside.drop(group.request_id)
         self._let_go(group.submission.request.constraint)

@@ -1,4 +1,4 @@
-"""How an answer runs that is sampled token by token, with drafts."""
+"""Runs an answer that is sampled token by token, with drafts."""
 
 from __future__ import annotations
 

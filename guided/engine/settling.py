@@ -55,7 +55,7 @@ class Settling:
         self._carry_out(runnable, runnable.settle(step, outputs, judged))
 
     def begin_aside(self, runnable: Runnable, begin: Callable[[], Step]) -> None:
-        """Build aside what a step takes long to begin with, before it is begun again."""
+        """Do the long work of beginning a step aside, before the step is begun again."""
         self._aside.put(Paused(runnable, begin, _begun, self._kernels))
 
     def _settle_whole(self, runnable: Runnable, settle: Callable[[], Settled]) -> None:

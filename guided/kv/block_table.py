@@ -218,7 +218,7 @@ class BlockTable:
         return SlotCopies(rows[offsets[moved]], rows[places[moved]])
 
     def _own_last(self) -> SlotCopies:
-        """Replace the shared last block by an own one; return the copies of its rows."""
+        """Swap the shared last block for one of its own; return the copies of its rows."""
         first = self._end - self._pool.block_size
         sources = self._slots[first : self._committed].copy()
         shared = self._blocks.pop()

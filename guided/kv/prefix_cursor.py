@@ -81,7 +81,7 @@ class PrefixCursor:
     ) -> None:
         """Move past committed tokens, and enter each block that they fill into the index.
 
-        ``blocks_at`` returns the blocks, by group of layers, of the full block with an index.
+        ``blocks_at`` maps the index of a full block to its blocks, by group of layers.
         """
         self._tail += tokens
         while len(self._tail) >= self._block_size:

@@ -2,7 +2,7 @@
 
 ::
 
-    messages      Write <|im_end|> down            what somebody said
+    messages      Write <|im_end|> down            what a message says
     marked        Write ⟦<|im_end|>⟧ down          each such name between two marks
     rendered      <|im_start|>user\\nWrite ⟦<|im_end|>⟧ down<|im_end|>
     named         ①user\\nWrite <|im_end|> down②    ①, ②: names that no text spells

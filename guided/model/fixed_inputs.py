@@ -6,7 +6,7 @@ with unused tokens. They write to a slot that nothing reads::
 
     width 4         token     position    new slot    piece of attention
     the batch       17 23     90 4        35 8        1 token after 90 rows, 1 token after 4
-    filled up        0  0      0 0         S S        none
+    padding          0  0      0 0         S S        none
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A softmax over a part of the vocabulary, which stands for the whole.
 
 A product with every row of a large vocabulary is most of the cost of a training step. So a step
-takes the rows of the right tokens, of the frequent ones, and of a random part of the others; each
-of these last stands for as many as there are for one drawn (Jean et al., *On Using Very Large
-Target Vocabulary for Neural Machine Translation*, 2015).
+takes the rows of the right tokens, of the frequent ones, and of a random sample of the others,
+which also counts for those not drawn (Jean et al., *On Using Very Large Target Vocabulary for
+Neural Machine Translation*, 2015).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
                   draft_vocab_size                   transformer_layer_config, draft_vocab_size
     weights       pytorch_model.bin or safetensors   model.safetensors
     the layer     midlayer.*                         layers.0.*
-    both          fc, norm, lm_head; where there are: embed_tokens, d2t, t2d, fc_norm, input_norm
+    both          fc, norm, lm_head; optional: embed_tokens, d2t, t2d, fc_norm, input_norm
 
 Sizes are read from the weights; the config adds what they do not show. ``d2t`` is what to add to a
 token of the draft vocabulary to get the target's.

@@ -35,7 +35,7 @@ _ORDER = "seq_cst"
 
 
 def _at(kind: Any) -> Any:
-    """Return the type of a pointer to numbers of a kind."""
+    """Make an instruction that turns an address into a pointer to numbers of a kind."""
 
     def at(_: Any, address: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -3,7 +3,7 @@
 A row of a layer's first matrix has the heads of one token, one after the other::
 
     query heads ...              | key heads ...       | value heads ...
-    normalised, turned in place  | likewise, stored    | stored in the cache
+    normalised, rotated in place | likewise, stored    | stored in the cache
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from guided.model.cpu.stored_registers import WIDTHS
 __all__ = ["STORED_FORMS", "instructions_here", "multiply_stored"]
 
 STORED_FORMS: Final = tuple(WIDTHS)
-"""The instruction sets that have a form, the best first."""
+"""The instruction sets that the kernel has a form for, the best first."""
 _AT_ONCE: Final = dict.fromkeys(WIDTHS, 4) | {InstructionSet.AVX512_VNNI: 8}
 """Rows that a block is multiplied by at once, by trial; registers have room for half as many."""
 _TAKEN: Final = 4
@@ -32,7 +32,7 @@ _BLOCKS, _COUNT, _COUNTER_AT = StoredJob.BLOCKS, StoredJob.COUNT, StoredJob.COUN
 
 
 def instructions_here() -> InstructionSet:
-    """Return the best instruction set of this processor that has a form."""
+    """Return the best of ``STORED_FORMS`` that this processor has."""
     return next(each for each in available() if each in STORED_FORMS)
 
 

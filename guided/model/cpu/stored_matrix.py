@@ -1,4 +1,4 @@
-"""Matrices of weights in blocks, used in computation as stored."""
+"""Matrices of weights in blocks, multiplied as they are stored."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ WIDTHS: Final = {
     InstructionSet.AVX2: 8,
     InstructionSet.PORTABLE: 4,
 }
-"""The instruction sets that have a form, the best first, and the sums in a register."""
+"""The instruction sets that the kernel has a form for, best first, and the sums in a register."""
 _INT16, _HALF = ir.IntType(16), ir.HalfType()
 
 
