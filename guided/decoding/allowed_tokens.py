@@ -1,4 +1,4 @@
-"""The tokens that a mask allows: all of them, those of a mask with few, and the likeliest one.
+"""The tokens that a mask allows: all of them, all of a mask with few, and the likeliest one.
 
 The kernels read a packed mask as it lies in memory, so no array of the vocabulary's size is made::
 
@@ -26,21 +26,21 @@ _LOWEST: Final = np.int32(-(2**31))
 _HIGHEST: Final = np.int32(2**31 - 1)
 _INFINITY: Final = np.int32(0x7F800000)
 _MINUS_INFINITY: Final = np.int32(-0x7F800001)
-"""The ranks of both infinities; those of NaN are beyond them."""
+"""The ranks of both infinities; the ranks of NaN are beyond them."""
 
 
 def allowed_tokens(mask: Mask, vocabulary_size: int) -> NDArray[np.int64]:
-    """The token ids in a packed mask, ascending."""
+    """Return the token ids in a packed mask, ascending."""
     bits = np.unpackbits(mask.view(np.uint8), count=vocabulary_size, bitorder="little")
     return np.flatnonzero(bits.view(np.bool_))
 
 
 def likeliest_token(logits: NDArray[np.float32], mask: Mask) -> TokenId | None:
-    """The allowed token of the largest logit (``[vocab]``), of equal ones the first.
+    """Return the allowed token with the largest logit (``[vocab]``); of equal ones the first.
 
-    Tokens beyond the logits are not allowed. ``None`` where no token is, where one is infinitely
-    likely or not a number, and where the largest is zero, of which there are two. Logits that are
-    not allowed are not read.
+    Tokens beyond the logits are not allowed. ``None`` if no token is allowed, if a logit is
+    infinite or not a number, or if the largest is zero, of which there are two. Logits of tokens
+    that are not allowed are not read.
     """
     token = _find(logits.view(np.int32), mask)
     return None if token == _NOWHERE else TokenId(token)
@@ -48,18 +48,18 @@ def likeliest_token(logits: NDArray[np.float32], mask: Mask) -> TokenId | None:
 
 @inlined
 def _rank(bits):  # type: ignore[no-untyped-def]
-    """The bits of a float as an integer that is the larger the larger the float is."""
+    """Return the bits of a float as an integer that grows with the float."""
     return np.int32(bits ^ ((bits >> np.int32(31)) & _HIGHEST))
 
 
 @kernel
 def _find(bits, mask):  # type: ignore[no-untyped-def]
-    """The index of the largest allowed float, or ``_NOWHERE``; ``bits`` are the floats' bits."""
+    """Return the index of the largest allowed float, or ``_NOWHERE``; ``bits`` are the floats'."""
     # Ranks are compared instead of floats: the comparison of integers has no case for NaN, so the
-    # compiler makes vector instructions of it.
+    # compiler vectorises it.
     best, least, best_index = _LOWEST, _HIGHEST, _NOWHERE
     whole = len(bits) // _BITS
-    # A mask may be longer or shorter than the logits: both are rounded up to words by themselves.
+    # A mask may be longer or shorter than the logits: each is rounded up to whole words.
     for index in range(min(len(mask), (len(bits) + _BITS - 1) // _BITS)):
         word = mask[index]
         if index == whole:
@@ -79,10 +79,10 @@ def _find(bits, mask):  # type: ignore[no-untyped-def]
         # Only greater, so the first of equal tokens wins, as with ``argmax``.
         if highest > best:
             best, best_index = highest, index
-    # Ranks tell +0 from -0, which are equal floats, so a largest logit of zero is left to others.
+    # Ranks tell +0 from -0, which are equal floats, so the caller handles a largest logit of zero.
     if best_index == _NOWHERE or best >= _INFINITY or least < _MINUS_INFINITY or best == 0:
         return _NOWHERE
-    # The loop above keeps the word alone, without a branch for each bit; one word is searched here.
+    # The loop above keeps only the word, to need no branch for each bit; here it is searched.
     token = best_index * _BITS
     while not (mask[best_index] >> (token % _BITS) & 1 and _rank(bits[token]) == best):
         token += 1
@@ -90,7 +90,7 @@ def _find(bits, mask):  # type: ignore[no-untyped-def]
 
 
 def few_tokens(mask: Mask, most: int) -> list[int] | None:
-    """The tokens that a mask allows, ascending; ``None`` if there are more than ``most``."""
+    """Return the tokens that a mask allows, ascending; ``None`` if more than ``most``."""
     found: NDArray[np.int64] = np.empty(most, np.int64)
     count = _find_few(mask, found)
     return found[:count].tolist() if count <= most else None
@@ -98,7 +98,7 @@ def few_tokens(mask: Mask, most: int) -> list[int] | None:
 
 @kernel
 def _find_few(mask, found):  # type: ignore[no-untyped-def]
-    """Put the tokens into ``found`` and return how many there are: one more than fit, or fewer."""
+    """Put the tokens into ``found`` and return their number, at most one more than fit."""
     count = 0
     for index in range(len(mask)):
         word = mask[index]
@@ -107,7 +107,7 @@ def _find_few(mask, found):  # type: ignore[no-untyped-def]
             continue
         for bit in range(_BITS):
             if word >> bit & 1:
-                # The caller only wants to know that there are too many.
+                # The caller only needs to know that there are too many.
                 if count == len(found):
                     return count + 1
                 found[count] = index * _BITS + bit

@@ -1,7 +1,7 @@
 """Beam search under a constraint, as arithmetic on log-probabilities; knows no cache and no model.
 
-All beams are compared at the same number of tokens, a *round* a token, as in the beam search of
-transformers. A forced run is part of a beam before its rounds come: its tokens are fed in one call,
+All beams are compared at the same number of tokens, one *round* per token, as in the beam search of
+transformers. A forced run joins a beam before its rounds come: its tokens are fed in one call,
 which gives the log-probabilities of all of them, and its rounds then pass without a call::
 
     counted ......... | ahead (forced)
@@ -38,28 +38,28 @@ class Continuation:
     after: Matcher | None
     """The position after it; ``None`` after a token that ends the answer."""
     narrowed: bool
-    """Whether the budget took a likelier token away."""
+    """Whether the budget ruled out a likelier token."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hypothesis:
-    """The beginning of an answer, and what is certain to follow it."""
+    """The beginning of an answer, with the tokens that are certain to follow it."""
 
     tokens: tuple[TokenId, ...]
     matcher: Matcher
-    """The position after the tokens; not read where the answer ends there."""
+    """The position after the tokens; not read if the answer ends there."""
     end: FinishReason | None
-    """Why the answer ends after the tokens; ``None`` where it does not."""
+    """Why the answer ends after the tokens; ``None`` if it does not."""
     scores: tuple[float, ...] = ()
-    """The sum of log-probabilities up to each token, as far as the model was asked."""
+    """The sum of log-probabilities up to each token, for the tokens computed so far."""
     num_forced: int = 0
     narrowed: bool = False
     continuations: tuple[Continuation, ...] | None = None
-    """What may come next; ``None`` until the model was asked."""
+    """What may come next; ``None`` until the model has computed it."""
 
     @property
     def num_fed(self) -> int:
-        """Tokens that the model has to read."""
+        """The number of tokens that the model has to read."""
         return len(self.tokens) if self.end is None else len(self.tokens) - 1
 
     def wants(self, index: int) -> bool:
@@ -75,7 +75,7 @@ class Hypothesis:
         return self.end is not None or self.continuations is not None
 
     def score(self, length: int) -> float:
-        """The sum of log-probabilities of the first ``length`` tokens."""
+        """Return the sum of log-probabilities of the first ``length`` tokens."""
         return self.scores[length - 1] if length else 0.0
 
 
@@ -97,7 +97,7 @@ class _Extension:
     parent: int
     score: float
     continuation: Continuation | None
-    """``None`` where the token is one that the hypothesis has already."""
+    """``None`` where the hypothesis already has the token."""
     ends: bool
 
 
@@ -115,7 +115,7 @@ class BeamSearch:
         is_constrained: bool,
     ) -> None:
         self.width = beams.width
-        """Beams there may be."""
+        """The most beams."""
         self._beams = beams
         self._max_tokens = max_tokens
         self._forcing = forcing
@@ -124,11 +124,11 @@ class BeamSearch:
         self.length = 0
         """Tokens of every beam that count in this round."""
         self.found: list[Found] = []
-        """The best answers, best first; at most as many as beams are wide."""
+        """The best answers, best first; at most as many as the beam width."""
         root = self._with_run(Hypothesis((), matcher, None), matcher)
         self.live: tuple[Hypothesis, ...] = (root,)
         """The likeliest beginnings, likeliest first."""
-        # Nothing is to be chosen at all: the empty text is the only answer.
+        # Nothing can be chosen: the empty text is the only answer.
         if not root.tokens and root.end is not None:
             self.live = ()
             self.found = [Found((), root.end, 0.0, 0)]
@@ -142,22 +142,22 @@ class BeamSearch:
             return False
         if self._beams.early_stopping:
             return True
-        # What the best beam may still reach is estimated by what it has, as in transformers.
+        # The score within reach is estimated by the best beam's present one, as in transformers.
         best = self._penalised(self.live[0].score(self.length), self.length)
         return best <= self.found[-1].score
 
     @property
     def is_ready(self) -> bool:
-        """Whether a round can be made without asking the model."""
+        """Whether a round can be made without a model call."""
         return all(hypothesis.is_ready(self.length) for hypothesis in self.live)
 
     @property
     def num_shared(self) -> int:
-        """How many tokens the model has to read before the beams part."""
+        """The number of tokens that the model has to read before the beams part."""
         if len(self.live) == 1:
             return len(self.live[0].scores)
         texts = [hypothesis.tokens for hypothesis in self.live]
-        # Texts that are sorted begin alike as far as the first and the last do.
+        # All texts have the common beginning of the first and the last in sorted order.
         first, last = min(texts), max(texts)
         return next(i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
 
@@ -168,7 +168,7 @@ class BeamSearch:
         logprobs = log_softmax(logits.astype(np.float64))
         if index == len(hypothesis.tokens):
             hypothesis = self._with_continuations(hypothesis, logprobs)
-        # Where nothing fits, the line above closed the hypothesis, and it has a token here.
+        # If nothing fits, the line above closed the hypothesis, and it has a token here.
         if index < len(hypothesis.tokens):
             score = hypothesis.score(index) + float(logprobs[hypothesis.tokens[index]])
             hypothesis = replace(hypothesis, scores=(*hypothesis.scores, score))
@@ -176,17 +176,17 @@ class BeamSearch:
         self.live = (*self.live[:beam], hypothesis, *self.live[beam + 1 :])
 
     def forget_continuations(self) -> None:
-        """Have the model asked again what may come next in each beam."""
+        """Make the model compute again what may come next in each beam."""
         self.live = tuple(replace(hypothesis, continuations=None) for hypothesis in self.live)
 
     def advance(self) -> list[int]:
-        """Make one round; return, by beam, the number of the former one that it continues.
+        """Make one round; return, for each beam, the index of the earlier beam that it continues.
 
-        Of the best extensions, twice as many as beams are wide, those that end an answer count
-        among the first half only, as in transformers.
+        Of the best extensions, twice as many as the beam width, those that end an answer count only
+        in the first half, as in transformers.
         """
         best = sorted(self._extensions(), key=attrgetter("score"), reverse=True)[: 2 * self.width]
-        # Where all of the first half end, the search continues with the second half.
+        # If all of the first half end, the search continues with the second half.
         ended = [extension for extension in best[: self.width] if extension.ends]
         going = [extension for extension in best if not extension.ends][: self.width]
         self._add([self._finished(extension) for extension in ended])
@@ -197,15 +197,15 @@ class BeamSearch:
     def close_for_deadline(self) -> None:
         """End all beams where they stand, along their shortest completions.
 
-        Their scores count the tokens that the model was asked about.
+        Their scores count only the tokens that the model has scored.
         """
         reason = FinishReason.DEADLINE_CLOSED if self._is_constrained else FinishReason.DEADLINE
         found = []
         for beam in self.live:
-            # Where the end of a beam is known, its last tokens are there already.
+            # If the end of a beam is known, its last tokens are there already.
             closed = self._closed(beam, beam.matcher) if beam.end is None else beam
             count = len(closed.scores)
-            # Nobody asked the model about the tokens of a completion, so they have no score.
+            # The model has not scored the tokens of a completion.
             score = self._penalised(closed.score(count), max(1, count))
             found.append(Found(closed.tokens, reason, score, closed.num_forced))
         self._add(found)
@@ -216,7 +216,7 @@ class BeamSearch:
         self.found = everything[: self.width]
 
     def _extensions(self) -> list[_Extension]:
-        """All ways to make each beam one token longer, or to end it."""
+        """Return all ways to make each beam one token longer, or to end it."""
         length, found = self.length, []
         for parent, hypothesis in enumerate(self.live):
             # A forced run is in the hypothesis already; a round only counts its next token.
@@ -224,7 +224,7 @@ class BeamSearch:
                 is_last = hypothesis.end is not None and length + 1 == len(hypothesis.tokens)
                 found.append(_Extension(parent, hypothesis.score(length + 1), None, is_last))
             elif hypothesis.end is not None:
-                # It was closed by an empty completion, after its last token was counted.
+                # An empty completion closed it, after its last token was counted.
                 found.append(_Extension(parent, hypothesis.score(length), None, ends=True))
             else:
                 assert hypothesis.continuations is not None, f"beam {parent} was not asked about"
@@ -236,7 +236,7 @@ class BeamSearch:
         return found
 
     def _extended(self, extension: _Extension) -> Hypothesis:
-        """The hypothesis with its further token, and the run that follows from it."""
+        """Return the hypothesis with its next token, and the run that follows from it."""
         hypothesis, chosen = self.live[extension.parent], extension.continuation
         if chosen is None or chosen.after is None:
             return hypothesis
@@ -250,22 +250,22 @@ class BeamSearch:
         return self._with_run(longer, chosen.after)
 
     def _finished(self, extension: _Extension) -> Found:
-        """The answer of an extension that ends one."""
+        """Return the answer of an extension that ends one."""
         hypothesis, chosen = self._extended(extension), extension.continuation
         is_stop = chosen is not None and chosen.after is None
         reason = FinishReason.STOP if is_stop else hypothesis.end
         assert reason is not None, "an answer was found that has no end"
         narrowed = hypothesis.narrowed or (chosen is not None and chosen.narrowed)
-        # The caller is told that a likelier answer was left out for want of tokens.
+        # The caller learns that a likelier answer did not fit in the tokens left.
         if narrowed and self._is_constrained:
             reason = FinishReason.LENGTH_CLOSED
-        # A token that ends the answer counts, as its log-probability does.
+        # A token that ends the answer counts, because its log-probability does.
         count = max(1, len(hypothesis.tokens) + is_stop)
         score = self._penalised(extension.score, count)
         return Found(hypothesis.tokens, reason, score, hypothesis.num_forced)
 
     def _with_run(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
-        """The hypothesis with the run that follows, and its end where nothing may follow or fit."""
+        """Return the hypothesis with the run that follows; it ends if nothing may follow or fit."""
         position = len(hypothesis.tokens)
         # As ``AnswerState`` does for sampled answers.
         try:
@@ -275,7 +275,7 @@ class BeamSearch:
             fits = after.fits(left)
         except LimitExceededError:
             if position == 0:
-                raise  # nothing is said yet, so the request can still be refused
+                raise  # no token is out yet, so the request can still be refused
             fits = False
         if not fits:
             return self._closed(hypothesis, matcher)
@@ -293,7 +293,7 @@ class BeamSearch:
         )
 
     def _closed(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
-        """The hypothesis with the shortest completion after it."""
+        """Return the hypothesis followed by the shortest completion."""
         completion = matcher.shortest_end()
         return replace(
             hypothesis,
@@ -305,11 +305,11 @@ class BeamSearch:
     def _with_continuations(
         self, hypothesis: Hypothesis, logprobs: NDArray[np.float64]
     ) -> Hypothesis:
-        """The hypothesis with its likeliest continuations that leave room for an end, or closed."""
+        """Add the likeliest continuations that leave room for an end, or close the hypothesis."""
         matcher, left = hypothesis.matcher, self._max_tokens - len(hypothesis.tokens)
         try:
             found, lost = self._fitting(matcher, matcher.mask(), logprobs, left)
-            # Only near the end of the budget; to find all tokens that fit takes longer.
+            # Only near the end of the budget, because finding all tokens that fit takes longer.
             if lost > -np.inf:
                 found, _ = self._fitting(matcher, matcher.mask_within(left), logprobs, left)
         except LimitExceededError:
@@ -326,18 +326,18 @@ class BeamSearch:
         logprobs: NDArray[np.float64],
         left: int,
     ) -> tuple[list[Continuation], float]:
-        """The likeliest tokens that fit, and the likeliest that did not (``-inf``: none)."""
+        """Return the likeliest tokens that fit, and the likeliest that did not (``-inf``: none)."""
         allowed = allowed_tokens(mask, len(logprobs))
-        if not logprobs[allowed].max(initial=-np.inf) <= 0:  # so too if any is NaN
+        if not logprobs[allowed].max(initial=-np.inf) <= 0:  # also true if any is NaN
             raise ModelError("the model's logits are not numbers")
         is_end = np.isin(allowed, self._end_ids)
         found, lost = [], -np.inf
-        # Which of several end tokens is meant makes no difference to the answer.
+        # Which of several end tokens is chosen makes no difference to the answer.
         ends = allowed[is_end]
         for index in least(-logprobs[ends], min(1, len(ends))):
             token = TokenId(int(ends[index]))
             found.append(Continuation(token, float(logprobs[token]), None, narrowed=False))
-        # A round looks at twice the width of extensions, and one beam may have all of them.
+        # A round considers twice the width of extensions, and one beam may have all of them.
         texts = allowed[~is_end]
         for index in least(-logprobs[texts], min(2 * self.width, len(texts))):
             token = TokenId(int(texts[index]))

@@ -1,4 +1,4 @@
-"""Choosing one token so that the answer can still end inside its budget."""
+"""The choice of one token, so that the answer can still end within its budget."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = ["Choice", "Chooser", "Closing", "advance"]
 
 
 class Choice(NamedTuple):
-    """A token the model chose, and where it leads."""
+    """A token that the model chose, and where it leads."""
 
     token: TokenId
     matcher: Matcher | None
-    """The position after the token; ``None`` when the token ends the answer."""
+    """The position after the token; ``None`` if the token ends the answer."""
     narrowed: bool
-    """The first choice would not have left room for an end, so the budget took it away."""
+    """Whether the budget ruled out the first choice, which left no room for an end."""
     logprobs: ChoiceLogprobs | None = None
-    """Where the request asked for them."""
+    """Its log-probabilities, if the request wants them."""
 
 
 _LEAST_TEMPERATURE: Final = 1e-6
@@ -48,24 +48,24 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """The options that choices of one answer depend on, besides the logits."""
+    """The options, besides the logits, that the choices of one answer depend on."""
 
     sampling: Sampling
     seed: int
     max_tokens: int
     end_ids: frozenset[TokenId]
     top_logprobs: int | None = None
-    """Likeliest tokens to look up beside the chosen one; ``None`` looks nothing up."""
+    """The likeliest tokens to look up beside the chosen one; ``None`` looks nothing up."""
     verification: Verification = Verification.COUPLED
-    """What the request asks for; see ``rule``."""
+    """The verification that the request wants; see ``rule``."""
 
     @property
     def rule(self) -> Verification:
-        """What decides which drafted tokens stay: nothing but the choice where none is drawn."""
+        """The rule by which drafted tokens stay: coupled if no token is drawn."""
         return Verification.COUPLED if self.sampling.temperature == 0.0 else self.verification
 
     def remaining(self, position: int) -> int:
-        """Tokens the answer may still have when it has ``position`` of them."""
+        """Return how many tokens the answer may still have when it has ``position`` of them."""
         return self.max_tokens - position
 
     def fits(self, matcher: Matcher, position: int) -> bool:
@@ -73,7 +73,7 @@ class Chooser:
         return matcher.fits(self.remaining(position))
 
     def still_fits(self, matcher: Matcher, position: int) -> bool:
-        """The same, where a constraint may be at a limit, which cannot continue."""
+        """The same if a constraint may be at a limit, where it cannot continue."""
         try:
             return self.fits(matcher, position)
         except LimitExceededError:
@@ -89,7 +89,7 @@ class Chooser:
     ) -> Choice | Closing:
         """Choose the token at ``position`` of an answer that fits so far.
 
-        ``proposals`` are tried by rejection, which takes nothing from the law of the choice. A
+        ``proposals`` are tried by rejection, which leaves the law of the choice unchanged. A
         constraint that passes a limit here cannot continue, but it can close.
         """
         try:
@@ -98,7 +98,7 @@ class Chooser:
             return Closing(matcher.shortest_end())
 
     def to_draw(self, matcher: Matcher, position: int) -> Draw | None:
-        """What to draw at ``position`` where the logits are; ``None`` where more is to be known.
+        """Return what to draw at ``position`` on the device; ``None`` if a mask is not enough.
 
         May raise what a mask raises.
         """
@@ -106,7 +106,7 @@ class Chooser:
         is_plain = (
             not sampling.adjusts_logits
             and (sampling.temperature == 0.0 or not sampling.filters)
-            # Divided by less, scores and noise are rounded otherwise than where they are shifted.
+            # A lower temperature rounds divided scores otherwise than the shifted ones here.
             and not 0.0 < sampling.temperature < _LEAST_TEMPERATURE
             and self.top_logprobs is None
             and self.rule is Verification.COUPLED
@@ -117,9 +117,9 @@ class Chooser:
         return Draw(matcher.mask(), sampling.temperature, stream)
 
     def take_drawn(self, token: TokenId, matcher: Matcher, position: int) -> Choice | None:
-        """The choice of a token that was drawn where the logits are (``to_draw``).
+        """Return the choice of a token that was drawn on the device (``to_draw``).
 
-        Draws heed the mask alone: ``None`` where the budget or a limit takes the token away.
+        Draws heed the mask alone: ``None`` if the budget or a limit rules the token out.
         """
         after = None if token in self.end_ids else matcher
         try:
@@ -134,7 +134,7 @@ class Chooser:
     def law(
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
     ) -> TokenLaw:
-        """The law of the token at ``position``, as if there were no budget; for draws only."""
+        """Return the law of the token at ``position``, without a budget; for draws only."""
         scored = scored_tokens(
             logits, matcher.mask(), self.sampling, position=position, history=history
         )
@@ -148,9 +148,9 @@ class Chooser:
         history: History,
         proposals: Sequence[Proposal],
     ) -> Choice | Closing:
-        """``choose`` up to a limit of the constraint, which raises LimitExceededError."""
-        # First as if there were no budget: it matters only near its end, and to find all tokens
-        # that fit takes longer than to try one.
+        """Choose as in ``choose``; a limit of the constraint raises LimitExceededError."""
+        # First without the budget: it matters only near its end, and finding all tokens that fit
+        # takes longer than trying one.
         if proposals:
             law = self.law(logits, matcher, position, history)
             token = choose_by_rejection(law, proposals, seed=self.seed, position=position)
@@ -159,17 +159,17 @@ class Chooser:
             choice = self._draw(logits, matcher, None, position, history)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
-        # One that was chosen among those that fit would be chosen again, see below.
+        # A choice that is among the tokens that fit would be chosen again, see below.
         within = matcher.mask_within(self.remaining(position))
         if not _holds(within, choice.token):
             # Without proposals both draws have the same noise, with them the second has another.
-            # Together they are one draw from what fits, one way as the other.
+            # Either way, the two together are one draw from the tokens that fit.
             choice = self._draw(logits, matcher, within, position, history)
             choice = choice._replace(narrowed=True)
             if choice.matcher is None or self.fits(choice.matcher, position + 1):
                 return choice
         # Completions are short but not always the shortest: after the first token of one that
-        # fits, another may be found that does not. Then the one that fits is taken whole.
+        # fits, a longer one may be found that does not. Then the first is taken whole.
         return Closing(matcher.shortest_end())
 
     def _draw(
@@ -191,14 +191,14 @@ class Chooser:
             history=history,
             within=within,
         )
-        # Log-probabilities are told among the tokens that could be drawn.
+        # Log-probabilities are relative to the tokens that could be drawn.
         return self.take(logits, mask if within is None else within, token, matcher)
 
     def take(
         self, logits: NDArray[np.float32], mask: NDArray[np.int32], token: TokenId, matcher: Matcher
     ) -> Choice:
-        """The choice of a given token, with the position that it leads to."""
-        # A token that ends the answer is no text, so the constraint does not read it.
+        """Return the choice of a given token, with the position that it leads to."""
+        # A token that ends the answer is not text, so the constraint does not read it.
         after = None if token in self.end_ids else matcher.advance(token)
         logprobs = None
         if self.top_logprobs is not None:
@@ -211,7 +211,7 @@ def _holds(mask: NDArray[np.int32], token: TokenId) -> bool:
 
 
 def advance(matcher: Matcher, tokens: Iterable[TokenId]) -> Matcher:
-    """The position after some tokens."""
+    """Return the position after some tokens."""
     for token in tokens:
         matcher = matcher.advance(token)
     return matcher

@@ -1,11 +1,11 @@
 """Contrastive search: a likely token whose hidden state is unlike those of the tokens before it.
 
-Of the k likeliest allowed tokens, the *candidate tokens*, the one is taken with the largest
+Of the k likeliest allowed tokens, the *candidate tokens*, it takes the one with the largest
 
     (1 - alpha) * probability - alpha * (largest cosine similarity with a token before it)
 
-(Su et al., arXiv:2202.06417). The probability is that among the allowed tokens: where a mask leaves
-little of the model's own, likeness would decide alone. See docs/contrastive-search.md.
+(Su et al., arXiv:2202.06417). The probability is relative to the allowed tokens: where a mask
+leaves little of the model's own, likeness would decide alone. See docs/contrastive-search.md.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class CandidateToken:
 
     choice: Choice
     probability: float
-    """Among the allowed tokens, after bias and penalties."""
+    """Its share among the allowed tokens, after bias and penalties."""
 
 
 class SeenStates:
-    """Directions of the hidden states of a text, in the order of its tokens."""
+    """The directions of the hidden states of a text, in the order of its tokens."""
 
     def __init__(self) -> None:
-        self._rows: Rows | None = None  # [room, size], those in use of length 1
+        self._rows: Rows | None = None  # [room, size]; the rows in use have length 1
         self._count = 0
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class SeenStates:
     def append(self, states: Rows) -> None:
         """Add the states (``[tokens, size]``) of the next tokens."""
         count = self._count + len(states)
-        # Doubled when full, so that a long text is copied a few times only.
+        # Doubled when full, so that a long text is copied only a few times.
         if self._rows is None or count > len(self._rows):
             rows = np.empty((2 * count, states.shape[1]), np.float32)
             if self._rows is not None:
@@ -65,7 +65,7 @@ class SeenStates:
         self._count = count
 
     def likeness(self, states: Rows) -> NDArray[np.float64]:
-        """The largest cosine similarity of each state (``[tokens, size]``) with one of the text."""
+        """Return each state's (``[tokens, size]``) largest cosine similarity with the text's."""
         assert self._rows is not None, "there is no text to be like"
         cosines = _directions(states) @ self._rows[: self._count].T  # [tokens, seen]
         likeness: NDArray[np.float64] = cosines.max(axis=1).astype(np.float64)
@@ -75,20 +75,20 @@ class SeenStates:
 def find_candidate_tokens(
     logits: Rows, matcher: Matcher, position: int, history: History, chooser: Chooser
 ) -> tuple[CandidateToken, ...] | Closing:
-    """The likeliest tokens at ``position`` of an answer that fits so far, likeliest first.
+    """Return the likeliest tokens at ``position`` of an answer that fits so far, likeliest first.
 
-    ``logits`` are one row, ``[vocab]``. Where one of them would leave no room for an end they are
-    looked for among the tokens that do. A constraint that passes a limit closes.
+    ``logits`` are one row, ``[vocab]``. If one of the tokens would leave no room for an end, the
+    search is repeated among those that fit. A constraint that passes a limit closes.
     """
     try:
-        # First as if there were no budget, as in ``Chooser``: it matters only near its end.
+        # First without the budget, as in ``Chooser``: it matters only near its end.
         found = _likeliest(logits, matcher, matcher.mask(), position, history, chooser)
         if all(_fits(chooser, one, position) for one in found):
             return found
-        # After some of them the answer could not end in time: look among tokens that fit.
+        # After some of them the answer could not end in time: search among tokens that fit.
         within = matcher.mask_within(chooser.remaining(position))
         found = _likeliest(logits, matcher, within, position, history, chooser)
-        # A completion may turn out longer than it was; see ``Chooser``.
+        # A completion may turn out longer than before; see ``Chooser``.
         fitting = [one for one in found if _fits(chooser, one, position)]
     except LimitExceededError:
         fitting = []
@@ -100,7 +100,7 @@ def find_candidate_tokens(
 def best_candidate_token(
     candidates: Sequence[CandidateToken], likeness: NDArray[np.float64], alpha: float
 ) -> int:
-    """The index of the one to take; of equals the likeliest."""
+    """Return the index of the one to take; of equals the likeliest."""
     # ``argmax`` takes the first of equals, and candidates come likeliest first.
     probabilities = np.array([one.probability for one in candidates])
     return int(((1 - alpha) * probabilities - alpha * likeness).argmax())
@@ -114,7 +114,7 @@ def _likeliest(
     history: History,
     chooser: Chooser,
 ) -> tuple[CandidateToken, ...]:
-    """The likeliest tokens of a mask as candidates, likeliest first, whether they fit or not."""
+    """Return the likeliest tokens of a mask, likeliest first, whether they fit or not."""
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
     tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)
@@ -138,17 +138,17 @@ def _fits(chooser: Chooser, candidate: CandidateToken, position: int) -> bool:
 def _softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     largest = float(logits.max())
     if largest == -np.inf:
-        return np.full(len(logits), 1 / len(logits))  # nothing is possible, so all are equal
+        return np.full(len(logits), 1 / len(logits))  # every logit is -inf, so all are equal
     weights: NDArray[np.float64] = np.exp(logits.astype(np.float64) - largest)
     weights /= weights.sum()
     return weights
 
 
 def _directions(states: Rows) -> Rows:
-    """The states, scaled to length 1."""
+    """Return the states, scaled to length 1."""
     lengths = np.linalg.norm(states, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         raise ModelError("the model's hidden states are not numbers")
-    # A state without length has no direction, and is like nothing.
+    # A state without length has no direction, and is similar to nothing.
     directions: Rows = np.divide(states, np.where(lengths > 0, lengths, np.float32(1)))
     return directions

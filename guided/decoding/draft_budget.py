@@ -1,4 +1,4 @@
-"""How much one sequence may draft in one step: what pays, and what there is room for.
+"""Decides how much one sequence may draft in one step: what pays, and what there is room for.
 
 Three things decide: what a wider model call costs (``CostCurve``, measured), how often drafted
 tokens of a kind were right (``AcceptanceRates``, counted), and how much was drafted already
@@ -18,23 +18,23 @@ from typing import Final, Generic, TypeVar
 __all__ = ["AcceptanceRates", "CostCurve", "DraftBudget"]
 
 _LEAST_CHANCE: Final = 0.06
-"""Drafting takes time of its own, even where the model computes a token for nothing."""
+"""The least chance worth a draft: drafting takes time even where a wider call is free."""
 _ROUNDED: Final = 1.0 + 1e-9
-"""Tokens have to be worth more than they cost, and not just as much and rounded upwards."""
+"""Tokens have to be worth more than they cost, not just as much and rounded up."""
 
 
 class DraftBudget:
     """Takes nodes as long as the calls they save are worth more than what they add to this one.
 
-    A step of plain decoding gives each sequence one token. With drafts it gives ``gain``, one and
-    what they are expected to add, and takes longer; so a token is worth
+    A step of plain decoding gives each sequence one token. With drafts it gives ``gain`` tokens,
+    one plus those that the drafts are expected to add, and takes longer; so a token is worth
 
         (seconds of a decoding step with these drafts) / gain
 
-    A node pays that is right with some chance if the chance of that is more than it costs here and
-    now, where the step may have prompts to compute as well. It pays, too, where it would with some
-    that come after it: a call of two tokens may take nearly as long as one of eight. What comes
-    after it is taken to be right as often as it is.
+    A node pays if its chance of being right is worth more than it costs here and now, where the
+    step may have prompts to compute as well. It also pays if it would together with some nodes
+    after it: a call of two tokens may take nearly as long as one of eight. Nodes after it are
+    assumed to be right as often as it is.
 
     Sequences draft one by one and do not know of each other: each assumes that the others draft as
     much as itself, so the order among them does not matter.
@@ -53,8 +53,8 @@ class DraftBudget:
         """There is room for ``room`` drafted tokens.
 
         ``certain`` tokens are computed anyway, for all of the ``sequences`` that draft in the step,
-        and for ``undrafted`` others that it gives one token each. Calls take ``slowness`` times
-        what the curve says. Without a cost curve everything pays that there is room for.
+        and for ``undrafted`` others that get one token each. Calls take ``slowness`` times what the
+        curve says. Without a cost curve, everything pays that there is room for.
         """
         self._room = room
         self._costs = costs
@@ -68,7 +68,7 @@ class DraftBudget:
 
     @property
     def room(self) -> int:
-        """Nodes that may still be added."""
+        """The number of nodes that may still be added."""
         return self._room
 
     @property
@@ -80,7 +80,7 @@ class DraftBudget:
         return self._slowness * self._costs.seconds(tokens) / tokens
 
     def seconds_of(self, nodes: int) -> float:
-        """One sequence's share of what its last ``nodes`` add to the call; 0 without a curve."""
+        """A sequence's share of what its last ``nodes`` add to the call; 0 without a curve."""
         if self._costs is None:
             return 0.0
         seconds, each = self._costs.seconds, self._sequences
@@ -99,13 +99,13 @@ class DraftBudget:
         seconds, each = self._costs.seconds, self._sequences
         # The other sequences are assumed to draft as much, so a node costs ``each`` tokens.
         before = self._certain + self._drafted * each
-        # What a second is worth, in tokens for each of them; the others give theirs as well.
+        # The value of a second, in tokens for each sequence; the undrafted ones add theirs.
         gain = self._gain + self._undrafted / each
         worth = _ROUNDED * gain / seconds((1 + self._drafted) * each + self._undrafted)
         expected, likely = 0.0, chance
         most = self._room if following is None else min(self._room, nodes + following)
         for more in range(nodes, most + 1):
-            # What follows becomes too unlikely before long, so few are looked at.
+            # The chance of further nodes soon becomes too small, so few are considered.
             if likely <= _LEAST_CHANCE:
                 return False
             expected += likely
@@ -115,7 +115,7 @@ class DraftBudget:
         return False
 
     def spend(self, nodes: int, chance: float) -> None:
-        """Note that they were added."""
+        """Record that nodes were added."""
         self._room -= nodes
         self._drafted += nodes
         self._gain += chance
@@ -126,9 +126,9 @@ _FEW: Final = 512
 
 @dataclass(frozen=True)
 class CostCurve:
-    """Seconds of a model call; more tokens never take less time.
+    """The seconds of a model call; more tokens never take less time.
 
-    Between two measured points it is a line, beyond the last it continues as at the end.
+    The curve is straight between measured points, and continues straight beyond the last.
     """
 
     points: tuple[tuple[int, float], ...]
@@ -144,10 +144,10 @@ class CostCurve:
 
     @classmethod
     def through(cls, measured: Mapping[int, float]) -> CostCurve:
-        """The rising curve through measured seconds, each of which may be too long, none too short.
+        """Make a rising curve from measured seconds, which may be too long but never too short.
 
-        No call takes longer than one of more tokens, so the least of what it and wider ones took
-        counts: 1, 3, 2, 4 → 1, 2, 2, 4.
+        No call takes longer than one of more tokens, so each size counts with the least time of it
+        and wider ones: 1, 3, 2, 4 → 1, 2, 2, 4.
         """
         points: list[tuple[int, float]] = []
         least = inf
@@ -157,7 +157,7 @@ class CostCurve:
         return cls(tuple(points[::-1]))
 
     def seconds(self, tokens: int) -> float:
-        """Seconds of a call over this number of tokens."""
+        """Return the seconds of a call over this number of tokens."""
         # Wider calls are rare: a long prompt, or a large batch.
         return self._few[tokens] if tokens < _FEW else self._seconds(tokens)
 
@@ -166,7 +166,7 @@ class CostCurve:
         (fewer, less), (more, longer) = self.points[right - 1 : right + 1]
         share = max(0.0, (tokens - fewer) / (more - fewer))
         seconds = less + share * (longer - less)
-        # At its end a line may be rounded above where the next one begins.
+        # Rounding may put the end of a line above the beginning of the next.
         return seconds if share > 1 else min(seconds, longer)
 
 
@@ -175,13 +175,13 @@ Kind = TypeVar("Kind", bound=Hashable)
 _PRIOR_WEIGHT: Final = 4.0
 """How many drafted tokens an assumption counts for."""
 _KEPT: Final = 0.97
-"""What is left of a token's weight after each step, so half of it after about 23."""
+"""The share of a token's weight that remains after each step: half after about 23."""
 
 
 class AcceptanceRates(Generic[Kind]):
-    """Exponentially weighted rates that start from assumptions, and slowly go back to them.
+    """Exponentially weighted rates that start from assumptions, and slowly return to them.
 
-    A kind that was given up because it did not pay is thus tried again later.
+    So a kind that was given up because it did not pay is tried again later.
     """
 
     def __init__(self, assumed: Mapping[Kind, float]) -> None:
@@ -194,20 +194,20 @@ class AcceptanceRates(Generic[Kind]):
         self._trials: defaultdict[Kind, float] = defaultdict(float)
 
     def rate(self, kind: Kind) -> float:
-        """The chance that a token of this kind is right where the one before it was."""
+        """Return the chance that a token of this kind is right if the one before it was."""
         # An assumption is worth some imagined trials, which real ones outweigh.
         hits = self._assumed[kind] * _PRIOR_WEIGHT + self._hits[kind]
         return min(1.0, hits / (_PRIOR_WEIGHT + self._trials[kind]))
 
     def add(self, kind: Kind, share: float, *, is_hit: bool) -> None:
-        """Note a token that the model judged; ``share`` is how much of a token it counts for."""
+        """Record a token that the model judged; ``share`` is how much of a token it counts for."""
         self.judged[kind] += share
         self.accepted[kind] += is_hit
         self._trials[kind] += share
         self._hits[kind] += is_hit
 
     def pass_step(self) -> None:
-        """Let what was noted so far count a little less."""
+        """Make everything recorded so far count a little less."""
         # Trials and hits shrink alike: the rate stays, and the assumption gains weight against it.
         for kind in self._trials:
             self._trials[kind] *= _KEPT

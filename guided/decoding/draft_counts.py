@@ -25,7 +25,7 @@ class _Counts:
 
 
 class DraftCounts:
-    """Counts the trees of one answer; runs that drafted tokens force are not counted."""
+    """Counts the trees of one answer; not the runs that drafted tokens force."""
 
     def __init__(self) -> None:
         self._whole = _Counts()
@@ -38,7 +38,7 @@ class DraftCounts:
 
     @property
     def accepted(self) -> int:
-        """Those of them that it agreed with."""
+        """Drafted tokens that the model accepted."""
         return self._whole.accepted
 
     @property
@@ -52,7 +52,7 @@ class DraftCounts:
         return self._whole.corrected
 
     def by_drafter(self) -> tuple[DrafterUsage, ...]:
-        """The counters of each drafter, in the order in which they were first asked."""
+        """The counters of each drafter, in the order of its first use."""
         return tuple(
             [
                 DrafterUsage(
@@ -69,7 +69,7 @@ class DraftCounts:
         )
 
     def asked(self, nanoseconds: Mapping[str, int], skipped: Collection[str]) -> None:
-        """Count what it took to ask drafters for one tree, and those that were not asked."""
+        """Count the time that drafters took for one tree, and the drafters that were skipped."""
         for name, time in nanoseconds.items():
             self._of(name).nanoseconds += time
         for name in skipped:

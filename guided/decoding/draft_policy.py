@@ -1,15 +1,15 @@
-"""Which drafters are asked: each is charged with its own time, and left alone while it loses.
+"""Decides which drafters to use: each is charged with its own time, and rests while it loses.
 
-An *account* says what a drafter has won or lost lately. It is kept in decoding steps, one being the
-time that a step without drafts takes for one sequence of the batch::
+An *account* holds what a drafter has recently won or lost. The unit is a decoding step: the time
+that a step without drafts takes for one sequence of the batch::
 
     won     tokens of its own that the model accepted / tokens that a step gives without it
     spent   (its share of the time to propose + what its nodes add to the model call) / one step
 
-A drafter is asked for a sequence as long as the account of that sequence affords it. So an answer
-cannot lose more than it was opened with and a small share of its time. It is opened with what the
-drafter has won in other answers, so that a drafter begins where it is worth it, and the answer's
-own evidence soon outweighs that. See docs/drafter-policy.md.
+A drafter proposes for a sequence as long as the account of that sequence affords it. So an answer
+cannot lose more than its opening balance and a small share of its time. The opening balance follows
+what the drafter has won in other answers, so that a drafter begins where it is worth it, and the
+answer's own evidence soon outweighs that. See docs/drafter-policy.md.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import Final
 __all__ = ["Account", "DrafterPolicy", "ProposalTimes", "RecentGains"]
 
 _MOST: Final = 8.0
-"""Steps that a drafter may have won or lost at most; what is long ago does not count."""
+"""The most steps that a drafter may have won or lost; what is long ago does not count."""
 _SHARE: Final = 0.01
-"""Of all steps the share that drafters may lose, together; trials are paid from it."""
+"""The share of all steps that drafters may lose together; trials are paid from it."""
 _OPENING: Final = 1.0
-"""Steps that an answer is opened with where the drafter has won much."""
+"""The opening balance in steps if the drafter has won much."""
 _PROPOSALS: Final = 4.0
-"""Proposals that it is opened with there, where these cost more than that."""
+"""The opening balance in proposals, if these cost more than ``_OPENING``."""
 _TRIAL: Final = 0.3
-"""Steps that an answer is opened with where the drafter has neither won nor lost lately."""
+"""The opening balance in steps if the drafter has recently neither won nor lost."""
 _RESUMED: Final = 2.0
-"""Proposals that must be affordable before one that was left alone is asked again."""
+"""Proposals that must be affordable before a drafter that rested is used again."""
 _LATEST: Final = 8.0
 """Steps over which gains are averaged."""
 _TIMED: Final = 16.0
 """Proposals over which their time is averaged."""
 _OUTLIER: Final = 4.0
-"""A proposal counts as no longer than so many average ones: another process may have run."""
+"""The most average proposals that one counts for: another process may have run."""
 
 
 class Account:
@@ -49,12 +49,12 @@ class Account:
         self.is_asked = True
 
     def book(self, steps: float) -> None:
-        """Note what it won, or with a minus what it lost."""
+        """Add what it won, or subtract what it lost."""
         self.balance = max(-_MOST, min(_MOST, self.balance + steps))
 
     def affords(self, price: float) -> bool:
-        """Whether to ask it for a proposal at this price in steps."""
-        # It is asked again only when there is enough for some in a row, as one says little.
+        """Whether to let it propose at this price in steps."""
+        # After a rest it needs enough for several proposals in a row, because one says little.
         needed = price if self.is_asked else _RESUMED * price
         self.is_asked = self.balance >= needed
         return self.is_asked
@@ -69,17 +69,17 @@ class ProposalTimes:
         self._counts: dict[int, float] = {}
 
     def seconds(self, sequences: int) -> float:
-        """The average; 0 where it was never measured."""
+        """Return the average; 0 if it was never measured."""
         width = sequences.bit_length()
         if width in self._seconds:
             return self._seconds[width]
-        # What fewer took is no more than this takes; it is measured as soon as it is asked.
+        # Fewer sequences take no longer than this; the first use will measure it.
         narrower = [known for known in self._seconds if known < width]
         known = max(narrower) if narrower else min(self._seconds, default=0)
         return self._seconds.get(known, 0.0)
 
     def add(self, sequences: int, seconds: float) -> None:
-        """Note how long one proposal took."""
+        """Record how long one proposal took."""
         width = sequences.bit_length()
         count = self._counts.get(width, -1.0) + 1.0
         self._counts[width] = min(count, _TIMED)
@@ -93,19 +93,19 @@ class ProposalTimes:
 
 
 class RecentGains:
-    """Accepted tokens of each drafter in a step of one sequence, averaged over the latest."""
+    """Accepted tokens of each drafter per step and sequence, averaged over recent steps."""
 
     def __init__(self) -> None:
         self._gains: dict[str, float] = {}
 
     def add(self, accepted: Mapping[str, int]) -> None:
-        """Note a step; who is not named had nothing accepted."""
+        """Record a step; a drafter that is not named had nothing accepted."""
         for name in self._gains.keys() | accepted.keys():
             gain = self._gains.get(name, 0.0)
             self._gains[name] = gain + (accepted.get(name, 0) - gain) / _LATEST
 
     def without(self, name: str) -> float:
-        """Tokens that a step gives without one of the drafters."""
+        """Return the tokens that a step gives without one of the drafters."""
         # Without any drafts there is the token that the model chooses.
         return 1.0 + sum([gain for other, gain in self._gains.items() if other != name])
 
@@ -114,7 +114,7 @@ class DrafterPolicy:
     """What one engine knows of one of its drafters."""
 
     def __init__(self, drafters: int) -> None:
-        """``drafters`` are how many the engine has, which share what may be lost."""
+        """``drafters`` is how many the engine has; they share what may be lost."""
         self._share = _SHARE / drafters
         self.times = ProposalTimes()
         # A drafter has credit until it shows what it is worth.
@@ -122,11 +122,11 @@ class DrafterPolicy:
 
     @property
     def balance(self) -> float:
-        """What it has won or lost lately in all answers, in steps."""
+        """What it has recently won or lost in all answers, in steps."""
         return self._account.balance
 
     def open(self, price: float) -> Account:
-        """The account of a new answer, where a proposal has this price."""
+        """Open the account of a new answer, where a proposal has this price."""
         won = self._account.balance / _MOST
         if won < 0.0:
             return Account(0.0)
@@ -135,11 +135,11 @@ class DrafterPolicy:
     def pass_step(self, account: Account) -> None:
         """Add what it may lose in a step of an answer."""
         account.book(self._share)
-        # Whoever has lost rests, and is given a trial when this is made up for.
+        # A drafter that has lost rests, and gets a trial once this makes up for it.
         if self._account.balance < 0.0:
             self._account.book(self._share)
 
     def book(self, account: Account, steps: float) -> None:
-        """Note what it won or lost in a step of an answer."""
+        """Record what it won or lost in a step of an answer."""
         account.book(steps)
         self._account.book(steps)

@@ -8,8 +8,8 @@ drafted tokens, with several continuations at a node. Plain decoding is a trunk 
     "name"  →  :  →  "   ┬→  A  →  lice    (drafted, drafted)
                          └→  B  →  ob
 
-*Scouts* may ride along: tokens that a drafter wants computed for what the model says after them.
-They are no part of the draft: the verifier does not see them.
+*Scouts* may ride along: tokens that a drafter wants computed for the logits after them. They are
+not part of the draft: the verifier does not see them.
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ class DraftTree:
         self.parents: Final = parents
         """Index of each node's parent; ``None`` for a root, which follows the committed tokens.
 
-        A draft has one root, the first node. The candidate tokens of contrastive search are roots
-        side by side.
+        A draft has one root, the first node. The candidate tokens of contrastive search are
+        separate roots.
         """
         self.certain: Final = certain
         """Whether the node follows its parent whatever the model says."""
         self.matchers: Final = matchers
-        """The position after a node; ``None`` where what follows is decided already."""
+        """The position after a node; ``None`` where the next token is decided already."""
         self.sources: Final = sources
         """The name of the drafter that proposed a node, or the node whose run it is in; empty in
         the trunk."""
         self.draws: Final = draws
-        """For nodes after which tokens were drawn, all that was proposed there, in order: draws
-        that are no nodes too, as whether they are depends on what was drawn."""
+        """For nodes after which tokens were drawn, all that was proposed there, in order: also
+        draws that are not nodes, because whether they are depends on what was drawn."""
         self.scouts: Final = scouts
-        """The scouts among the nodes, each with whether the logits after it are wanted."""
+        """The scouts among the nodes, each with whether the logits after it are needed."""
         self.trunk: Final = _trunk(parents, certain)
-        """How many nodes at the start are certain, one after the other."""
+        """How many nodes at the start are certain, in a row."""
 
     @classmethod
     def chain(cls, tokens: Sequence[TokenId], matcher: Matcher | None) -> DraftTree:
-        """The trunk of certain tokens; ``matcher`` is the position after the last of them.
+        """Make a trunk of certain tokens; ``matcher`` is the position after the last of them.
 
         ``None`` as matcher means that more certain tokens wait for the next call.
         """
@@ -106,9 +106,9 @@ class DraftTree:
 
     @property
     def deciding(self) -> tuple[int, ...]:
-        """The nodes whose logits are needed: those after which something is to be chosen, and
-        scouts that ask for them."""
-        first = self.trunk - 1  # after a node with a certain child there is nothing to choose
+        """The nodes whose logits are needed: those with a choice after them, and scouts that want
+        theirs."""
+        first = self.trunk - 1  # after a node with a certain child there is no choice
         if self.is_trunk:
             last = self.matchers[first]
             return () if last is None or last.is_complete else (first,)
@@ -130,7 +130,7 @@ class DraftTree:
         )
 
     def depths(self) -> tuple[int, ...]:
-        """How many tokens lie before each node."""
+        """How many tokens come before each node."""
         if self.is_trunk:
             return tuple(range(self.trunk))
         depths: list[int] = []
@@ -139,7 +139,7 @@ class DraftTree:
         return tuple(depths)
 
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The nodes that follow each node, scouts aside."""
+        """The nodes that follow each node, without scouts."""
         found: list[list[int]] = [[] for _ in self.tokens]
         for child, parent in enumerate(self.parents):
             if parent is not None and child not in self.scouts:
@@ -147,7 +147,7 @@ class DraftTree:
         return tuple(map(tuple, found))
 
     def certain_run(self, node: int, children: Sequence[Sequence[int]]) -> list[int]:
-        """The certain nodes after a node, one after the other; ``children`` are those of all."""
+        """Return the run of certain nodes after a node; ``children`` has those of all nodes."""
         run: list[int] = []
         following = children[node]
         while len(following) == 1 and self.certain[following[0]]:
@@ -156,7 +156,7 @@ class DraftTree:
         return run
 
     def proposals(self, node: int, children: Sequence[int]) -> tuple[Proposal, ...]:
-        """What was proposed after a node with these children, in order."""
+        """Return what was proposed after a node with these children, in order."""
         drawn = self.draws.get(node)
         if drawn is not None:
             return drawn
@@ -165,7 +165,7 @@ class DraftTree:
     def ancestors(self) -> NDArray[np.bool_]:
         """Which nodes a node sees, itself included: ``[nodes, nodes]``, a row for each node."""
         sees: NDArray[np.bool_] = np.eye(len(self), dtype=np.bool_)
-        # Parents come before their children, so the row of a parent is whole when it is copied.
+        # Parents come before their children, so the row of a parent is complete when copied.
         for node, parent in enumerate(self.parents):
             if parent is not None:
                 sees[node] |= sees[parent]
@@ -215,7 +215,7 @@ class DraftTree:
 
 
 def _trunk(parents: Sequence[int | None], certain: Sequence[bool]) -> int:
-    """How many nodes at the start are certain, one after the other."""
+    """Return how many nodes at the start are certain, in a row."""
     count = 0
     # A certain node further on is in the run of a drafted token, not in the trunk.
     for parent, is_certain in zip(parents, certain, strict=True):

@@ -1,9 +1,9 @@
-"""What proposes the tokens of draft trees, and the builder that keeps proposals legal.
+"""Drafters, which propose the tokens of draft trees, and the builder that keeps proposals legal.
 
 A drafter proposes for all sequences of a step at once, so one that runs a model of its own makes
 one call for all of them. It adds to a ``DraftBuilder`` for each sequence. The builder merges
-proposals into one tree, prunes those that the matcher does not allow or that do not pay, and brings
-along the run that each of them forces. See docs/tree-verify.md, "Adding a drafter".
+proposals into one tree, prunes those that the matcher does not allow or that do not pay, and adds
+the run that each of them forces. See docs/tree-verify.md, "Adding a drafter".
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ __all__ = ["DraftBuilder", "DraftContext", "DraftMemory", "DraftRequest", "Draft
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftContext:
-    """What a drafter is told of a sequence before it drafts anything for it."""
+    """What a drafter knows of a sequence before it drafts anything for it."""
 
     forcing: Forcing
     chooser: Chooser
     """How tokens are chosen: sampling, seed, budget and ends."""
     constraint: Constraint
     cache_salt: str
-    """Sequences of other salts must not notice each other."""
+    """Sequences with different salts must not learn of each other."""
     drafters: tuple[str, ...]
-    """The drafters that the request names; where it names none, all draft."""
+    """The drafters that the request names; if it names none, all draft."""
     prompt_length: int
     prompt: tuple[TokenId, ...] = ()
-    """Its tokens, as far as whoever drafts may look for what it knows of them."""
+    """The tokens of the prompt that a drafter may look up in what it knows."""
     widths: tuple[int, ...] = ()
     """Expansion widths that the request allows; empty for all that a drafter has."""
     max_drafted: int | None = None
-    """Tokens that the request has drafted in one step at most."""
+    """The most tokens drafted for the request in one step."""
 
     def within(self, widths: tuple[int, ...]) -> tuple[int, ...]:
-        """Of a drafter's own expansion widths, what the request allows: no more, and no deeper."""
+        """Limit a drafter's own expansion widths to the request's: no wider, and no deeper."""
         if not self.widths:
             return widths
         return tuple([min(pair) for pair in zip(widths, self.widths, strict=False)])
@@ -68,12 +68,12 @@ class Verified:
     """The last hidden state of each node, after the final norm: ``[nodes, size]``; no rows unless
     the drafter wants states."""
     taps: NDArray[np.float32]
-    """What entered the tapped layers of the model at each node, side by side: ``[nodes, taps ·
-    size]``, with rows as in ``states``; no columns unless the engine's runner taps layers."""
+    """The inputs of the model's tapped layers at each node, side by side: ``[nodes, taps · size]``,
+    with rows as in ``states``; no columns unless the engine's runner taps layers."""
     first: int
     """Position of the tree's first node in the sequence."""
     scouted: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
-    """The logits after scouts that ask for them, ``[vocabulary]`` each, by node."""
+    """The logits after scouts that want them, ``[vocabulary]`` each, by node."""
 
     @property
     def judged(self) -> frozenset[int]:
@@ -87,14 +87,14 @@ class Verified:
         """The tokens that the model chose, each with the node that it follows."""
         tree, (path, choice) = self.tree, self.acceptance[:2]
         taken = {(tree.parents[node], tree.tokens[node]) for node in path}
-        # The last one may have been drawn, and have become no node.
+        # The last one may have been drawn without becoming a node.
         if isinstance(choice, Choice):
             taken.add((path[-1], choice.token))
         return frozenset(taken)
 
     @property
     def chosen(self) -> dict[int, TokenId]:
-        """The tokens that the model chose, each by the node that it follows."""
+        """The tokens that the model chose, each keyed by the node that it follows."""
         tree, path, choice = self.tree, self.acceptance.path, self.acceptance.choice
         chosen = {
             before: tree.tokens[node] for before, node in pairwise(path) if not tree.certain[node]
@@ -108,11 +108,11 @@ class DraftMemory(Protocol):
     """A drafter's knowledge of one sequence; it is kept when the sequence has to start over."""
 
     def learn(self, verified: Verified) -> None:
-        """Take note of a step, also of one without drafts, such as a part of the prompt."""
+        """Record a step, even one without drafts, such as a part of the prompt."""
         ...
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        """Give everything back: the sequence ended with these tokens, prompt included."""
+        """Release everything: the sequence ended with these tokens, including the prompt."""
         ...
 
 
@@ -121,17 +121,17 @@ class Drafter(Protocol):
 
     @property
     def name(self) -> str:
-        """How requests and counters name it, as in ``lookup``."""
+        """Its name in requests and counters, such as ``lookup``."""
         ...
 
     @property
     def wants_states(self) -> bool:
-        """Whether its memories are to learn the hidden states of all tokens."""
+        """Whether its memories learn the hidden states of all tokens."""
         ...
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Expansion widths, of which a request may allow fewer; none where it cannot."""
+        """Expansion widths, which a request may reduce; empty if it cannot."""
         ...
 
     def open(self, context: DraftContext) -> DraftMemory | None:
@@ -141,9 +141,9 @@ class Drafter(Protocol):
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Add proposals to the builder of each request.
 
-        Where this raises, the engine asks again with new builders, for one sequence at a time;
-        where that raises too, it goes on without a draft. So a call must not depend on what a
-        failed one left.
+        If this raises, the engine calls it again with new builders, for one sequence at a time; if
+        that raises too, it continues without a draft. So a call must not depend on what a failed
+        one left behind.
         """
         ...
 
@@ -165,7 +165,7 @@ class DraftRequest:
         self.nanoseconds: dict[str, int] = {}
         """This sequence's share of the time that each drafter took, by name."""
         self.skipped: list[str] = []
-        """The drafters that were not asked, as they would not have paid."""
+        """The drafters that were skipped because they would not have paid."""
 
 
 class DraftBuilder:
@@ -195,27 +195,27 @@ class DraftBuilder:
         self.source = ""
         """The name of the drafter that adds next; nodes of the tree keep it."""
         self.kind = ""
-        """What that drafter calls its next proposals, for those who look at a trace."""
+        """That drafter's name for its next proposals, which a trace shows."""
         self._forcing = forcing
         self._end_ids = end_ids
-        # How many tokens may come after each node. Of the trunk only the last node is asked for.
+        # How many tokens may come after each node. Of the trunk only the last node is read.
         self._left = [longest] * len(trunk)
         self.budget = budget
-        """What pays, and what there is room for."""
+        """Says what pays, and what there is room for."""
         self.most: Final = len(trunk) + budget.room
-        """Nodes that the tree has at most when it is done."""
-        # By parent and token, the node from which to continue. Nothing is drafted after the inner
+        """The most nodes of the finished tree."""
+        # The node from which to continue, by parent and token. Nothing is drafted after the inner
         # nodes of the trunk, so they are not in it.
         self._children: dict[tuple[int, TokenId], int] = {}
         self._draws: dict[int, list[Proposal]] = {}
 
     @property
     def room(self) -> int:
-        """Nodes that may still be added."""
+        """The number of nodes that may still be added."""
         return self.budget.room
 
     def left(self, node: int) -> int:
-        """Tokens that the answer may still have after a drafted node, or after the root."""
+        """Return how many tokens the answer may have after a drafted node, or after the root."""
         return self._left[node]
 
     @property
@@ -229,7 +229,7 @@ class DraftBuilder:
         return len(self._tokens) - 1
 
     def matcher(self, node: int) -> Matcher:
-        """The position after a node at which a token may be drafted."""
+        """Return the position after a node at which a token may be drafted."""
         matcher = self._matchers[node]
         assert matcher is not None, f"what follows node {node} is decided already"
         return matcher
@@ -247,9 +247,9 @@ class DraftBuilder:
         """Draft ``token`` after ``node`` and return the node from which to continue.
 
         ``chance`` is how likely the answer takes this path. At most ``following`` more are drafted
-        after the token, if it is given. ``None`` when the token is not allowed there, ends the
-        answer, is in the tree already, does not pay together with its run, or the constraint is at
-        a limit.
+        after the token, if it is given. ``None`` if the token is not allowed there, ends the
+        answer, is in the tree already, does not pay together with its run, or if the constraint is
+        at a limit.
         """
         tip = self._add(node, token, chance, following)
         if tip is not None and node in self._draws:
@@ -266,8 +266,8 @@ class DraftBuilder:
     ) -> int | None:
         """Draft ``token``, which was drawn from ``law``, as ``add`` does.
 
-        The draw is kept where it does not become a node as well: to leave draws out by what was
-        drawn would change the law of the answer. So nothing may be drawn that is not told here.
+        The draw is kept even if it does not become a node: leaving out draws because of their
+        values would change the law of the answer. So every draw has to be passed in here.
         """
         if node not in self._draws:
             self._draws[node] = [Proposal(child, None) for child in self.proposed(node)]
@@ -275,16 +275,16 @@ class DraftBuilder:
         return self._add(node, token, chance, following)
 
     def proposed(self, node: int) -> list[TokenId]:
-        """The tokens that were proposed after a node so far, in order."""
+        """Return the tokens that were proposed after a node so far, in order."""
         drawn = self._draws.get(node)
         if drawn is not None:
             return [proposal.token for proposal in drawn]
         return [token for parent, token in self._children if parent == node]
 
     def _add(self, node: int, token: TokenId, chance: float, following: int | None) -> int | None:
-        """``add`` without keeping the proposal: the token and its whole run, or nothing of them."""
+        """Do ``add`` without keeping the proposal: add the token with its whole run, or nothing."""
         matcher = self.matcher(node)
-        # Cheap checks come first: most proposals are pruned, and to advance a matcher takes longer.
+        # Cheap checks come first: most proposals are pruned, and advancing a matcher takes longer.
         if token in self._end_ids or (node, token) in self._children:
             return None
         left = self._left[node] - 1
@@ -297,7 +297,7 @@ class DraftBuilder:
             after = matcher.advance(token)
             run = after.forced_run(self._forcing)
         except LimitExceededError:
-            return None  # it is for the choice at this node to close the answer
+            return None  # the choice at this node closes the answer
         # The run is part of the node: with half of it the verifier could not follow the path.
         left -= len(run)
         if left < 0 or not self.pays(1 + len(run), chance, min(left, after_it)):
@@ -318,17 +318,17 @@ class DraftBuilder:
         chance: float,
         width: int,
     ) -> None:
-        """Hear of logits by which tokens are proposed; of interest to a trace alone.
+        """Receive logits by which tokens are proposed; only a trace uses them.
 
         ``width`` tokens are proposed after ``node``, which has this ``chance``.
         """
 
     def scout(self, before: int, token: TokenId, *, asks: bool = False) -> int:
-        """Let a token ride along after the root or another scout, and return its node.
+        """Add a token to be computed after the root or another scout, and return its node.
 
-        It is computed like a drafted one, and nothing else: no matcher prunes it, the verifier does
-        not see it, and its row is given back. Where it ``asks``, ``Verified.scouted`` has what the
-        model says after it. The caller looks for room, and for what it costs (``pays``).
+        It is computed like a drafted one, but no matcher prunes it, the verifier does not see it,
+        and its row is released. If it ``asks``, ``Verified.scouted`` has the logits after it. The
+        caller has to check the room, and the cost (``pays``).
         """
         assert before == self._root or before in self._scouts, f"node {before} is no scout"
         assert self.budget.room > 0 and self._left[before] > 0, "no room for a scout"
@@ -339,11 +339,11 @@ class DraftBuilder:
         return node
 
     def find(self, node: int, token: TokenId) -> int | None:
-        """The node from which to continue where the token is in the tree already."""
+        """Return the node from which to continue if the token is in the tree already."""
         return self._children.get((node, token))
 
     def path(self, node: int, tip: int) -> list[TokenId]:
-        """The tokens after ``node`` up to ``tip``."""
+        """Return the tokens after ``node`` up to ``tip``."""
         tokens = []
         at: int | None = tip
         while at is not None and at != node:
@@ -357,7 +357,7 @@ class DraftBuilder:
         return self.tip != self._root or bool(self._draws)
 
     def tree(self) -> DraftTree:
-        """The tree as built so far."""
+        """Return the tree as built so far."""
         return DraftTree(
             tokens=tuple(self._tokens),
             parents=tuple(self._parents),
@@ -375,7 +375,7 @@ class DraftBuilder:
     def _append_node(
         self, parent: int, token: TokenId, matcher: Matcher | None, *, certain: bool
     ) -> None:
-        """Add a node with no checks; all columns of the tree get their entry here."""
+        """Add a node without checks; all columns of the tree get their entry here."""
         self._tokens.append(token)
         self._left.append(self._left[parent] - 1)
         self._parents.append(parent)

@@ -1,4 +1,4 @@
-"""A token to be drawn where the logits are, instead of where the answers are."""
+"""A token to be drawn on the device that has the logits."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class Draw:
 
     mask: Mask
     temperature: float
-    """The likeliest token is taken at 0."""
+    """At 0 the likeliest token is taken."""
     stream: int
-    """What the noise of each token is hashed from: ``noise_stream`` of its position."""
+    """The value that the noise of each token is hashed from: ``noise_stream`` of its position."""

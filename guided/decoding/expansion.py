@@ -1,17 +1,17 @@
 """How a drafter with logits of its own proposes: tokens that are likely, or drawn, after a node.
 
-A draft model and heads on hidden states both give logits for the token after a node. ``Expansion``
-masks them by the grammar, applies the request's sampling, and proposes as its verification wants
-it::
+Draft models and heads on hidden states both give logits for the token after a node. ``Expansion``
+masks them by the grammar, applies the request's sampling, and proposes as its verification
+requires::
 
     logits ─▶ mask ─▶ bias, temperature, filters ─▶ order ─▶ builder, best first
                                                     greedy, typical: by score
                                                     coupled: by score plus the noise of the position
                                                     rejection: drawn, with noise of its own
 
-*Coupled*: the noise is the one that the verifier draws with, so where both models agree on the
+*Coupled*: the noise is the one that the verifier draws with, so if both models agree on the
 scores they choose the same token. *Rejection*: tokens are drawn one after the other, none twice,
-and the builder is told of each what it was drawn from.
+and the builder keeps the law of each draw.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from guided.spec import TokenId, Verification
 __all__ = ["BINS", "Expansion", "ProposalKind", "ProposalRates", "assumed_rates"]
 
 BINS: Final = 10
-"""Confidence is told in so many equal steps."""
+"""The number of equal bins of confidence."""
 _WIDEST: Final = 8
-"""Tokens that are drafted after one node, at most."""
+"""The most tokens that are drafted after one node."""
 
 _MOST_DRAWN_FROM: Final = 4096
-"""Tokens that are drawn from, the likeliest: a law is kept for each node until it is verified."""
+"""The most tokens to draw from, the likeliest: each node's law is kept until verification."""
 _DRAFT: Final = 0xA4093822299F31D0
-"""Tells the noise of drafts from all other noise of a seed; digits of pi."""
+"""Separates the noise of drafts from all other noise of a seed; digits of pi."""
 _DRAWN_RATE: Final = 0.7
-"""Assumed of draws: where all before it were refused, this share of them is taken."""
+"""The share of draws assumed to be accepted if all before them were refused."""
 
 ProposalKind: TypeAlias = tuple[int, int]
 """The rank of a token among those proposed after a node, and the bin of its probability.
 
-Ranks of drawn tokens follow those of chosen ones, as a drawn token is taken the more often the more
-its law is like the model's, however likely the token is.
+Ranks of drawn tokens follow those of chosen ones, because a drawn token is accepted the more often
+the more its law is like the model's, however likely the token is.
 """
 ProposalRates: TypeAlias = AcceptanceRates[ProposalKind]
-"""How often proposals were right, of all sequences of one drafter together."""
+"""How often proposals were right, over all sequences of one drafter."""
 
 
 def assumed_rates() -> Mapping[ProposalKind, float]:
-    """Where rates start from: a drafter that is as sure as it should be."""
+    """Return the rates to start from: a drafter that is as sure as it should be."""
     ranks, bins = range(_WIDEST), range(BINS)
     chosen = {(rank, bin_): (bin_ + 0.5) / BINS for rank in ranks for bin_ in bins}
     drawn = {
@@ -100,8 +100,8 @@ class Expansion:
 
         ``logits`` (``[vocabulary]``) are for the token after the node, which the answer reaches
         with this ``chance``. At most ``following`` more are drafted after each, if it is given.
-        Returns the nodes from which to continue, each with its chance. Where tokens are drawn, a
-        node is expanded once by each drafter.
+        Returns the nodes from which to continue, each with its chance. Where tokens are drawn, each
+        drafter expands a node once.
         """
         matcher = builder.matcher(node)
         if matcher.is_complete or not builder.pays(1, chance, following):
@@ -110,7 +110,7 @@ class Expansion:
         try:
             tokens, scores = self._scores(logits, matcher.mask(), position)
         except LimitExceededError:
-            return []  # it is for the choice at this node to close the answer
+            return []  # the choice at this node closes the answer
         builder.masked(node, logits, chance, width)
         if self._chooser.rule is Verification.REJECTION:
             return self._draw(builder, node, tokens, scores, chance, width, following)
@@ -125,16 +125,16 @@ class Expansion:
             likely = chance * self._rates.rate(kind)
             tip = builder.add(node, token, likely, following)
             if tip is None:
-                tip = builder.find(node, token)  # another drafter may have been first
+                tip = builder.find(node, token)  # another drafter may have proposed it first
             if tip is not None:
                 self._proposed.note(node, token, kind)
                 found.append((tip, likely))
         return found
 
     def learn(self, verified: Verified) -> None:
-        """Note which proposals of the latest tree the model agreed with."""
+        """Record which proposals of the latest tree the model agreed with."""
         tree = verified.tree
-        # The rates are those of all sequences, so steps without drafts do not age them.
+        # All sequences share the rates, so steps without drafts do not age them.
         if tree.trunk < len(tree) or tree.draws:
             self._rates.pass_step()
         self._proposed.learn(verified)
@@ -144,7 +144,7 @@ class Expansion:
         return self._chooser.sampling.temperature == 0.0
 
     def _position(self, builder: DraftBuilder, node: int) -> int:
-        """How many tokens of the answer stand before the one after a node."""
+        """Return how many tokens of the answer come before the one after a node."""
         return self._chooser.max_tokens - builder.left(node)
 
     def _scores(
@@ -168,7 +168,7 @@ class Expansion:
         width: int,
         following: int | None,
     ) -> list[tuple[int, float]]:
-        """Draw tokens that were not proposed there yet, each from what the ones before it left."""
+        """Draw tokens not proposed there yet, each from what the draws before it left."""
         if len(tokens) > _MOST_DRAWN_FROM:
             kept = np.sort(least(-scores, _MOST_DRAWN_FROM))
             tokens, scores = tokens[kept], scores[kept]
@@ -177,7 +177,7 @@ class Expansion:
         found = self._join(builder, node, whole, proposed, chance, width)
         law = whole.without(proposed) if proposed else whole
         # Never the same noise twice: nodes have their places in the tree, trees begin at different
-        # positions, and who draws after another at a node finds more proposed.
+        # positions, and a later drafter at the same node finds more tokens proposed.
         noise = hashed(
             self._chooser.seed,
             _DRAFT,
@@ -207,10 +207,10 @@ class Expansion:
         chance: float,
         width: int,
     ) -> list[tuple[int, float]]:
-        """What another drafter proposed there, as far as it is likely enough to continue from.
+        """Return another drafter's proposals there that are likely enough to continue from.
 
-        ``law`` is the one before any token was taken out. Tokens are noted with the ranks of chosen
-        ones, as they were not drawn from it; one that stays below the first bin is left to others.
+        ``law`` is the law before any token was taken out. Tokens are recorded with the ranks of
+        chosen ones, because they were not drawn from it; those below the first bin are ignored.
         """
         found: list[tuple[int, float]] = []
         for token in proposed:

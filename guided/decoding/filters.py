@@ -1,7 +1,7 @@
 """Filters on a distribution: which tokens stay to draw from.
 
 Each is a function of scores, logarithms of weights up to a constant (``[n]``), and of its own
-parameter; it gives the indices that stay, ascending, at least one.
+parameter; it returns the indices that stay, ascending, at least one.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Scores: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 
 _HEAD: Final = 1024
-"""How many tokens a least set is looked for among before more are sorted."""
+"""How many tokens are searched for a least set before more are sorted."""
 
 
 def filter_tokens(scores: Scores, sampling: Sampling) -> Indices:
-    """The indices that all filters leave, each seeing what the one before it left."""
+    """Return the indices that all filters leave, each applied to what the one before it left."""
     # Indices refer to the scores of the last filter, so they are mapped back to all scores.
     kept: Indices | None = None
     for keep in _filters(sampling):
@@ -44,7 +44,7 @@ def filter_tokens(scores: Scores, sampling: Sampling) -> Indices:
 
 
 def _filters(sampling: Sampling) -> Iterator[Callable[[Scores], Indices]]:
-    """The filters that a request asks for, in the fixed order in which they are applied."""
+    """Return the filters that a request wants, in the fixed order in which they are applied."""
     if sampling.top_k is not None:
         yield partial(top_k, k=sampling.top_k)
     if sampling.top_p is not None:
@@ -60,25 +60,25 @@ def _filters(sampling: Sampling) -> Iterator[Callable[[Scores], Indices]]:
 
 
 def top_k(scores: Scores, k: int) -> Indices:
-    """The k likeliest; of equals at the edge the lower index stays."""
+    """Keep the k likeliest; of equals at the edge the lower index stays."""
     return np.sort(least(-scores, k))
 
 
 def top_p(scores: Scores, p: float) -> Indices:
-    """The least set of likeliest whose probability reaches p; of equals the lower index stays."""
+    """Keep the fewest likeliest whose sum reaches p; of equals the lower index stays."""
     if p >= 1.0:
         return np.arange(len(scores))
     return np.sort(_reaching(-scores, scores, p))
 
 
 def min_p(scores: Scores, p: float) -> Indices:
-    """Those at least p times as likely as the likeliest."""
+    """Keep scores at least p times as likely as the likeliest."""
     # Scores are logarithms, so a ratio of probabilities is a difference.
     return np.flatnonzero(scores >= scores.max() + np.log(p))
 
 
 def typical_p(scores: Scores, p: float) -> Indices:
-    """The least set that reaches p of those whose surprise is nearest to the entropy.
+    """Keep the fewest that reach p, taking those first whose surprise is nearest to the entropy.
 
     All that are as near as the last of them stay as well.
     """
@@ -92,12 +92,12 @@ def typical_p(scores: Scores, p: float) -> Indices:
 
 
 def epsilon_cutoff(scores: Scores, epsilon: float) -> Indices:
-    """Those of at least this probability, or else the likeliest."""
+    """Keep scores of at least this probability, or else the likeliest."""
     return _at_least(log_softmax(scores), np.log(epsilon))
 
 
 def eta_cutoff(scores: Scores, eta: float) -> Indices:
-    """Those of at least min(eta, sqrt(eta) * exp(-entropy)), or else the likeliest."""
+    """Keep scores of at least min(eta, sqrt(eta) * exp(-entropy)), or else the likeliest."""
     logarithms = log_softmax(scores)
     return _at_least(logarithms, min(np.log(eta), np.log(eta) / 2 - _entropy(logarithms)))
 
@@ -108,7 +108,7 @@ def _at_least(logarithms: Scores, threshold: float) -> Indices:
 
 
 def log_softmax(scores: Scores) -> Scores:
-    """The logarithms of the softmax of scores; NaN where the largest score is infinite."""
+    """Return the logarithms of the softmax of scores; NaN if the largest score is infinite."""
     # The largest is subtracted first, so that no exponential overflows.
     shifted = scores - scores.max()
     logarithms: Scores = shifted - np.log(np.exp(shifted).sum())
@@ -125,12 +125,12 @@ def _entropy(logarithms: Scores) -> float:
 
 
 def _reaching(keys: Scores, scores: Scores, p: float) -> Indices:
-    """The least set of smallest keys whose probability reaches ``p``, in the order of keys."""
+    """Return the fewest smallest keys whose probability reaches ``p``, in the order of keys."""
     weights = np.exp(scores - scores.max())
     needed = p * weights.sum()
     count = min(_HEAD, len(scores))
     while True:
-        # Sorting a whole vocabulary takes milliseconds, and the head nearly always is enough.
+        # Sorting a whole vocabulary takes milliseconds, and the head is nearly always enough.
         head = least(keys, count)
         reached = np.cumsum(weights[head])
         if reached[-1] >= needed:
@@ -141,13 +141,13 @@ def _reaching(keys: Scores, scores: Scores, p: float) -> Indices:
 
 
 def least(keys: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """The indices of the ``count`` smallest keys, smallest first, lower index first when equal."""
+    """Return the indices of the ``count`` smallest keys, ascending; of equals the lower first."""
     if count == 0:
         return np.empty(0, np.int64)
     if count < len(keys):
-        # To find the edge is linear; only what is left of it is sorted.
+        # Finding the edge takes linear time; only the keys up to it are sorted.
         edge = np.partition(keys, count - 1)[count - 1]
-        # All that equal the edge are candidates; the stable sort then prefers the lower index.
+        # All keys equal to the edge are candidates; the stable sort then prefers the lower index.
         candidates = np.flatnonzero(keys <= edge)
     else:
         candidates = np.arange(len(keys))

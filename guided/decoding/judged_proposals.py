@@ -1,4 +1,4 @@
-"""The proposals of one drafter in the latest tree, and how often such were right."""
+"""The proposals of one drafter in the latest tree, and how often their kinds were right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Kind = TypeVar("Kind", bound=Hashable)
 
 
 class JudgedProposals(Generic[Kind]):
-    """Notes proposals, and judges each once: by the step that it was made for.
+    """Records proposals, and judges each once: by the step that it was made for.
 
     A drafter may be left out of the next tree, whose nodes have the same numbers.
     """
@@ -30,13 +30,13 @@ class JudgedProposals(Generic[Kind]):
         self._noted.clear()
 
     def note(self, node: int, token: TokenId, kind: Kind, share: float = 1.0) -> None:
-        """Note a token proposed after a node; ``share`` is how much of a token it counts for."""
+        """Record a token proposed after a node; ``share`` is how much of a token it counts for."""
         self._noted[node, token] = (kind, share)
 
     def learn(self, verified: Verified) -> bool:
-        """Judge what was noted and forget it; tells whether any of it was right.
+        """Judge and forget what was recorded; return whether any of it was right.
 
-        A tree that ends with its trunk holds none of it: it was given up for want of room.
+        A tree that ends with its trunk holds none of it: the draft was given up for lack of room.
         """
         noted, self._noted = self._noted, {}
         tree = verified.tree

@@ -21,16 +21,16 @@ class ChoiceLogprobs:
     """Natural logarithms of probabilities at one choice."""
 
     raw: float
-    """Of the token by the softmax over the whole vocabulary."""
+    """The token's, by the softmax over the whole vocabulary."""
     masked: float
-    """Of the token by the softmax over the mask."""
+    """The token's, by the softmax over the mask."""
     is_only: bool
     """Whether the mask held no other token."""
     top: tuple[tuple[TokenId, float, float], ...]
     """The likeliest allowed tokens with their ``raw`` and ``masked``, likeliest first."""
 
     def of(self, token: TokenId, vocabulary: Vocabulary) -> TokenLogprobs:
-        """The same with texts, for the caller."""
+        """Return the same with texts, for the caller."""
         return TokenLogprobs(
             token=token,
             text=vocabulary.decode([token]),
@@ -44,7 +44,7 @@ class ChoiceLogprobs:
 
 
 def forced_logprobs(token: TokenId, vocabulary: Vocabulary) -> TokenLogprobs:
-    """The entry of a token that the model was not asked about."""
+    """Return the entry of a token that the model did not choose."""
     return TokenLogprobs(token, vocabulary.decode([token]), raw=None, masked=None)
 
 
@@ -53,9 +53,9 @@ def choice_logprobs(
 ) -> ChoiceLogprobs:
     """Look up ``token``, and the ``top`` likeliest allowed ones, in a row of logits (``[vocab]``).
 
-    Temperature, bias, penalties and filters have no part in it.
+    Temperature, bias, penalties and filters do not affect the result.
     """
-    # In float64: the sum over a vocabulary of float32 loses digits that callers see.
+    # In float64: a float32 sum over a vocabulary loses digits that callers see.
     tokens = allowed_tokens(mask, len(logits))
     allowed = logits[tokens].astype(np.float64)
     everything = _log_sum(logits.astype(np.float64))
@@ -72,19 +72,19 @@ def choice_logprobs(
 
 
 def _log_sum(logits: NDArray[np.float64]) -> float:
-    """The logarithm of the sum of exponentials."""
+    """Return the logarithm of the sum of exponentials."""
     largest = logits.max()
     if largest == -np.inf:
-        return 0.0  # the model thinks nothing possible, and every logarithm stays infinite
+        return 0.0  # every logit is -inf, so every logarithm stays infinite
     return float(largest + np.log(np.exp(logits - largest).sum()))
 
 
 def mean_logprob(choices: Iterable[ChoiceLogprobs]) -> float:
-    """The mean raw log-probability of the tokens that the model chose; 0 where it chose none.
+    """Return the mean raw log-probability of the tokens that the model chose; 0 if it chose none.
 
-    A mean, as a sum would favour short answers. Raw, as the masked one calls a token certain that
-    the mask all but forced on the model. A token that was the only one allowed is no choice,
-    whether it was forced or not, so what is forced does not change the score.
+    A mean, because a sum would favour short answers. Raw, because the masked one calls a token
+    certain that the mask all but forced on the model. A token that was the only one allowed is no
+    choice, whether it was forced or not, so forced tokens do not change the score.
     """
     chosen = [choice.raw for choice in choices if not choice.is_only]
     return sum(chosen) / len(chosen) if chosen else 0.0

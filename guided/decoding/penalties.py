@@ -1,8 +1,8 @@
-"""What happens to logits before the temperature: bias, penalties, and the ban on repeats.
+"""Changes to logits before the temperature: bias, penalties, and the ban on repeats.
 
 Each step is a function of the allowed tokens (ascending ids, ``[allowed]``), their logits and the
-history. Tokens that end the answer are spared: where a chat template has written one into the
-prompt, to hold it against the answer's own end would make answers run on.
+history. Tokens that end the answer are exempt: a chat template may have put one into the prompt,
+and penalising the answer's own end for that would make answers run on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Logits = NDArray[np.float64]
 def adjust_logits(
     tokens: Tokens, logits: NDArray[np.float32], sampling: Sampling, history: History
 ) -> tuple[Tokens, Logits]:
-    """The tokens that may be chosen, and their logits, once all steps were taken."""
+    """Return the tokens that may be chosen, and their logits, after all steps."""
     adjusted = logits.astype(np.float64)
     if sampling.logit_bias:
         add_bias(tokens, adjusted, sampling.logit_bias)
@@ -46,13 +46,13 @@ def adjust_logits(
         )
     if sampling.no_repeat_ngram_size is None:
         return tokens, adjusted
-    # The ban comes last: it looks at what penalties have left possible.
+    # The ban comes last: it considers what penalties have left possible.
     repeats = repeating(sampling.no_repeat_ngram_size, history)
     banned, _ = _find(tokens, repeats[_ends_nothing(repeats, history)])
     if len(banned) == 0:
         return tokens, adjusted
     left = np.delete(np.arange(len(tokens)), banned)
-    # Where every token would repeat, or the model has no other, the ban is lifted.
+    # If every token would repeat, or no other is possible, the ban is lifted.
     if not (adjusted[left] > -np.inf).any():
         return tokens, adjusted
     return tokens[left], adjusted[left]
@@ -81,16 +81,16 @@ def penalise_repetition(tokens: Tokens, logits: Logits, penalty: float, history:
 def penalise_answer(
     tokens: Tokens, logits: Logits, presence: float, frequency: float, history: History
 ) -> None:
-    """Take ``presence`` and ``count * frequency`` off the tokens of the answer, in place.
+    """Subtract ``presence`` and ``count * frequency`` from tokens of the answer, in place.
 
-    Forced tokens count, the prompt does not: so the API of OpenAI defines them.
+    Forced tokens count and the prompt does not, as the OpenAI API defines it.
     """
     seen, counts = _counted(tokens, history.answer, history)
     logits[seen] -= presence + frequency * counts
 
 
 def repeating(size: int, history: History) -> Tokens:
-    """The tokens that would complete a run of ``size`` tokens that is there already.
+    """Return the tokens that would complete a run of ``size`` tokens that occurred before.
 
     ``a b c a b`` and 3 → ``c``.
     """
@@ -108,11 +108,11 @@ def repeating(size: int, history: History) -> Tokens:
 def _counted(
     tokens: Tokens, text: Tokens, history: History
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The indices of those of ``tokens`` that a text has, and how often it has them.
+    """Return the indices of the ``tokens`` that occur in a text, and how often each does.
 
     Tokens that end an answer are left out.
     """
-    # Asked for counts as well, numpy sorts, which is many times faster than its hashing.
+    # With counts numpy sorts, which is many times faster than its hashing.
     seen, counts = np.unique(text, return_counts=True)
     is_penalised = _ends_nothing(seen, history)
     found, is_there = _find(tokens, seen[is_penalised])
@@ -120,7 +120,7 @@ def _counted(
 
 
 def _ends_nothing(seen: Tokens, history: History) -> NDArray[np.bool_]:
-    """Which of these tokens do not end an answer."""
+    """Return which of these tokens do not end an answer."""
     ends_nothing = np.ones(len(seen), dtype=np.bool_)
     for end in history.end_ids:
         ends_nothing &= seen != end
@@ -128,7 +128,7 @@ def _ends_nothing(seen: Tokens, history: History) -> NDArray[np.bool_]:
 
 
 def _find(tokens: Tokens, wanted: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The indices of wanted tokens among ascending ``tokens``, and which of them are there."""
+    """Return the indices of wanted tokens among ascending ``tokens``, and which are present."""
     # A token above the last one would have an index beyond the array.
     found = np.minimum(np.searchsorted(tokens, wanted), len(tokens) - 1)
     is_there: NDArray[np.bool_] = tokens[found] == wanted
@@ -142,7 +142,7 @@ class History:
     tokens: NDArray[np.int64]
     prompt_length: int
     end_ids: frozenset[TokenId]
-    """Tokens that end an answer; a chat template writes them into the prompt as well."""
+    """Tokens that end an answer; a chat template puts them into the prompt as well."""
 
     @property
     def answer(self) -> NDArray[np.int64]:
@@ -150,7 +150,7 @@ class History:
         return self.tokens[self.prompt_length :]
 
     def after(self, path: Sequence[TokenId]) -> History:
-        """The history at a node of a draft tree, ``path`` being the tokens that lead there."""
+        """Return the history at a node of a draft tree; ``path`` has the tokens up to there."""
         if not path:
             return self
         # A copy: siblings in the tree continue from the same history.
@@ -169,7 +169,7 @@ class TokenLog:
         self._count = 0
 
     def read(self, tokens: Sequence[TokenId]) -> NDArray[np.int64]:
-        """All of ``tokens``; what was read before must be their beginning."""
+        """Return all of ``tokens``; it must begin with what was read before."""
         if len(tokens) > len(self._held):
             # Views that were handed out keep the old memory, whose tokens are the same.
             self._held = np.resize(self._held, 2 * len(tokens))

@@ -1,14 +1,14 @@
 """Choosing a token by rejection: proposals are tried in turn, and the law of the model stays.
 
 A proposal ``x`` that was drawn from a law ``q`` is taken with probability ``min(1, p(x) / q(x))``
-where the choice is to have the law ``p``. If it is not, what is left of ``p`` is its part above
-``q``, and the next proposal is tried for that::
+if the choice is to have the law ``p``. If it is refused, what is left of ``p`` is its part above
+``q``, and the next proposal is tried against that::
 
     p  ──try x₁ of q₁──▶  norm(max(p - q₁, 0))  ──try x₂ of q₂──▶  ...  ──▶  draw from what is left
 
 For one proposal this is speculative sampling (Leviathan et al., arXiv:2211.17192), for several the
 multi-step scheme of SpecInfer (arXiv:2305.09781, section on multi-step speculative sampling). The
-proof is in docs/verification.md. It asks that whether to draw, and from which law, is settled
+proof is in docs/verification.md. It requires that whether to draw, and from which law, is settled
 before the draw, and that no draw is left out because of what was drawn.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["Proposal", "choose_by_rejection"]
 
 _ACCEPT: Final = 0x243F6A8885A308D3
 _LEFT: Final = 0x13198A2E03707344
-"""What a random number is for, so that no two purposes share one; digits of pi."""
+"""The purpose of a random number, so that no two purposes share one; digits of pi."""
 
 
 class Proposal(NamedTuple):
@@ -33,19 +33,19 @@ class Proposal(NamedTuple):
 
     token: TokenId
     law: TokenLaw | None
-    """What it was drawn from; ``None`` where it was not drawn, but follows from what was known."""
+    """The law it was drawn from; ``None`` if it was not drawn, but follows from what was known."""
 
 
 def choose_by_rejection(
     law: TokenLaw, proposals: Sequence[Proposal], *, seed: int, position: int
 ) -> TokenId:
-    """A token of this law, one of the proposals where that can be.
+    """Return a token of this law, one of the proposals where possible.
 
-    The random numbers are hashes of (seed, position, purpose, try), and have nothing to do with
-    those that the proposals were drawn with.
+    The random numbers are hashes of (seed, position, purpose, try), and independent of those that
+    the proposals were drawn with.
     """
     for number, (token, drawn_from) in enumerate(proposals):
-        # What was not drawn would have been proposed anyway: its law has it alone.
+        # A token that was not drawn would always have been proposed: its law has it alone.
         proposed = 1.0 if drawn_from is None else drawn_from.share(token)
         if uniform(seed, position, _ACCEPT, number) * proposed < law.share(token):
             return token

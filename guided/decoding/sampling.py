@@ -1,4 +1,4 @@
-"""How one token is chosen: pure functions of logits, mask, sampling, history, seed and position.
+"""The choice of one token: pure functions of logits, mask, sampling, history, seed and position.
 
 The mask comes first, then bias, penalties and bans, the temperature, the filters, and the draw. A
 draw adds Gumbel noise to the scores and takes the largest sum, which has the law of the softmax.
@@ -46,12 +46,12 @@ def choose_token(
     history: History = NO_HISTORY,
     within: NDArray[np.int32] | None = None,
 ) -> TokenId:
-    """The token chosen from ``logits`` (one row, ``[vocab]``) among those in the packed mask.
+    """Choose a token from ``logits`` (one row, ``[vocab]``) among those in the packed mask.
 
-    ``history`` is read only where ``sampling.reads_history`` says so. ``within`` is the part of
-    the mask after which the answer still fits its budget; only its tokens are chosen. The filters
-    look at the whole mask all the same, so that a draw without ``within`` that chooses one of its
-    tokens is not changed by it. Where they leave none of these, they look at ``within`` alone.
+    ``history`` is read only if ``sampling.reads_history``. ``within`` is the part of the mask
+    after which the answer still fits its budget; only its tokens are chosen. The filters still see
+    the whole mask, so that ``within`` does not change a draw whose token lies in it. If the filters
+    leave none of its tokens, they see ``within`` alone.
     """
     if sampling.temperature == 0.0:
         allowed = mask if within is None else within
@@ -72,8 +72,8 @@ def _likeliest(
     position: int,
     history: History,
 ) -> TokenId:
-    """The greedy choice, which is the likeliest of all: filters are for draws."""
-    # The usual one reads the mask in place. Infinities, NaN and a largest logit of zero are left
+    """Make the greedy choice, the likeliest token of all: filters are for draws."""
+    # The usual case reads the mask in place. Infinities, NaN and a largest logit of zero are left
     # to the code below.
     if not sampling.adjusts_logits:
         likeliest = likeliest_token(logits, mask)
@@ -81,7 +81,7 @@ def _likeliest(
             return likeliest
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
-    # No logit is read, so this holds even where they are not numbers.
+    # No logit is read, so this holds even if they are not numbers.
     if len(tokens) == 1:
         return TokenId(int(tokens[0]))
     tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
@@ -97,17 +97,17 @@ def scored_tokens(
     history: History = NO_HISTORY,
     within: NDArray[np.int32] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The tokens that may be drawn, ascending, and their scores: logarithms of their weights.
+    """Return the tokens that may be drawn, ascending, and their scores: logarithms of weights.
 
     This is the law of ``choose_token``, whose arguments these are; the temperature is not 0.
     """
-    # Without filters a draw from ``within`` is that from the mask wherever that one fits, as the
-    # noise is the same. With filters it is not: they would see other tokens.
+    # Without filters a draw from ``within`` equals that from the mask wherever that one fits,
+    # because the noise is the same. With filters it does not: they would see other tokens.
     if within is not None and not sampling.filters:
         mask, within = within, None
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
-    # No logit is read, so this holds even where they are not numbers.
+    # No logit is read, so this holds even if they are not numbers.
     if len(tokens) == 1:
         return tokens, np.zeros(1)
     # In the order that ``Sampling`` documents: bias, penalties and bans, temperature, filters.
@@ -131,12 +131,12 @@ def adjusted_tokens(
     position: int,
     history: History,
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-    """The allowed tokens that no ban takes away, with their logits after bias and penalties.
+    """Return the allowed tokens that no ban removes, with their logits after bias and penalties.
 
-    Raises ``ModelError`` where logits (``[vocab]``) are not numbers.
+    Raises ``ModelError`` if logits (``[vocab]``) are not numbers.
     """
     allowed = logits[tokens]
-    if not allowed.max() < np.inf:  # so too if any is NaN
+    if not allowed.max() < np.inf:  # also true if any is NaN
         raise ModelError(f"the model's logits at answer position {position} are not numbers")
     if sampling.adjusts_logits:
         return adjust_logits(tokens, allowed, sampling, history)
@@ -144,16 +144,16 @@ def adjusted_tokens(
 
 
 def _scores(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float64]:
-    """Logits over the temperature, less the largest, so that a tiny one does not overflow."""
+    """Divide logits by the temperature, less the largest, so that a tiny one does not overflow."""
     largest = float(logits.max())
     if largest == -np.inf:
-        return np.zeros(len(logits))  # the model thinks nothing possible, so all are equal
+        return np.zeros(len(logits))  # every logit is -inf, so all are equal
     scores: NDArray[np.float64] = (logits.astype(np.float64) - largest) / temperature
     return scores
 
 
 def gumbel_noise(tokens: NDArray[np.int64], *, seed: int, position: int) -> NDArray[np.float64]:
-    """Gumbel noise for each token id: a hash of (seed, position, token), and of nothing else."""
+    """Return Gumbel noise for each token id: a hash of only (seed, position, token)."""
     # Only tokens still in the draw are hashed: a whole vocabulary would take milliseconds.
     stream = noise_stream(seed, position)
     bits = _mix_each(
@@ -166,18 +166,18 @@ def gumbel_noise(tokens: NDArray[np.int64], *, seed: int, position: int) -> NDAr
 
 
 def noise_stream(seed: int, position: int) -> int:
-    """64 bits from which the noise of each token at a position is hashed."""
+    """Return 64 bits from which the noise of each token at a position is hashed."""
     return _mix(_mix(seed) ^ position)
 
 
 def uniform(seed: int, position: int, purpose: int, number: int = 0) -> float:
-    """A random number for one purpose at a position, one of several: a hash, as noise is."""
+    """Return a random number for one purpose at a position: a hash, like the noise."""
     # 52 bits, shifted by half a step: strictly between 0 and 1.
     return ((hashed(seed, position, purpose, number) >> 12) + 0.5) * 2.0**-52
 
 
 def hashed(seed: int, *words: int) -> int:
-    """64 bits that depend on every word, and on their order."""
+    """Return 64 bits that depend on every word, and on their order."""
     bits = _mix(seed)
     for word in words:
         bits = _mix(bits ^ word)
@@ -185,7 +185,7 @@ def hashed(seed: int, *words: int) -> int:
 
 
 def _mix(word: int) -> int:
-    """A bijection of 64-bit words that spreads every bit (the finaliser of SplitMix64)."""
+    """Map 64-bit words one to one, spreading every bit (the finaliser of SplitMix64)."""
     word = (word + _GOLDEN) & _WORD
     word = ((word ^ (word >> 30)) * _FIRST) & _WORD
     word = ((word ^ (word >> 27)) * _SECOND) & _WORD
@@ -193,7 +193,7 @@ def _mix(word: int) -> int:
 
 
 def _mix_each(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """``_mix`` of every word, in place; arrays of 64-bit words wrap by themselves."""
+    """Apply ``_mix`` to every word, in place; arrays of 64-bit words wrap around anyway."""
     words += np.uint64(_GOLDEN)
     words ^= words >> np.uint64(30)
     words *= np.uint64(_FIRST)

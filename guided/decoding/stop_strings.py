@@ -1,4 +1,4 @@
-"""Stop strings and stop tokens: where an answer ends because its caller asked for it."""
+"""Stop strings and stop tokens: where an answer ends because its caller said so."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["Beginnings", "StopSearch"]
 
 
 class StopSearch:
-    """Reads an answer token by token until one of the stops is there.
+    """Reads an answer token by token until it contains one of the stops.
 
-    Strings are looked for among bytes, so it does not matter how tokens divide them. What counts
-    is the string whose last byte comes first, and of several that end together the longest, as if
-    the answer came byte by byte::
+    Strings are searched for in bytes, so it does not matter how tokens divide them. The string
+    whose last byte comes first counts, and of several that end together the longest, as if the
+    answer came byte by byte::
 
         stop "end", "d."     answer  th|e e|nd.|...   →   "the " (and "end" where it is included)
     """
@@ -35,20 +35,20 @@ class StopSearch:
         self._include = include
         self._opening = opening.encode()
         self._start: int | None = None if opening else 0
-        """Where the part of the text begins that is looked at, once that has come."""
+        """Where the searched part of the text begins, once that is known."""
         self._text = bytearray()
         self.length: int | None = None
         """Bytes of the answer's text, once it has ended."""
 
     def reads(self, token: TokenId) -> bool:
-        """Read one more token, and say whether the answer ends with it."""
+        """Read one more token, and return whether the answer ends with it."""
         assert self.length is None, "the answer has ended"
         before = len(self._text)
         self._text += self._token_bytes[token] or b""
         if self._start is None and not self._opens(before):
             return False
         found = self._find(before)
-        # A string inside of a stop token ends the answer first, so it is looked for first.
+        # A string inside a stop token ends the answer first, so it is searched for first.
         if found is None and token in self._tokens:
             found = (before, len(self._text))
         if found is not None:
@@ -64,7 +64,7 @@ class StopSearch:
         return True
 
     def _find(self, before: int) -> tuple[int, int] | None:
-        """Start and end of the string that is complete first, none being so ``before``."""
+        """Return start and end of the string that is complete first; none was so ``before``."""
         assert self._start is not None, "the answer itself has not begun"
         found = []
         for string in self._strings:
@@ -87,15 +87,15 @@ class Beginnings:
         strings "end", "ndx"     text "the en"  →  2 bytes: "en"
                                  text "the enx" →  0
 
-    The search is that of Knuth, Morris and Pratt (1977), one for each string; what they prepare is
-    prepared as far as a text has come, so a long string costs nothing until it is written.
+    The search is that of Knuth, Morris and Pratt (1977), one for each string; its table grows with
+    the text that was read, so a long string costs nothing until it appears.
     """
 
     def __init__(self, strings: Iterable[bytes]) -> None:
         self._searches = tuple(_Beginning(string) for string in strings)
 
     def read(self, piece: bytes) -> int:
-        """Read on, and say how many bytes at the end of the text may belong to a string."""
+        """Read a piece, and return how many bytes at the end of the text may belong to a string."""
         return max((search.read(piece) for search in self._searches), default=0)
 
 
@@ -107,13 +107,13 @@ class _Beginning:
         self._string = string
         self._length = 0
         self._borders = [0]
-        """Of each beginning, by its length less one, the longest shorter one that it ends with."""
+        """At each length less one, the longest shorter beginning that also ends this one."""
 
     def read(self, piece: bytes) -> int:
-        """Read on, and return the length of that beginning."""
+        """Read a piece, and return the length of that beginning."""
         for byte in piece:
             self._length = self._longer(self._length, byte)
-            # All of it was read; what counts is the longest beginning short of that.
+            # All of it was read; now the longest beginning short of that counts.
             if self._length == len(self._string):
                 self._length = self._border(self._length)
         return self._length

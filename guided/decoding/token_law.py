@@ -1,7 +1,7 @@
 """A law over tokens: how likely each of them is to be drawn.
 
 Only tokens that can be drawn are held, so the law of a narrow mask is small, however large the
-vocabulary is. Rejection sampling is arithmetic on two of them::
+vocabulary is. Rejection sampling is arithmetic on two laws::
 
     p                 a 0.5  b 0.3  c 0.2
     q                 a 0.8  b 0.2
@@ -22,7 +22,7 @@ __all__ = ["TokenLaw"]
 
 
 class TokenLaw:
-    """Tokens and their shares, which sum to 1; a value, as no method changes it."""
+    """Tokens and their shares, which sum to 1; a value, because no method changes it."""
 
     __slots__ = ("shares", "tokens")
 
@@ -33,25 +33,25 @@ class TokenLaw:
 
     @classmethod
     def of_scores(cls, tokens: NDArray[np.int64], scores: NDArray[np.float64]) -> TokenLaw:
-        """The softmax of scores, logarithms of weights up to a constant (``[n]``)."""
+        """Return the softmax of scores, logarithms of weights up to a constant (``[n]``)."""
         largest = float(scores.max())
         if largest == -np.inf:
-            return cls(tokens, np.ones(len(tokens)))  # nothing is thought possible: all are equal
+            return cls(tokens, np.ones(len(tokens)))  # every score is -inf, so all are equal
         return cls(tokens, np.exp(scores - largest))
 
     def share(self, token: TokenId) -> float:
-        """How likely a token is; 0 for one that is not held."""
+        """Return how likely a token is; 0 for one that is not held."""
         at = int(np.searchsorted(self.tokens, token))
         is_held = at < len(self.tokens) and int(self.tokens[at]) == token
         return float(self.shares[at]) if is_held else 0.0
 
     def without(self, tokens: Sequence[TokenId]) -> TokenLaw | None:
-        """The law given that none of these is drawn; ``None`` where no other can be."""
+        """Return the law given that none of these is drawn; ``None`` if no other can be."""
         kept = np.where(np.isin(self.tokens, tokens), 0.0, self.shares)
         return TokenLaw(self.tokens, kept) if kept.any() else None
 
     def less(self, other: TokenLaw) -> TokenLaw | None:
-        """What this law has more of than another; ``None`` where it has more of nothing."""
+        """Return what this law has more of than another; ``None`` if it has more of nothing."""
         at = np.minimum(np.searchsorted(self.tokens, other.tokens), len(self.tokens) - 1)
         is_held = self.tokens[at] == other.tokens
         left = self.shares.copy()
@@ -60,13 +60,13 @@ class TokenLaw:
         return TokenLaw(self.tokens, left) if left.any() else None
 
     def draw(self, uniform: float) -> TokenId:
-        """The token at a place between 0 and 1, of which each has as much as its share."""
+        """Return the token at a place between 0 and 1, where each takes up its share."""
         ends = self.shares.cumsum()
-        # The sum is rounded, so the place is taken of what the shares really sum to.
+        # The sum is rounded, so the place is scaled to what the shares really sum to.
         at = int(np.searchsorted(ends, uniform * ends[-1], side="right"))
         return TokenId(int(self.tokens[min(at, len(ends) - 1)]))
 
     def entropy(self) -> float:
-        """The mean surprise, in nats."""
+        """Return the mean surprise, in nats."""
         held = self.shares[self.shares > 0]
         return float(-(held * np.log(held)).sum())

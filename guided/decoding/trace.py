@@ -1,6 +1,6 @@
-"""What a trace keeps of an answer: the tree of each step, what was proposed for it, what was taken.
+"""The trace of an answer: the tree of each step, what was proposed for it, what was taken.
 
-Nothing is noted for a request without a trace. See docs/inspect.md.
+Nothing is recorded for a request without a trace. See docs/inspect.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
     REFUSED = "not allowed by the grammar"
     ENDING = "ends the answer"
     LEFT_OUT = "does not pay"
-    """Or the constraint is at a limit there."""
+    """Also if the constraint is at a limit there."""
 
 
 class TracedProposal(NamedTuple):
@@ -43,15 +43,15 @@ class TracedProposal(NamedTuple):
     """The node that it follows."""
     token: TokenId
     chance: float
-    """How likely the drafter thought that the answer takes this path."""
+    """The drafter's estimate that the answer takes this path."""
     drafter: str
     kind: str
-    """Which of its kinds the drafter calls it; empty where it has none."""
+    """The drafter's name for the kind of proposal; empty if it has none."""
     outcome: Outcome
 
 
 class TracedBuilder(DraftBuilder):
-    """A builder that notes every proposal, also those that do not become part of the tree."""
+    """A builder that records every proposal, even one that does not become part of the tree."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TracedBuilder(DraftBuilder):
     def add(
         self, node: int, token: TokenId, chance: float = 1.0, following: int | None = None
     ) -> int | None:
-        """Draft a token as any builder does, and note it."""
+        """Draft a token as any builder does, and record it."""
         is_known = self.find(node, token) is not None
         tip = super().add(node, token, chance, following)
         return self._noted(node, token, chance, tip, is_known)
@@ -81,7 +81,7 @@ class TracedBuilder(DraftBuilder):
         chance: float = 1.0,
         following: int | None = None,
     ) -> int | None:
-        """Draft a drawn token as any builder does, and note it."""
+        """Draft a drawn token as any builder does, and record it."""
         is_known = self.find(node, token) is not None
         tip = super().draw(node, token, law, chance, following)
         return self._noted(node, token, chance, tip, is_known)
@@ -89,10 +89,10 @@ class TracedBuilder(DraftBuilder):
     def _noted(
         self, node: int, token: TokenId, chance: float, tip: int | None, is_known: bool
     ) -> int | None:
-        """Note a proposal after ``node`` with what became of it, and return ``tip`` as it is.
+        """Record a proposal after ``node`` and what became of it, and return ``tip`` unchanged.
 
-        ``tip`` is the node it led to, ``None`` where it was not added; ``is_known`` says that the
-        tree had it already.
+        ``tip`` is the node it led to, ``None`` if it was not added; ``is_known`` says that the tree
+        had it already.
         """
         if tip is not None:
             outcome = Outcome.ADDED
@@ -108,7 +108,7 @@ class TracedBuilder(DraftBuilder):
         chance: float,
         width: int,
     ) -> None:
-        """Note those of the likeliest tokens that a drafter gave up as they are not allowed."""
+        """Record the likeliest tokens that a drafter gave up because they are not allowed."""
         allowed = allowed_tokens(self.matcher(node).mask(), len(logits))
         weights = np.exp(logits.astype(np.float64) - float(logits.max()))
         likeliest = least(-weights, min(width, len(weights)))
@@ -121,7 +121,7 @@ class TracedBuilder(DraftBuilder):
             )
 
     def _why_not(self, node: int, token: TokenId) -> Outcome:
-        """Why a token is not in the tree."""
+        """Return why a token is not in the tree."""
         if token in self._end_ids:
             return Outcome.ENDING
         try:
@@ -139,18 +139,18 @@ class TracedStep(NamedTuple):
     tree: DraftTree
     acceptance: Acceptance
     proposals: tuple[TracedProposal, ...]
-    """For this tree, in their order."""
+    """The proposals for this tree, in their order."""
 
 
 class GrowingAnswer(Protocol):
-    """An answer as far as it has come."""
+    """An answer up to its latest token."""
 
     def answer_since(self, index: int) -> tuple[TokenId, ...]:
-        """Its tokens from the one with this index on."""
+        """Return its tokens from this index on."""
         ...
 
     def token_logprobs(self, vocabulary: Vocabulary, index: int = 0) -> tuple[TokenLogprobs, ...]:
-        """Those of the same tokens, where the request asks for them; else none."""
+        """Return the log-probabilities of the same tokens; none if not requested."""
         ...
 
 
@@ -160,14 +160,14 @@ class Trace:
     def __init__(self) -> None:
         self.steps: list[TracedStep] = []
         self.answer: GrowingAnswer | None = None
-        """What the steps add to, once it is begun."""
+        """The answer that the steps add to, once it is begun."""
 
     def note(
         self, position: int, tree: DraftTree, acceptance: Acceptance, builder: DraftBuilder | None
     ) -> None:
-        """Note a step; ``builder`` took the proposals, if any were asked for."""
+        """Record a step; ``builder`` took the proposals, if there were any."""
         proposals: tuple[TracedProposal, ...] = ()
-        # Drafts may have been given up for want of room; then the tree is not the builder's.
+        # Drafts may have been given up for lack of room; then the tree is not the builder's.
         if isinstance(builder, TracedBuilder) and builder.tip == len(tree) - 1:
             proposals = tuple(builder.proposals)
         self.steps.append(TracedStep(position, tree, acceptance, proposals))

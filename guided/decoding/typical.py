@@ -1,12 +1,12 @@
-"""Typical acceptance: drafted tokens stay where they are likely enough. It is no exact rule.
+"""Typical acceptance: drafted tokens stay if they are likely enough. It is not an exact rule.
 
-A token stays where, in the law ``p`` that the choice would be drawn from,
+A token stays if, in the law ``p`` that the choice would be drawn from,
 
     p(token)  ≥  min(EPSILON, DELTA · exp(-entropy of p))
 
-so almost anything may stay where the model is undecided, and only what it is sure of where it is
-sure. Of the paths of such tokens the longest is taken, of equally long ones the likeliest (Medusa,
-arXiv:2401.10774, section on typical acceptance). Where no token stays, one is drawn as usual.
+so almost anything may stay where the model is undecided, and only likely tokens where it is sure.
+Of the paths of such tokens the longest is taken, of equally long ones the likeliest (Medusa,
+arXiv:2401.10774, section on typical acceptance). If no token stays, one is drawn as usual.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ __all__ = ["DELTA", "EPSILON", "TypicalPath", "threshold", "typical_path"]
 
 EPSILON: Final = 0.09
 DELTA: Final = 0.3
-"""Those that Medusa was published with: a bound, and its square root."""
+"""The published values of Medusa: a bound, and its square root."""
 
 
 def threshold(law: TokenLaw) -> float:
-    """How likely a token has to be to stay."""
+    """Return how likely a token has to be to stay."""
     return min(EPSILON, DELTA * math.exp(-law.entropy()))
 
 
 @dataclass(frozen=True, slots=True)
 class TypicalPath:
-    """Nodes one after the other, each of them certain or likely enough."""
+    """Consecutive nodes, each of them certain or likely enough."""
 
     nodes: tuple[int, ...] = ()
     surprise: float = 0.0
-    """Of its drafted tokens together, in nats."""
+    """The surprise of its drafted tokens together, in nats."""
     logprobs: tuple[ChoiceLogprobs, ...] = ()
-    """Of its drafted tokens, where the request asked for them."""
+    """Those of its drafted tokens, if the request wants them."""
     is_whole: bool = False
-    """Nothing can be chosen after it."""
+    """Whether nothing can be chosen after it."""
 
 
 def typical_path(
@@ -59,9 +59,9 @@ def typical_path(
     position: int,
     history: History,
 ) -> TypicalPath:
-    """The path of drafted tokens after ``node`` that stays; without nodes where none does.
+    """Return the path of drafted tokens after ``node`` that stays; no nodes if none does.
 
-    ``position`` counts the answer's tokens up to the node, and ``history`` holds them, where the
+    ``position`` counts the answer's tokens up to the node, and ``history`` holds them, if the
     sampling reads it.
     """
     search = _Search(tree, logits, chooser, position, history)
@@ -78,7 +78,7 @@ def typical_path(
 
 
 class _Search:
-    """The paths after one node of a tree."""
+    """The search of the paths after one node of a tree."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class _Search:
         self._history = history
 
     def continued(self, path: TypicalPath, end: int) -> Iterator[TypicalPath]:
-        """The paths that are a drafted token longer, with the run that it forces."""
+        """Return the paths that are a drafted token longer, with the run that it forces."""
         tree, chooser = self._tree, self._chooser
         children, matcher = self._children[end], tree.matchers[end]
         if not children or matcher is None:
@@ -109,7 +109,7 @@ class _Search:
         try:
             law = chooser.law(logits, matcher, position, history)
         except LimitExceededError:
-            return  # it is for the choice at this node to close the answer
+            return  # the choice at this node closes the answer
         least = threshold(law)
         for child in children:
             share = law.share(tree.tokens[child])
@@ -132,7 +132,7 @@ class _Search:
         surprise: float,
         logprobs: tuple[ChoiceLogprobs, ...],
     ) -> TypicalPath:
-        """The path of these nodes and a run; without it where the answer could not end after it."""
+        """Return the path of these nodes and a run; without the run if no end fits after it."""
         tree, chooser = self._tree, self._chooser
         whole = (*nodes, *run)
         after = tree.matchers[whole[-1]]

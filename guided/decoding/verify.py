@@ -1,10 +1,10 @@
-"""Walking a draft tree along what the model says: which tokens stay, what comes next.
+"""Walks a draft tree along the model's output: which tokens stay, and what comes next.
 
-At each node something is chosen, and a drafted token stays when it equals the choice. The rules of
+At each node something is chosen, and a drafted token stays if it equals the choice. The rules of
 verification differ in the choice (docs/verification.md):
 
 *coupled*    that of one-token decoding at that position, with the same noise
-*rejection*  of the same law, and a drafted token where that can be (``rejection``)
+*rejection*  of the same law, and a drafted token where possible (``rejection``)
 *typical*    a drafted token wherever one is likely enough (``typical``); of another law
 """
 
@@ -35,11 +35,11 @@ class Acceptance(NamedTuple):
     path: tuple[int, ...]
     """Nodes from the root on; their rows stay in the cache."""
     choice: Choice | Closing | None
-    """What comes after the path; ``None`` when that was decided before, or nothing may come."""
+    """The choice after the path; ``None`` if that was decided before, or nothing may come."""
     narrowed: bool
-    """The budget took at least one choice on the way away."""
+    """Whether the budget ruled out at least one choice on the way."""
     logprobs: tuple[ChoiceLogprobs, ...] = ()
-    """Of the drafted tokens that stay, in order, where the request asked for them."""
+    """Those of the drafted tokens that stay, in order, if the request wants them."""
 
 
 def verify(
@@ -53,9 +53,9 @@ def verify(
     """Walk the tree from its root.
 
     ``logits`` has a row for every node in ``tree.deciding``; ``position`` counts the answer's
-    tokens up to the end of the trunk, and ``history`` holds them, where the sampling reads it.
-    ``drawn`` is what was drawn after some of the nodes already (``Chooser.draw``), whose logits are
-    read only where that cannot be taken.
+    tokens up to the end of the trunk, and ``history`` holds them, if the sampling reads it.
+    ``drawn`` has the tokens already drawn after some nodes (``Chooser.to_draw``), whose logits are
+    read only if that token cannot be taken.
     """
     trunk = tree.trunk
     # The trunk is certain, so the walk begins at its end.
@@ -81,10 +81,10 @@ def verify(
             path += run
             position += len(run)
             continue
-        # More of the prompt is to be read, or the answer is over: nothing is to be chosen here.
+        # The prompt continues in a later step, or the answer is over: nothing is chosen here.
         if matcher is None or matcher.is_complete or chooser.remaining(position) == 0:
             break
-        # Penalties read all tokens before a position, those of the path included.
+        # Penalties read all tokens before a position, including those of the path.
         before = history
         if reads_history:
             before = history.after([tree.tokens[passed] for passed in path[trunk:]])
@@ -106,7 +106,7 @@ def verify(
             last = choice
             break
         narrowed = narrowed or choice.narrowed
-        # A drafted token stays when it equals the choice; else the choice ends the path.
+        # A drafted token stays if it equals the choice; else the choice ends the path.
         # Siblings are different tokens, so at most one of them is the choice.
         child = next((c for c in drafted if tree.tokens[c] == choice.token), None)
         if child is None:

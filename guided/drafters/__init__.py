@@ -1,4 +1,4 @@
-"""What proposes the tokens of draft trees: each drafter is a ``guided.decoding.Drafter``.
+"""The drafters, which propose the tokens of draft trees (``guided.decoding.Drafter``).
 
 ::
 
@@ -6,7 +6,7 @@
     named         which of them an engine has
     lookup        the same text before, in prompt and answer (text_index); listed values, spellings
     suffix        earlier answers to the same constraint (suffix_trie, suffix_pools)
-    lookahead     what the model itself guesses of places further on, beside each call
+    lookahead     the model's own guesses of later tokens, made beside each call
     best_first    growing a tree by its likeliest token
     draft_model   smaller models, with pages of their own
     heads         Medusa and EAGLE-3 heads on the hidden states of the target

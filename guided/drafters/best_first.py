@@ -1,4 +1,4 @@
-"""Growing a draft tree by its likeliest token, whatever it is that tells what is likely.
+"""Grows a draft tree by its likeliest token, whatever estimates how likely a token is.
 
 A node's chance is its parent's times its own, so no node is ever likelier than the one before it.
 So the tree is the best one for any number of nodes.
@@ -26,8 +26,8 @@ def draft_best_first(
 ) -> None:
     """Draft from the root on, as long as it pays.
 
-    ``begin`` is the drafter's state at the root. ``propose`` gives the tokens that may follow a
-    node in some state, each with its chance where the node is right. ``follow`` gives the state
+    ``begin`` is the drafter's state at the root. ``propose`` returns the tokens that may follow a
+    node in some state, each with its chance if the node is right. ``follow`` returns the state
     after some more tokens: a token and the run that it forces.
     """
     root = builder.root

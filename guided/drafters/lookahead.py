@@ -1,8 +1,8 @@
-"""Lookahead decoding: guesses of the model itself, made in the same call as everything else.
+"""Lookahead decoding: the model's own guesses of later tokens, made in the same call.
 
-Beside the drafted tree some *scouts* ride along in a model call: tokens that stand for places
-further on, a window of several columns, each with the guesses of the last calls below one another.
-What the model says after the last row is a new guess for every column; a column and the new guess
+Beside the drafted tree some *scouts* ride along in a model call: tokens that stand for later
+places, a window of several columns, each with the guesses of the last calls one below the other.
+The model's output after the last row is a new guess for every column; a column and the new guess
 are an n-gram, which is drafted when its first token comes (Fu et al., *Break the Sequential
 Dependency of LLM Inference Using Lookahead Decoding*, arXiv 2402.02057)::
 
@@ -10,12 +10,11 @@ Dependency of LLM Inference Using Lookahead Decoding*, arXiv 2402.02057)::
            │    │    │    │
            b0   b1   b2   b3       those of the last call: b1 follows a0 a1
            ↓    ↓    ↓    ↓
-           c0   c1   c2   c3       what this call says; pooled: a0 b0 c0, a1 b1 c1, ...
+           c0   c1   c2   c3       this call's output; pooled: a0 b0 c0, a1 b1 c1, ...
 
     next   root ─ b0 ─ b1 ─ b2 ─ b3     with c0 to c3 below
 
-This is Jacobi iteration: b1 was said when a0 and a1 stood before it, c1 when b1 did. See
-docs/lookahead.md.
+This is Jacobi iteration: b1 was guessed after a0 and a1, c1 after b1. See docs/lookahead.md.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ __all__ = ["LookaheadDrafter", "LookaheadMemory", "NgramPool"]
 _COLUMNS: Final = 5
 _NGRAM: Final = 3
 _MOST_NGRAMS: Final = 4
-"""N-grams that are kept of one first token."""
+"""N-grams that are kept for one first token."""
 _MOST_TOKENS: Final = 1024
-"""First tokens that n-grams are kept of."""
+"""First tokens for which n-grams are kept."""
 _WINDOW: Final = -1
-"""A kind of its own, beside the ranks of n-grams: a step with a window, right where an n-gram
+"""A separate kind, beside the ranks of n-grams: a step with a window, which is right if an n-gram
 was."""
 _ASSUMED_OF_WINDOW: Final = 0.5
 _ASSUMED: Final = 0.3
@@ -52,25 +51,25 @@ class NgramPool:
 
     def __init__(self) -> None:
         self._rests: dict[TokenId, list[Ngram]] = {}
-        """The one that was added to last is the last."""
+        """The first token whose n-grams grew last comes last."""
 
     def __len__(self) -> int:
         return len(self._rests)
 
     def add(self, first: TokenId, rest: Ngram) -> None:
-        """Keep an n-gram, and forget the oldest of what is too much."""
+        """Keep an n-gram, and forget the oldest beyond the limits."""
         rests = [other for other in self._rests.pop(first, []) if other != rest]
         self._rests[first] = [rest, *rests[: _MOST_NGRAMS - 1]]
         if len(self._rests) > _MOST_TOKENS:
             del self._rests[next(iter(self._rests))]
 
     def after(self, first: TokenId) -> list[Ngram]:
-        """What followed a token, the latest first."""
+        """Return what followed a token, the latest first."""
         return self._rests.get(first, [])
 
 
 class LookaheadMemory:
-    """The window and the n-grams of one sequence; knows no other sequence."""
+    """The window and the n-grams of one sequence; independent of other sequences."""
 
     def __init__(self, columns: int, ngram: int) -> None:
         self.pool = NgramPool()
@@ -89,7 +88,7 @@ class LookaheadMemory:
 
     @property
     def num_scouts(self) -> int:
-        """Nodes that the window takes."""
+        """The number of nodes that the window takes."""
         return sum(map(len, self._levels))
 
     def begin(self, tokens: Sequence[TokenId]) -> None:
@@ -97,13 +96,13 @@ class LookaheadMemory:
         self.drafted.clear()
         self._asking = []
         if not self._levels:
-            # The first guesses are worth nothing, so any tokens will do: those of the text, of
-            # which one is lost with each call that adds a level.
+            # The first guesses are worth nothing, so any tokens will do: those of the text. One is
+            # lost with each call that adds a level.
             count = self._columns + self._num_levels - 1
             self._levels = [[tokens[place % len(tokens)] for place in range(count)]]
 
     def scout(self, builder: DraftBuilder) -> None:
-        """Let the window ride along where that pays."""
+        """Add the window to the tree where that pays."""
         levels = self._levels
         deepest = len(levels[0]) + len(levels) - 1
         chance = self.rates.rate(_WINDOW)
@@ -123,11 +122,11 @@ class LookaheadMemory:
         self._asking = above
 
     def learn(self, verified: Verified) -> None:
-        """Note which n-grams were right, and what the model guesses now."""
+        """Record which n-grams were right, and the model's new guesses."""
         self._judge(verified)
         guesses = [verified.scouted.get(node) for node in self._asking]
         self._asking = []
-        # A window that was given up for want of room is tried again as it is.
+        # A window that was given up for lack of room is tried again as it is.
         said = [TokenId(int(logits.argmax())) for logits in guesses if logits is not None]
         if said and len(said) == len(guesses):
             self._advance(said)
@@ -135,13 +134,13 @@ class LookaheadMemory:
     def _judge(self, verified: Verified) -> None:
         self.rates.pass_step()
         was_right = self.drafted.learn(verified)
-        was_given_up = verified.tree.trunk == len(verified.tree)  # for want of room
-        # A step pays for its window with what earlier windows brought it.
+        was_given_up = verified.tree.trunk == len(verified.tree)  # for lack of room
+        # A step pays for its window with what earlier windows gained.
         if self._asking and len(self.pool) and not was_given_up:
             self.rates.add(_WINDOW, 1.0, is_hit=was_right)
 
     def _advance(self, said: list[TokenId]) -> None:
-        """Take what the model said after the last level as the next one."""
+        """Take the model's output after the last level as the next one."""
         levels = self._levels
         if len(levels) == self._num_levels:
             for column, token in enumerate(said):
@@ -153,22 +152,22 @@ class LookaheadMemory:
             self._levels = [level[1:] for level in (*levels, said)]
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 _Rests: TypeAlias = list[tuple[int, Ngram]]
-"""What n-grams say of the next tokens, each with its rank."""
+"""The next tokens by n-grams, each n-gram with its rank."""
 
 
 class LookaheadDrafter:
-    """Drafts n-grams that the model guessed itself in earlier calls of the same sequence."""
+    """Drafts n-grams that the model itself guessed in earlier calls of the same sequence."""
 
     name: Final = "lookahead"
     wants_states: Final = False
     widths: Final = ()
 
     def __init__(self, columns: int = _COLUMNS, ngram: int = _NGRAM) -> None:
-        """A window of so many ``columns``, for n-grams of ``ngram`` tokens, two at least."""
+        """A window of ``columns`` columns, for n-grams of ``ngram`` tokens, at least two."""
         assert columns >= 1 and ngram >= 2, f"a window of {columns} columns for {ngram} tokens"
         self._columns = columns
         self._ngram = ngram
@@ -191,7 +190,7 @@ class LookaheadDrafter:
 
 
 def _next_tokens(memory: LookaheadMemory, node: int, rests: _Rests) -> list[tuple[TokenId, float]]:
-    """The tokens that n-grams say come after a node, each with its chance."""
+    """Return the tokens that n-grams predict after a node, each with its chance."""
     found: dict[TokenId, float] = {}
     for rank, rest in rests:
         if rest[0] not in found:
@@ -201,7 +200,7 @@ def _next_tokens(memory: LookaheadMemory, node: int, rests: _Rests) -> list[tupl
 
 
 def _follow(pool: NgramPool, rests: _Rests, tokens: list[TokenId]) -> _Rests:
-    """What n-grams say after some more tokens: those that said these, then those of the last."""
+    """Return n-grams after more tokens: those that predicted these, then those of the last."""
     for token in tokens:
         rests = [(rank, rest[1:]) for rank, rest in rests if rest[0] == token and len(rest) > 1]
         rests += enumerate(pool.after(token))

@@ -2,7 +2,7 @@
 
 It drafts tokens of several kinds, the likeliest first, into one tree. Best first is also best for a
 given number of nodes: a node's chance is its parent's times its own, so no node is ever likelier
-than the one before it. It asks no model. See docs/tree-verify.md.
+than the one before it. It runs no model. See docs/tree-verify.md.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["ASSUMED_RATES", "COPIES", "DraftKind", "LookupDrafter", "LookupMemor
 
 _TAIL: Final = MATCH_LENGTHS[0]
 _FEW_TOKENS: Final = 256
-"""Allowed tokens up to which choices are looked for among them."""
+"""The most allowed tokens that are searched for choices."""
 _FEW_CHOICES: Final = 16
-"""Choices up to which each of them is drafted."""
+"""The most choices that are all drafted."""
 
 
 class DraftKind(StrEnum):
-    """Where a drafted token comes from; rates of acceptance are kept for each kind."""
+    """The origin of a drafted token; acceptance rates are kept for each kind."""
 
     COPY_16 = "copy after 16 bytes"
     """The token that followed the same 16 bytes or more before, in the prompt or the answer."""
@@ -45,7 +45,7 @@ class DraftKind(StrEnum):
     COPY_3 = "copy after 3 bytes"
     COPY_2 = "copy after 2 bytes"
     SPELLING = "spelling"
-    """The tokenizer's spelling of certain bytes, where what follows could still change it."""
+    """The tokenizer's spelling of certain bytes, where later text could still change it."""
     SHORTER_SPELLING = "shorter spelling"
     """The same bytes in a shorter token."""
     CHOICE = "choice"
@@ -60,7 +60,7 @@ _COPIES: Final = {
     2: DraftKind.COPY_2,
 }
 COPIES: Final = frozenset(_COPIES.values())
-"""The kinds whose tokens stood in the text before."""
+"""The kinds whose tokens occurred in the text before."""
 ASSUMED_RATES: Final[Mapping[DraftKind, float]] = MappingProxyType(
     {
         DraftKind.COPY_16: 0.9,
@@ -73,7 +73,7 @@ ASSUMED_RATES: Final[Mapping[DraftKind, float]] = MappingProxyType(
         DraftKind.CHOICE: 0.65,
     }
 )
-"""Where a sequence's own rates start from; ``benchmarks/model_calls.py`` prints measured ones."""
+"""A sequence's initial rates; ``benchmarks/model_calls.py`` prints measured ones."""
 
 
 class DraftToken:
@@ -85,7 +85,7 @@ class DraftToken:
         self.token = token
         self.kind = kind
         self.share = share
-        """Of several tokens that exclude each other, how much of the kind's chance is its own."""
+        """Its part of the kind's chance, among several tokens that exclude each other."""
 
 
 _Entry: TypeAlias = tuple[float, int, int, DraftToken]
@@ -104,16 +104,16 @@ class LookupMemory:
         """The tokens of the latest tree."""
 
     def learn(self, verified: Verified) -> None:
-        """Note which tokens of the latest tree the model agreed with."""
+        """Record which tokens of the latest tree the model agreed with."""
         self.rates.pass_step()
         self.drafted.learn(verified)
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class LookupDrafter:
-    """Drafts for all sequences of one vocabulary; what it knows of each is in their memories."""
+    """Drafts for all sequences of one vocabulary; their memories hold what it knows of each."""
 
     name: Final = "lookup"
     wants_states: Final = False
@@ -135,7 +135,7 @@ class LookupDrafter:
 
     def _grow(self, memory: LookupMemory, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
         """Grow the tree of one sequence best first: the likeliest path of all comes next."""
-        # A sequence that starts over keeps its tokens, so those that were read are still the first.
+        # A sequence that starts over keeps its tokens, so those read before are still the first.
         memory.index.extend(tokens[len(memory.index) :])
         memory.drafted.clear()
         root = builder.root
@@ -168,29 +168,29 @@ class LookupDrafter:
         chance: float,
         made: int,
     ) -> list[_Entry]:
-        """What may be drafted after a node and pays; sorted, so a heap.
+        """Return what may be drafted after a node and pays; sorted, so a heap.
 
         ``tail`` is the end of the text there, ``made`` counts the entries so far.
         """
         matcher = builder.matcher(node)
-        # No token after the node is likelier than the node, so where that does not pay none does.
+        # No token after the node is likelier than the node, so if that does not pay none does.
         if matcher.is_complete or not builder.pays(1, chance):
             return []
         try:
             tokens = self._tokens(matcher, memory.index, tail)
         except LimitExceededError:
-            return []  # it is for the choice at this node to close the answer
+            return []  # the choice at this node closes the answer
         found: list[_Entry] = []
         for drafted in tokens:
             likely = chance * memory.rates.rate(drafted.kind) * drafted.share
-            # Asked again when it is added: by then the tree has grown, and nodes may cost more.
+            # Checked again when it is added: by then the tree has grown, and nodes may cost more.
             if builder.pays(1, likely):
                 found.append((1.0 - likely, made + len(found), node, drafted))
         found.sort()
         return found
 
     def _tokens(self, matcher: Matcher, index: TextIndex, tail: bytes) -> list[DraftToken]:
-        """Tokens that may follow the text that ends in ``tail``; not all need be allowed."""
+        """Return tokens that may follow the text that ends in ``tail``; not all need be allowed."""
         choices = self._choices(matcher.mask())
         tokens = self._spellings(matcher)
         match = index.match(tail)
@@ -200,8 +200,8 @@ class LookupDrafter:
         return tokens
 
     def _spellings(self, matcher: Matcher) -> list[DraftToken]:
-        """Proposals for the text that the constraint makes likely next."""
-        # Only the first token: what follows is looked at again once it is in the tree.
+        """Return proposals for the text that the constraint makes likely next."""
+        # Only the first token: the rest is considered again once it is in the tree.
         run = matcher.likely_run()
         if not run:
             return []
@@ -212,12 +212,12 @@ class LookupDrafter:
         return tokens
 
     def _choices(self, mask: Mask) -> list[TokenId]:
-        """The allowed tokens where there are few: listed values, ``true`` and ``false``, digits.
+        """Return the allowed tokens if few: listed values, ``true`` and ``false``, digits.
 
         A value may begin with several tokens that begin with each other: ``l``, ``le``,
         ``leather``. The longest stands for it, as it does for most tokenizers.
         """
-        # Of 16 values there may be many more tokens, as each of their beginnings may be one.
+        # 16 values may have many more tokens, because each of their beginnings may be one.
         allowed = few_tokens(mask, _FEW_TOKENS)
         if allowed is None:
             return []

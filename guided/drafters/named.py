@@ -1,4 +1,4 @@
-"""The drafters that need nothing but a vocabulary, by name."""
+"""The drafters that need only a vocabulary, by name."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ DRAFTER_NAMES: Final = (_LOOKUP, _SUFFIX, LookaheadDrafter.name)
 
 
 def default_drafters(*, reuse_prefixes: bool) -> tuple[str, ...]:
-    """The drafters of an engine that was told none.
+    """Return the drafters of an engine whose settings name none.
 
-    Where no request may profit from another, earlier answers are not kept either.
+    If no request may profit from another, earlier answers are not kept either.
     """
     return (_LOOKUP, _SUFFIX) if reuse_prefixes else (_LOOKUP,)
 
 
 def check_drafters(names: Sequence[str]) -> None:
-    """Raise RequestError for a name that there is not, or one that is there twice."""
+    """Raise RequestError for an unknown name, or one that is given twice."""
     for place, name in enumerate(names):
         if name not in DRAFTER_NAMES:
             close = get_close_matches(name, DRAFTER_NAMES, 1)
@@ -50,13 +50,13 @@ def check_drafters(names: Sequence[str]) -> None:
 
 
 def make_drafters(names: Sequence[str], vocabulary: Vocabulary) -> tuple[Drafter, ...]:
-    """The drafters of these names, which draft in this order."""
+    """Make the drafters of these names, which draft in this order."""
     check_drafters(names)
     return tuple([_make(name, vocabulary) for name in names])
 
 
 def describe_drafters(names: Sequence[str]) -> str:
-    """What drafts, in its order, and the memory that earlier answers may take."""
+    """Describe what drafts, in its order, and the memory that earlier answers may take."""
     kept = f"{_SUFFIX} (at most {MOST_BYTES // 2**20} MiB of earlier answers)"
     return ", ".join([kept if name == _SUFFIX else name for name in names]) or "none"
 

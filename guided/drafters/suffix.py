@@ -1,15 +1,15 @@
-"""Drafts what earlier answers to the same constraint said after the same tokens.
+"""Drafts what followed the same tokens in earlier answers to the same constraint.
 
-An answer is remembered when its request ends, for requests of the same ``cache_salt`` and the same
-constraint alone. The longest end of the text that an earlier answer knows tells what may follow;
-where that was wrong before, shorter ends have their say, as in prediction by partial matching::
+An answer is remembered when its request ends, only for requests with the same ``cache_salt`` and
+the same constraint. The longest end of the text that an earlier answer contains predicts the next
+tokens; where that was wrong before, shorter ends count, as in prediction by partial matching::
 
     text  ... "status":"open","team":"          chance
     8 tokens, seen once      billing            of billing: r of such contexts
     5 tokens, seen 9 times   billing 6, it 3    of it: (1 - r) · r' of such contexts
 
-Texts are matched in tokens: under one constraint keys and punctuation are always spelled alike, and
-so a value begins at the same token as before. See docs/suffix-cache.md.
+Texts are matched in tokens: under one constraint keys and punctuation are always spelled alike, so
+a value begins at the same token as before. See docs/suffix-cache.md.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from guided.spec import TokenId
 __all__ = ["SuffixDrafter", "SuffixMemory"]
 
 _MOST_TOKENS: Final = 2048
-"""Of a longer answer only the beginning is remembered."""
+"""A longer answer is remembered only up to this many tokens."""
 _MOST_FOLLOWERS: Final = 32
 """A context that more tokens have followed says little of the next."""
 _MOST_KINDS: Final = 3
-"""Contexts that have a say at one place."""
+"""The most contexts that count at one place."""
 _LEAST: Final = 0.06
-"""Where the longer contexts are so likely right, the shorter are not asked."""
+"""Below this chance that longer contexts are wrong, shorter ones are not used."""
 
 
 class _Told:
-    """What one context told of a place."""
+    """The predictions of one context at a place."""
 
     __slots__ = ("kind", "tokens")
 
     def __init__(self, kind: ContextKind, tokens: frozenset[TokenId]) -> None:
         self.kind = kind
         self.tokens = tokens
-        """Those that longer contexts had not told."""
+        """Those that longer contexts did not predict."""
 
 
 class SuffixMemory:
-    """One sequence: whose answers it shares, and how much of it the model has said."""
+    """One sequence: whose answers it shares, and how much of it the model has confirmed."""
 
     def __init__(self, pools: SuffixPools, key: PoolKey, prompt_length: int) -> None:
         self.pools = pools
@@ -69,12 +69,12 @@ class SuffixMemory:
         self._said = prompt_length
 
     def learn(self, verified: Verified) -> None:
-        """Note which contexts knew the tokens that the model chose."""
+        """Record which contexts predicted the tokens that the model chose."""
         acceptance = verified.acceptance
         said = verified.first + len(acceptance.path)
         if isinstance(acceptance.choice, Choice) and acceptance.choice.matcher is not None:
             said += 1
-        # A sequence that starts over reads again what was said already.
+        # A sequence that starts over reads again what was confirmed already.
         self._said = max(self._said, said)
         told, self.told = self.told, {}
         pool = self.pools.find(self.key)
@@ -89,12 +89,12 @@ class SuffixMemory:
                     break
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        """Remember what the model said, also of an answer that was cut short or cancelled."""
+        """Remember what the model confirmed, even of an answer that was cut short or cancelled."""
         begin = self._prompt_length
-        # A stop string may have taken away what was confirmed.
+        # A stop string may have removed confirmed tokens.
         end = min(self._said, len(tokens), begin + _MOST_TOKENS)
         if end > begin:
-            # The end of the prompt goes with it, as it tells how answers begin.
+            # The end of the prompt goes with it, because it shows how answers begin.
             self.pools.add(self.key, tokens[max(0, begin - LONGEST_CONTEXT) : end])
 
 
@@ -135,14 +135,14 @@ class SuffixDrafter:
 def _followers(
     memory: SuffixMemory, pool: SuffixPool, node: int, contexts: Contexts
 ) -> list[tuple[TokenId, float]]:
-    """The tokens that followed some contexts, each with its chance after ``node``."""
+    """Return the tokens that followed some contexts, each with its chance after ``node``."""
     chances: dict[TokenId, float] = {}
     told: list[_Told] = []
     left, seen = 1.0, 0
     for context in contexts:
         if not context.length or context.num_followers > _MOST_FOLLOWERS:
             break
-        # As often as the longer one before it, it is always followed by the same.
+        # As frequent as the longer one before it, so always followed by the same.
         if context.count == seen:
             continue
         seen = context.count

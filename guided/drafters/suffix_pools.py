@@ -13,21 +13,21 @@ from guided.spec import TokenId
 __all__ = ["MOST_BYTES", "ContextKind", "PoolKey", "SuffixPool", "SuffixPools", "kind_of"]
 
 MOST_BYTES: Final = 32 * 2**20
-"""Memory that earlier answers take in all."""
+"""Bytes that all earlier answers may take."""
 _LARGEST_SHARE: Final = 4
 """One constraint may take this part of it: a quarter."""
 _POOL_BYTES: Final = 4096
 _LENGTHS: Final = (1, 2, 3, 5, 8)
-"""Lengths of a context that are told apart, and how often it was seen."""
+"""Steps by which the length of a context, and how often it was seen, are distinguished."""
 _COUNTS: Final = (1, 2, 4)
 
 
 class PoolKey(NamedTuple):
-    """Who shares answers: requests of one salt and one constraint."""
+    """Requests that share answers: those of one salt and one constraint."""
 
     salt: str
     digest: str
-    """Of the constraint; empty where there is none."""
+    """The digest of the constraint; empty without one."""
 
 
 ContextKind: TypeAlias = tuple[int, int]
@@ -42,17 +42,17 @@ _ASSUMED: Final[Mapping[ContextKind, float]] = MappingProxyType(
         for count, of_count in enumerate(_ASSUMED_OF_COUNT)
     }
 )
-"""Where rates start from: what follows a longer context, seen more often, is more certain."""
+"""The initial rates: tokens after a longer context, seen more often, are more certain."""
 
 
 def kind_of(context: Context) -> ContextKind:
-    """The kind of a context of at least one token."""
+    """Return the kind of a context of at least one token."""
     length = sum([context.length >= least for least in _LENGTHS]) - 1
     return length, sum([context.count >= least for least in _COUNTS]) - 1
 
 
 class SuffixPool:
-    """The answers of one key, and how far they foretell the next."""
+    """The answers of one key, and how well they predict the next."""
 
     __slots__ = ("rates", "trie")
 
@@ -63,39 +63,39 @@ class SuffixPool:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes, about."""
+        """The approximate bytes that it takes."""
         return _POOL_BYTES + self.trie.nbytes
 
 
 class SuffixPools:
-    """Pools by key; of a pool the oldest answers go first, of the pools the one unused longest."""
+    """Pools by key; drops the oldest answers of a pool, and the pool unused longest."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._pools: dict[PoolKey, SuffixPool] = {}
-        """The one that was used last is the last."""
+        """The one used last comes last."""
         self._nbytes = 0
 
     @property
     def nbytes(self) -> int:
-        """Memory that all of them take, about."""
+        """The approximate bytes that all of them take."""
         return self._nbytes
 
     def __len__(self) -> int:
         return len(self._pools)
 
     def find(self, key: PoolKey) -> SuffixPool | None:
-        """The pool of a key, if there are answers."""
+        """Return the pool of a key, if there are answers."""
         return self._pools.get(key)
 
     def use(self, key: PoolKey) -> None:
-        """Take note that a request of this key has come."""
+        """Record that a request of this key has come."""
         pool = self._pools.pop(key, None)
         if pool is not None:
             self._pools[key] = pool
 
     def add(self, key: PoolKey, tokens: Sequence[TokenId]) -> None:
-        """Remember an answer, and forget others as far as there is no room."""
+        """Remember an answer, and forget others if there is no room."""
         pool = self._pools.pop(key, None)
         if pool is None:
             pool = SuffixPool()

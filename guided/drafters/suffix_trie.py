@@ -1,7 +1,7 @@
-"""What stood in earlier texts after the same tokens, and how often: a trie of their suffixes.
+"""What followed the same tokens in earlier texts, and how often: a trie of their suffixes.
 
-Every suffix of every text is a way from the root, cut after some tokens. A node counts how often
-its tokens stood one after the other, its children how often each token followed::
+Every suffix of every text is a path from the root, cut after some tokens. A node counts how often
+its tokens occurred in a row, its children how often each token followed::
 
     texts     a b c d     a b c e               b ─2─ c ─2─┬─ d ─1
                                                            └─ e ─1
@@ -22,12 +22,12 @@ from guided.spec import TokenId
 __all__ = ["LONGEST_CONTEXT", "Context", "Contexts", "SuffixTrie"]
 
 LONGEST_CONTEXT: Final = 8
-"""Tokens that are compared at most."""
+"""The most tokens that are compared."""
 _DEPTH: Final = LONGEST_CONTEXT + 1
 _NODE_BYTES: Final = 136
-"""Memory of a node, about, its place in the table of its parent included."""
+"""Approximate bytes of a node, including its place in the table of its parent."""
 _TABLE_BYTES: Final = 230
-"""Memory of a table of children."""
+"""Bytes of a table of children."""
 _TOKEN_BYTES: Final = 40
 _TEXT_BYTES: Final = 200
 
@@ -35,7 +35,7 @@ _Text: TypeAlias = tuple[TokenId, ...]
 
 
 class _Node:
-    """Tokens that stood one after the other in some text."""
+    """Tokens that occurred in a row in some text."""
 
     __slots__ = ("children", "count", "place", "text")
 
@@ -44,9 +44,9 @@ class _Node:
         self.children: dict[TokenId, _Node] | None = None
         """By the token that follows; ``None`` in a leaf."""
         self.text = text
-        """Of a leaf, the only text where it was seen; empty where a way is cut."""
+        """In a leaf, the only text where it was seen; empty where a path is cut."""
         self.place = place
-        """Of a leaf, where in that text it goes on."""
+        """In a leaf, where it continues in that text."""
 
 
 class Context:
@@ -56,9 +56,9 @@ class Context:
 
     def __init__(self, length: int, node: _Node, ahead: int) -> None:
         self.length = length
-        """How many tokens are the same."""
+        """How many tokens match."""
         self._node = node
-        # How many tokens of the text of a leaf were passed; without nodes of their own.
+        # How many tokens of a leaf's text were passed, which have no nodes of their own.
         self._ahead = ahead
 
     @property
@@ -73,18 +73,18 @@ class Context:
         return 1 if children is None else len(children)
 
     def followers(self) -> list[tuple[TokenId, int]]:
-        """The tokens that followed, each with how often, the most frequent first."""
+        """Return the tokens that followed, each with its count, the most frequent first."""
         node = self._node
         if node.children is None:
             at = node.place + self._ahead
             return [(node.text[at], 1)] if at < len(node.text) else []
         counted = [(token, child.count) for token, child in node.children.items()]
-        # By id where they are equal, so that the order does not depend on what was forgotten.
+        # Ties by id, so that the order does not depend on what was forgotten.
         counted.sort(key=_most_frequent)
         return counted
 
     def after(self, token: TokenId) -> Context | None:
-        """The context with one more token; ``None`` where that never followed."""
+        """Return the context with one more token; ``None`` if that never followed."""
         node = self._node
         if node.children is None:
             at = node.place + self._ahead
@@ -100,11 +100,11 @@ def _most_frequent(follower: tuple[TokenId, int]) -> tuple[int, int]:
 
 
 Contexts: TypeAlias = list[Context]
-"""What is known of the end of a text: the longest context first, the last is that of no tokens."""
+"""The contexts at the end of a text: the longest first, the last is that of no tokens."""
 
 
 class SuffixTrie:
-    """Texts, the oldest of which are forgotten first."""
+    """Texts; the oldest are forgotten first."""
 
     def __init__(self) -> None:
         self._root = _Node((), 0)
@@ -120,7 +120,7 @@ class SuffixTrie:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes, about."""
+        """The approximate bytes that it takes."""
         nodes = self._num_nodes * _NODE_BYTES + self._num_tables * _TABLE_BYTES
         return nodes + self._num_tokens * _TOKEN_BYTES + len(self._texts) * _TEXT_BYTES
 
@@ -140,11 +140,11 @@ class SuffixTrie:
             self._count_down(text, start)
 
     def contexts(self, tokens: Sequence[TokenId]) -> Contexts:
-        """The contexts that the last of some tokens are."""
+        """Return the contexts at the end of some tokens."""
         return self.follow([], tokens[-LONGEST_CONTEXT:])
 
     def follow(self, contexts: Contexts, tokens: Iterable[TokenId]) -> Contexts:
-        """The contexts after some more tokens."""
+        """Return the contexts after some more tokens."""
         nothing = Context(0, self._root, 0)
         for token in tokens:
             longer = [context.after(token) for context in contexts or [nothing]]
@@ -188,13 +188,13 @@ class SuffixTrie:
                 self._num_nodes += 1
                 return
             child.count += 1
-            # Seen twice, it may go on in two ways: from here on those are counted.
+            # Seen twice, it may continue in two ways: from here on those are counted.
             if child.children is None and not is_cut:
                 self._grow(child, is_cut=place + 2 == start + _DEPTH)
             node = child
 
     def _grow(self, leaf: _Node, *, is_cut: bool) -> None:
-        """Give what follows a leaf in its text a node, where its way may be cut."""
+        """Give the leaf's continuation in its text a node; ``is_cut`` ends its path there."""
         text, place = leaf.text, leaf.place
         leaf.children = {}
         leaf.text = ()
@@ -204,7 +204,7 @@ class SuffixTrie:
             self._num_nodes += 1
 
     def _count_down(self, text: _Text, start: int) -> None:
-        """Take back ``_count_up`` for the same suffix; nodes that no suffix passes any more go."""
+        """Undo ``_count_up`` for the same suffix; removes nodes that no suffix passes any more."""
         node, end = self._root, min(len(text), start + _DEPTH)
         for place in range(start, end):
             children = node.children
@@ -212,14 +212,14 @@ class SuffixTrie:
             child = children[text[place]]
             child.count -= 1
             if not child.count:
-                # Only this suffix came here, so what follows is a single way, and gone as well.
+                # Only this suffix came here, so the rest is a single path, and is dropped as well.
                 del children[text[place]]
                 self._drop(child)
                 return
             node = child
 
     def _drop(self, node: _Node) -> None:
-        """Count a way without branches off."""
+        """Uncount the nodes of a path without branches."""
         while True:
             self._num_nodes -= 1
             if node.children is None:

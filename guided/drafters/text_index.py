@@ -1,8 +1,8 @@
-"""Where the text of a sequence has been before: prompt lookup on bytes, continued in tokens.
+"""Where the end of a sequence's text occurred before: prompt lookup on bytes, continued in tokens.
 
-A text is seldom split the same way twice: in a prompt stands `` Maria``, in the answer, after a
-quote, ``Maria``. So earlier text is matched byte by byte, and is continued with the tokens that
-followed the match::
+A text is seldom split the same way twice: a prompt has `` Maria``, the answer, after a quote,
+``Maria``. So earlier text is matched byte by byte, and is continued with the tokens that followed
+the match::
 
     prompt   ... Text: "Maria Gonz alez, ...        answer   "name":"Mar
                         ─── the longest match ends here: ia follows, then `` Gonz``
@@ -26,12 +26,12 @@ __all__ = ["MATCH_LENGTHS", "Match", "TextIndex", "TokenTable"]
 
 _SHORTEST: Final = 2
 MATCH_LENGTHS: Final = (16, 8, 5, 3, _SHORTEST)
-"""Lengths of a match in bytes that are told apart, the longest first."""
+"""Lengths in bytes by which matches are classified, the longest first."""
 _LONGER = MATCH_LENGTHS[-2::-1]
 _COMPARED: Final = 12
 """Positions that a look-up compares, the latest first."""
 _NOWHERE: Final = 0
-"""Ends a chain of positions: nothing stands before the first, so no match ends there."""
+"""Ends a chain of positions: nothing comes before the first, so no match ends there."""
 
 
 class Match:
@@ -42,7 +42,7 @@ class Match:
     def __init__(self, token: TokenId, length: int) -> None:
         self.token = token
         self.length = length
-        """How many bytes are the same at least, one of ``MATCH_LENGTHS``."""
+        """The least number of equal bytes, one of ``MATCH_LENGTHS``."""
 
 
 class TextIndex:
@@ -57,9 +57,9 @@ class TextIndex:
         self._token_at: list[int] = []
         """Which token each byte belongs to."""
         self._latest: dict[int, int] = {}
-        """By two bytes, as a number, the last position where they ended."""
+        """The last position where two bytes, as a number, ended."""
         self._before = [_NOWHERE]
-        """By position, where the two bytes that end there ended the time before."""
+        """For each position, where the two bytes that end there ended the time before."""
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -69,7 +69,7 @@ class TextIndex:
         latest, before = self._latest, self._before
         ending = _ending(self._text)
         for token in tokens:
-            # A special token stands for no text, but nothing is the same across it.
+            # A special token stands for no text, but no match extends across it.
             text = self._table.bytes[token] or b"\0"
             self._token_at += [len(self._tokens)] * len(text)
             self._starts.append(len(self._text))
@@ -84,13 +84,13 @@ class TextIndex:
                     latest[ending] = position
 
     def tail(self) -> bytes:
-        """The last bytes, as many as a match looks at."""
+        """Return the last bytes, as many as a match compares."""
         return bytes(self._text[-MATCH_LENGTHS[0] :])
 
     def match(self, tail: bytes) -> Match | None:
-        """The token that followed the longest ending of ``tail``; of equally long ones the latest.
+        """Return the token after the longest match of ``tail``; of equally long ones the latest.
 
-        ``None`` where none of them is followed by a token.
+        ``None`` if no token follows any of them.
         """
         if len(tail) < _SHORTEST:
             return None
@@ -111,9 +111,9 @@ class TextIndex:
         return best
 
     def _length(self, position: int, tail: bytes) -> int:
-        """How many of the last bytes of ``tail`` stand before a position, by ``MATCH_LENGTHS``.
+        """Return how many of the last bytes of ``tail`` precede a position, by ``MATCH_LENGTHS``.
 
-        The last two do, as the chain holds no other positions.
+        The last two do, because the chain holds no other positions.
         """
         text, length = self._text, _SHORTEST
         for longer in _LONGER:
@@ -123,12 +123,12 @@ class TextIndex:
         return length
 
     def _token_from(self, position: int) -> TokenId | None:
-        """The token that starts at a position, or the rest of the one that is cut there."""
+        """Return the token that starts at a position, or the rest of the one that is cut there."""
         index = self._token_at[position]
         token = self._tokens[index]
         if self._table.bytes[token] is None:
             return None
-        # A match may end inside a token: what is left of it may be a token of its own.
+        # A match may end inside a token: the rest of it may be a token of its own.
         if self._starts[index] == position:
             return token
         end = self._starts[index + 1] if index + 1 < len(self._starts) else len(self._text)
@@ -136,7 +136,7 @@ class TextIndex:
 
 
 def _ending(text: bytes | bytearray) -> int:
-    """The last two bytes as one number."""
+    """Return the last two bytes as one number."""
     return int.from_bytes(text[-2:])
 
 
@@ -145,16 +145,16 @@ class TokenTable:
 
     def __init__(self, token_bytes: Sequence[bytes | None]) -> None:
         self.bytes = token_bytes
-        """By token id; ``None`` where a token stands for no text."""
+        """By token id; ``None`` if a token stands for no text."""
         pairs = reversed(list(enumerate(token_bytes)))
         self._ids = {text: TokenId(token) for token, text in pairs if text is not None}
 
     def find(self, text: bytes) -> TokenId | None:
-        """The token that stands for exactly these bytes, the lowest if there are several."""
+        """Return the token that stands for exactly these bytes, the lowest if there are several."""
         return self._ids.get(text)
 
     def shorter(self, token: TokenId) -> TokenId | None:
-        """The longest other token that ``token`` begins with."""
+        """Return the longest other token that ``token`` begins with."""
         text = self.bytes[token] or b""
         for size in range(len(text) - 1, 0, -1):
             other = self._ids.get(text[:size])
@@ -163,7 +163,7 @@ class TokenTable:
         return None
 
     def longest(self, tokens: Iterable[int]) -> list[TokenId]:
-        """Those of the tokens that no other of them begins with, in the order of their texts."""
+        """Return the tokens that no other of them begins with, in the order of their texts."""
         spelled = sorted((text, token) for token in tokens if (text := self.bytes[token]))
         return [
             TokenId(token)

@@ -29,42 +29,42 @@ class UnionMemory:
     ) -> None:
         self.memories: Final = memories
         self.is_named: Final = is_named
-        """Whether the request names its drafters, so that they are asked whatever they cost."""
+        """Whether the request names its drafters, so that they propose whatever they cost."""
         self.wants_states: Final = wants_states
-        """Whether one of the drafters that were opened does."""
+        """Whether one of the opened drafters wants states."""
         self.accounts: Final[dict[str, Account]] = {}
         self._policies = policies
-        # What these take tells nothing of others, as the request says how much they draft.
+        # Their times say nothing of others, because the request limits how much they draft.
         self._bounded = {name: ProposalTimes() for name in bounded}
         self._gains = RecentGains()
         self._bills: dict[str, float] | None = None
 
     def is_bounded(self, name: str) -> bool:
-        """Whether the request has a drafter draft less than it would."""
+        """Whether the request makes a drafter draft less than it would."""
         return name in self._bounded
 
     def times(self, name: str) -> ProposalTimes:
-        """How long a drafter takes here, which others do not share where it is bounded."""
+        """Return how long a drafter takes here; not shared with others if it is bounded."""
         times = self._bounded.get(name)
         return self._policies[name].times if times is None else times
 
     def seconds(self, name: str, sequences: int) -> float:
-        """What a drafter takes for this sequence when it proposes for several at once."""
+        """Return a drafter's time for this sequence when it proposes for several at once."""
         here = self.times(name).seconds(sequences)
-        # Before it was asked here, what it takes for others is the best guess.
+        # Before its first use here, its time for others is the best guess.
         return (here or self._policies[name].times.seconds(sequences)) / sequences
 
     def begin(self) -> None:
-        """Begin to draft for a step; what was drafted before and never verified is forgotten."""
+        """Begin to draft for a step; forgets what was drafted before and never verified."""
         self._bills = {}
 
     def charge(self, name: str, steps: float) -> None:
-        """Note what a drafter takes in this step, in decoding steps."""
+        """Record what a drafter takes in this step, in decoding steps."""
         assert self._bills is not None, f"{name!r} is charged before the step began"
         self._bills[name] = steps
 
     def learn(self, verified: Verified) -> None:
-        """Let every drafter take note of a step, and settle what it won or lost."""
+        """Let every drafter learn from a step, and settle what it won or lost."""
         for memory in self.memories.values():
             memory.learn(verified)
         if self._bills is not None:
@@ -72,22 +72,22 @@ class UnionMemory:
             self._bills = None
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        """Let every drafter give back what it holds."""
-        # The stack calls all of them, also where one raises.
+        """Make every drafter release what it holds."""
+        # The stack calls all of them, even if one raises.
         with ExitStack() as ends:
             for memory in reversed([*self.memories.values()]):
                 ends.callback(memory.end, tokens)
 
     def _settle(self, bills: Mapping[str, float], accepted: Mapping[str, int]) -> None:
-        """Book for each drafter asked in a step what its accepted tokens saved, less what it took.
+        """Book for each drafter used in a step what its accepted tokens saved, less what it took.
 
-        ``bills`` and ``won`` are in decoding steps; ``accepted`` counts tokens by drafter.
+        ``bills`` are in decoding steps; ``accepted`` counts tokens by drafter.
         """
         for name, bill in bills.items():
             won = accepted.get(name, 0) / self._gains.without(name)
-            # Without an account it was asked for its name, whatever it costs. That must not count
-            # against it, nor for it, in answers of other requests, and what it wins or loses where
-            # a request bounds it is for that request's answer alone.
+            # A drafter without an account was used because the request names it, whatever it costs.
+            # That must not count in answers of other requests, and what it wins or loses where a
+            # request bounds it is only for that request's answer.
             account = self.accounts.get(name)
             if account is not None and self.is_bounded(name):
                 account.book(won - bill)
@@ -97,7 +97,7 @@ class UnionMemory:
 
 
 def _accepted(verified: Verified) -> Mapping[str, int]:
-    """How many tokens of each drafter the model accepted."""
+    """Return how many tokens of each drafter the model accepted."""
     tree, found = verified.tree, dict[str, int]()
     for node in verified.acceptance.path:
         if not tree.certain[node]:
@@ -109,8 +109,8 @@ def _accepted(verified: Verified) -> Mapping[str, int]:
 class DrafterUnion:
     """Lets drafters propose one after the other, in their order, each where it pays.
 
-    A node belongs to the first that proposes it, so what a drafter is credited with is what it adds
-    to those before it.
+    A node belongs to the first that proposes it, so a drafter is credited with what it adds to
+    those before it.
     """
 
     name: Final = "union"
@@ -122,32 +122,32 @@ class DrafterUnion:
         *,
         widest_draft: float = inf,
     ) -> None:
-        """``clock`` tells nanoseconds; ``widest_draft`` tokens are drafted in a step at most."""
+        """``clock`` returns nanoseconds; at most ``widest_draft`` tokens are drafted in a step."""
         self._drafters: Final = tuple(drafters)
         self.names: Final = tuple(drafter.name for drafter in drafters)
         assert len({*self.names}) == len(self.names), f"drafters of one name: {self.names}"
         self.policies: Final = {name: DrafterPolicy(len(drafters)) for name in self.names}
-        """What is known of what each costs and brings."""
+        """What is known of the cost and gain of each."""
         self._clock = clock
         self._widest_draft = widest_draft
 
     @property
     def wants_states(self) -> bool:
-        """Whether one of them does."""
+        """Whether one of them wants states."""
         return any(drafter.wants_states for drafter in self._drafters)
 
     def open(self, context: DraftContext) -> UnionMemory | None:
         """Begin a sequence with those drafters that its request allows.
 
-        Without forcing only those that it names draft: otherwise it is the plain decoding in which
-        every token costs a model call. Where nothing may be drafted nobody need know of it.
+        Without forcing only those that it names draft: otherwise it is plain decoding, in which
+        every token costs a model call. Returns ``None`` if nothing may be drafted.
         """
         if context.forcing is Forcing.OFF and not context.drafters:
             return None
         if context.max_drafted == 0:
             return None
         memories = {}
-        # Where one raises, those that were opened before it hold nothing that anybody could end.
+        # If one raises, no caller could end those opened before it.
         with ExitStack() as opened:
             for drafter in self._drafters:
                 if not context.drafters or drafter.name in context.drafters:
@@ -169,7 +169,7 @@ class DrafterUnion:
         )
 
     def _bounded(self, context: DraftContext) -> frozenset[str]:
-        """The drafters that draft less for a request than for one that says nothing of it."""
+        """Return the drafters that the request makes draft less than by default."""
         if context.max_drafted is not None and context.max_drafted < self._widest_draft:
             return frozenset(self.names)
         return frozenset(
@@ -188,7 +188,7 @@ class DrafterUnion:
                 self._ask(drafter, asked)
 
     def _pays(self, name: str, draft: DraftRequest, sequences: int) -> bool:
-        """Whether to ask a drafter for a sequence, one of several that it may be asked for."""
+        """Whether to use a drafter for a sequence, one of ``sequences`` candidates."""
         memory, step = _memory(draft), draft.builder.budget.step_seconds
         if memory.is_named or step is None:
             return True
@@ -216,7 +216,7 @@ class DrafterUnion:
         drafter.propose(requests)
         nanoseconds = self._clock() - began
         nodes = [draft.builder.tip - tip for draft, tip in zip(drafts, tips, strict=True)]
-        # Who has more drafted has had more of the time; to look for nothing takes some as well.
+        # More drafted nodes took more of the time; finding nothing takes some as well.
         each = nanoseconds / (count + sum(nodes))
         for draft, added in zip(drafts, nodes, strict=True):
             draft.nanoseconds[name] = round(each * (1 + added))
@@ -225,12 +225,12 @@ class DrafterUnion:
             budget, memory = draft.builder.budget, _memory(draft)
             step = budget.step_seconds
             if step is not None:
-                # The average and not what this one took, which may be the time of another process.
+                # The average and not the time of this call, which may include another process.
                 seconds = memory.seconds(name, count) + budget.seconds_of(added)
                 memory.charge(name, seconds / step)
 
     def _note_times(self, name: str, drafts: Sequence[DraftRequest]) -> None:
-        """Note what a drafter took for sequences that it proposed for at once."""
+        """Record a drafter's time for the sequences that it proposed for at once."""
         shared: list[int] = []
         for draft in drafts:
             memory, taken = _memory(draft), draft.nanoseconds[name]

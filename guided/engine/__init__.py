@@ -27,7 +27,7 @@ _MODULES = {"Delta": "results", "Engine": "engine", "Finished": "results", "load
 
 
 def __getattr__(name: str) -> object:
-    # Loaded when they are named: what works on constraints alone needs no torch.
+    # Imported on first use: code that works on constraints alone needs no torch.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""The LoRA adapters of an engine, by the names that requests use."""
+"""The LoRA adapters of an engine, under the names that requests use."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _MOST_LETTERS = 128
 
 
 class AdapterNames:
-    """Numbers the adapters of an engine from 1 on; 0 is the model alone."""
+    """Numbers the adapters of an engine from 1; 0 is the model alone."""
 
     def __init__(self, names: Sequence[str] = (), model: str | None = None) -> None:
-        """``model`` is the name of the model, which none of them may have."""
+        """``model`` is the name of the model, which no adapter may have."""
         for name in names:
             _check_name(name, model)
         self._numbers = {name: number for number, name in enumerate(names, 1)}
 
     def number_of(self, name: str) -> int:
-        """The number of an adapter, from 1 on; 0 for no name, the model alone.
+        """Return the number of an adapter, from 1; 0 for no name, the model alone.
 
-        Raises RequestError for an adapter that the engine has not.
+        Raises RequestError for an adapter that the engine does not have.
         """
         if not name:
             return 0
@@ -44,10 +44,10 @@ class AdapterNames:
 def load_adapters(
     folders: Mapping[str, str | Path], model: str | None, progress: Progress
 ) -> tuple[Adapter, ...]:
-    """The adapters in these folders, by name, in their order.
+    """Read the adapters in these folders, keyed by name, in their order.
 
-    Raises RequestError for a name that is empty, too long or that of the ``model``, and ModelError
-    for a folder without an adapter that is supported.
+    Raises RequestError for a name that is empty, too long or the name of the ``model``, and
+    ModelError for a folder without a supported adapter.
     """
     for name in folders:
         _check_name(name, model)
@@ -59,7 +59,7 @@ def load_adapters(
 
 
 def _check_name(name: str, model: str | None) -> None:
-    """Raise RequestError for a name that cannot be printed, is too long, or is the model's own."""
+    """Raise RequestError for a name that is not printable, too long, or that of the model."""
     if not 0 < len(name) <= _MOST_LETTERS or not name.isprintable():
         raise RequestError(
             f"{name!r:.200} is no name of an adapter",

@@ -46,7 +46,7 @@ class Admission:
         judge: Judge | None = None,
         tool_format: ToolFormat = HERMES,
     ) -> None:
-        """``largest_request`` is how many tokens one request may hold of the cache."""
+        """``largest_request`` is the number of cache tokens that one request may hold."""
         self._vocabulary = vocabulary
         self._context_window = context_window
         self._largest_request = largest_request
@@ -55,21 +55,21 @@ class Admission:
         self._drafter = drafter
         self._judge = judge
         self._texts = vocabulary.token_bytes
-        """What is read of each token in the text of an answer."""
+        """The text of each token in an answer."""
         self._marked = _with_signs(vocabulary, tool_format)
-        """The same where the text has calls of tools in it, and their special tokens."""
+        """The same for texts with tool calls, whose special tokens have a text too."""
         self._opening = tool_format.opening
-        """Of such a text, what no caller asked for and no stop is looked for in."""
+        """The sign after which any such answer begins: stops count only after it."""
 
     def admit(self, submission: Submission, matcher: Matcher) -> Group:
-        """The answers to be made; raises where budget, batch or cache cannot hold them."""
+        """Make the group of answers; raises where budget, batch or cache cannot hold them."""
         request, vocabulary = submission.request, self._vocabulary
         self._check(submission, matcher)
         held = request.constraint
-        # Thoughts are held to their budget and their end; an answer after them may yet be free.
+        # Thoughts have a budget and an end to respect; the answer after them may still be free.
         answer = held.answer if isinstance(held, AfterThoughts) else held
         is_constrained = answer is not None
-        # Beams choose by score alone: they have no sampling, and nothing is streamed of them.
+        # Beams choose by score alone: they have no sampling, and are not streamed.
         if request.beams is not None:
             search = BeamSearch(
                 request.beams,
@@ -101,7 +101,7 @@ class Admission:
             )
             for seed in _seeds(request)
         ]
-        # Raises where a judge is asked for that is not loaded or cannot read the prompt.
+        # Raises where the request wants a judge that is not loaded or cannot read the prompt.
         scorer = scorer_for(request, self._judge, vocabulary)
         drafter = None if request.drafters == (NO_DRAFTER,) else self._drafter
         return SampledGroup(submission, answers, drafter, scorer)
@@ -115,7 +115,7 @@ class Admission:
                 field="report",
                 hint="leave it out; guided.check reports without a model",
             )
-        # The first token is chosen from the logits after the prompt, so there has to be one.
+        # The first token is chosen from the logits after the prompt, so the prompt needs a token.
         if not prompt:
             raise RequestError("the prompt has no tokens", field="prompt")
         self._check_places(request)
@@ -128,7 +128,7 @@ class Admission:
                 field="max_tokens",
                 hint=_smaller_request(self._context_window - len(prompt)),
             )
-        # The cheap checks come first: the shortest completion may have to be searched for.
+        # The cheap checks come first: finding the shortest completion may take a search.
         self._check_room(request, len(prompt))
         if not matcher.fits(request.max_tokens):
             shortest = len(matcher.shortest_end())
@@ -164,7 +164,7 @@ class Admission:
             )
 
     def _check_drafters(self, request: GenerationRequest) -> None:
-        """Refuse drafters that this engine has not."""
+        """Refuse drafters that this engine does not have."""
         has = () if self._drafter is None else self._drafter.names
         for name in request.drafters:
             if name not in has and name != NO_DRAFTER:
@@ -176,12 +176,12 @@ class Admission:
                 )
 
     def _check_room(self, request: GenerationRequest, prompt: int) -> None:
-        """Refuse what could not run to its end even with nothing else in the cache.
+        """Refuse a request that could not run to its end even with the cache to itself.
 
-        Sampled answers can wait for one another; beams are all there at once. Each may have a
-        block of the prompt that is not full, one that it grows into, and one still to be copied.
+        Sampled answers can wait for each other; beams are all present at once. Each beam may have a
+        partly filled block of the prompt, a block that it grows into, and one still to be copied.
         """
-        # Otherwise it would wait for ever, and all others after it.
+        # Otherwise it would wait for ever, and so would every request after it.
         room = self._largest_request - prompt
         if request.beams is None:
             tried = request.sampling.num_candidate_tokens
@@ -204,15 +204,15 @@ class Admission:
 
 
 def _seeds(request: GenerationRequest) -> list[int]:
-    """A seed for each answer: the request's own, and those that follow it."""
+    """Return a seed for each answer: the request's own seed and its successors."""
     given = request.sampling.seed
-    # Answer i has the seed of a request of its own with seed + i, see docs/candidates.md.
+    # Answer i has the seed of a separate request with seed + i, see docs/candidates.md.
     first = secrets.randbits(63) if given is None else given
     return [(first + index) % 2**63 for index in range(request.drawn)]
 
 
 def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> Chooser:
-    """What chooses the tokens of one answer, by the sampling options of its request."""
+    """Make the chooser of one answer's tokens, with the sampling options of its request."""
     # Candidates are compared by the log-probabilities of their tokens.
     unasked = 0 if request.has_candidates else None
     return Chooser(
@@ -226,7 +226,7 @@ def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> C
 
 
 def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
-    """Refuse token ids that this model has not."""
+    """Refuse token ids that this model does not have."""
     for field, tokens in (
         ("sampling.logit_bias", [token for token, _ in request.sampling.logit_bias]),
         ("stop_tokens", request.stop_tokens),
@@ -247,7 +247,7 @@ def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
 
 
 def _with_signs(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[bytes | None]:
-    """The texts of tokens, with the signs of a format for its special ones."""
+    """Return the texts of the tokens, with the signs of a format for its special tokens."""
     if not form.signs:
         return vocabulary.token_bytes
     texts = list(vocabulary.token_bytes)
@@ -259,10 +259,10 @@ def _with_signs(vocabulary: Vocabulary, form: ToolFormat) -> Sequence[bytes | No
 def _stops(
     request: GenerationRequest, texts: Sequence[bytes | None], opening: str
 ) -> StopSearch | None:
-    """The search for stop strings and stop tokens; ``None`` where a request has none.
+    """Make the search for stop strings and stop tokens; ``None`` where a request has none.
 
-    ``texts`` are the bytes of the vocabulary's tokens. With an ``opening`` stops count only after
-    its first place in the text of the answer.
+    ``texts`` are the bytes of the vocabulary's tokens. With an ``opening``, stops count only after
+    its first occurrence in the text of the answer.
     """
     if not request.stop and not request.stop_tokens:
         return None
@@ -283,7 +283,7 @@ def _thoughts(
     *,
     is_streamed: bool,
 ) -> Thoughts | None:
-    """What reads the thoughts before an answer, where there are any."""
+    """Make the reader of the thoughts before an answer; ``None`` where it has none."""
     if not isinstance(constraint, AfterThoughts):
         return None
     assert isinstance(matcher, Thinking), matcher
@@ -303,13 +303,13 @@ def _text_stream(
     *,
     is_constrained: bool,
 ) -> TextStream:
-    """What turns tokens into text for a reader, from the token numbered ``start`` on.
+    """Make the stream that turns tokens into text, from the token numbered ``start`` on.
 
-    Text that may still turn out to be a stop string is held back. ``texts`` are the bytes of the
+    It holds back text that may still turn out to be a stop string. ``texts`` are the bytes of the
     vocabulary's tokens.
     """
     held = () if request.include_stop else request.stop
-    # As for a whole answer: a free or a stopped text may be cut inside a character.
+    # As for a whole answer: a free or stopped text may be cut inside a character.
     may_be_cut = not is_constrained or request.stop or request.stop_tokens
     return TextStream(
         texts,

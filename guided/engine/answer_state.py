@@ -21,7 +21,7 @@ from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
 
 __all__ = ["AnswerState", "Following"]
 
-# These say more than that the answer was closed early, so they are told instead.
+# These say more than that the answer was closed early, so they are reported instead.
 _ENDED_FROM_OUTSIDE: Final = (
     FinishReason.STOP_SEQUENCE,
     FinishReason.DEADLINE_CLOSED,
@@ -30,13 +30,13 @@ _ENDED_FROM_OUTSIDE: Final = (
 
 
 class Following(NamedTuple):
-    """What follows from a position without a choice."""
+    """What follows a position without a choice."""
 
     tokens: tuple[TokenId, ...]
     after: Matcher
-    """The position after them; where the answer is closed, the one before."""
+    """The position after the tokens; where the answer is closed, the one before them."""
     closes: bool
-    """They are the shortest completion, as anything else might not end in the budget."""
+    """Whether the tokens are the shortest completion, because others might exceed the budget."""
 
 
 class AnswerState:
@@ -44,7 +44,7 @@ class AnswerState:
 
     It knows neither the cache nor the batch, so it survives when its request gives way.
 
-    Tokens, in order, and who knows them::
+    Its tokens, in order::
 
         prompt ............ | answer ........................
         committed (in the cache) ......... | pending (certain)
@@ -63,7 +63,7 @@ class AnswerState:
         text_stream: TextStream | None = None,
         thoughts: Thoughts | None = None,
     ) -> None:
-        """``texts`` is what is read of each token; ``None``: what the vocabulary says."""
+        """``texts`` is the text of each token; ``None`` takes the vocabulary's."""
         self.prompt_length = len(prompt)
         self.tokens: list[TokenId] = list(prompt)
         """Prompt and answer so far."""
@@ -77,23 +77,23 @@ class AnswerState:
         self._texts = texts
         self._text_stream = text_stream
         self._thoughts = thoughts
-        """Reads what comes before the answer itself, where something does."""
+        """Reads the thoughts before the answer, where it has any."""
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
-        """By token of the answer, ``None`` where forced; empty unless the request asks for them."""
+        """One for each token of the answer, ``None`` if forced; empty unless requested."""
         self._end: ChoiceLogprobs | None = None
         self._streamed = 0
-        """Tokens of the answer whose log-probabilities were streamed, or are not to be."""
+        """Tokens of the answer whose log-probabilities were streamed, or never will be."""
         self._sampled = 0
         self._forced = 0
         self.drafts = DraftCounts()
-        """What was drafted for it, by whom, and what became of that."""
-        # A run may be certain from the start, and even be the whole answer.
+        """Counts of what was drafted for it, by drafter, and of what was accepted."""
+        # A run may be certain from the start, and may even be the whole answer.
         self._settle(None)
 
     @property
     def choices(self) -> list[ChoiceLogprobs]:
-        """The log-probabilities of the tokens that the model chose, a chosen end among them."""
+        """The log-probabilities of the tokens that the model chose, including a chosen end."""
         return [choice for choice in (*self._logprobs, self._end) if choice is not None]
 
     @property
@@ -112,25 +112,25 @@ class AnswerState:
         return self.answer_since(0)
 
     def answer_since(self, index: int) -> tuple[TokenId, ...]:
-        """The same from the token with this index on."""
+        """The tokens of the answer from this index on."""
         return tuple(self.tokens[self.prompt_length + index :])
 
     def history(self) -> History:
-        """The tokens so far for the sampling, or none where it does not read them."""
+        """The tokens so far, for sampling; empty where sampling does not read them."""
         if not self.chooser.sampling.reads_history:
             return NO_HISTORY
         return History(self._log.read(self.tokens), self.prompt_length, self.chooser.end_ids)
 
     def trunk(self, committed: int, count: int) -> DraftTree:
-        """The next ``count`` tokens after those in the cache, as the trunk of a draft tree."""
+        """Make a trunk of a draft tree from the next ``count`` tokens not yet in the cache."""
         tokens = self.tokens[committed : committed + count]
         reaches_the_tip = committed + count == len(self.tokens)
         return DraftTree.chain(tokens, self.matcher if reaches_the_tip else None)
 
     def foresee(self, tree: DraftTree, acceptance: Acceptance) -> Following | None:
-        """What will follow from what a model call confirmed and chose; ``None`` where it ends.
+        """Return what will follow the tokens that a model call confirmed and chose.
 
-        To find that may take long, and changes nothing.
+        ``None`` where the answer ends. This may take long, and changes nothing.
         """
         path, choice = acceptance.path, acceptance.choice
         length = self.answer_length + len(path) - tree.trunk
@@ -145,12 +145,12 @@ class AnswerState:
     def extend(
         self, tree: DraftTree, acceptance: Acceptance, following: Following | None = None
     ) -> None:
-        """Append what a model call confirmed and chose, and the run that follows from it.
+        """Append the tokens that a model call confirmed and chose, and the run that follows.
 
-        ``following`` is what ``foresee`` said of it; without that it is looked for.
+        ``following`` is the result of ``foresee``; without it, it is computed here.
         """
         logprobs, path = iter(acceptance.logprobs), acceptance.path
-        # The trunk is in ``tokens`` already; what the model confirmed of the draft is new.
+        # The trunk is in ``tokens`` already; only the confirmed part of the draft is new.
         for length, node in enumerate(path[tree.trunk :], tree.trunk + 1):
             matcher = tree.matchers[node]
             assert matcher is not None, f"drafted node {node} has no matcher"
@@ -159,7 +159,7 @@ class AnswerState:
             else:
                 self._append(tree.tokens[node], matcher, next(logprobs, None), is_forced=False)
             if self.finish_reason is not None:
-                # A stop string ends the answer inside the path; what follows does not count.
+                # A stop string ends the answer inside the path; the nodes after it do not count.
                 self.drafts.add(tree, path[:length], is_followed=False)
                 return
         self.drafts.add(tree, path, is_followed=acceptance.choice is not None)
@@ -170,12 +170,12 @@ class AnswerState:
             self._settle(following)
 
     def take(self, choice: Choice | Closing, following: Following | None = None) -> None:
-        """Append what was chosen after the last token, and the run that follows from it."""
+        """Append the choice after the last token, and the run that follows from it."""
         if isinstance(choice, Closing):
             self._close(choice.tokens)
             return
         self._is_closed_early = self._is_closed_early or choice.narrowed
-        # A token that ends the answer is no part of it; its log-probability counts in scores.
+        # A token that ends the answer is not part of it; its log-probability counts in scores.
         if choice.matcher is None:
             self._end = choice.logprobs
             self._finish(FinishReason.STOP)
@@ -185,14 +185,14 @@ class AnswerState:
                 self._settle(following)
 
     def close_for_deadline(self) -> None:
-        """End the answer along its shortest completion; that takes no model call."""
+        """End the answer along its shortest completion, without a model call."""
         self._force(self.matcher.shortest_end(), self.matcher)
         if self.finish_reason is None:
             is_constrained = self._is_constrained
             self._finish(FinishReason.DEADLINE_CLOSED if is_constrained else FinishReason.DEADLINE)
 
     def new_text(self) -> str:
-        """The text that has become certain since the last call; empty unless it is streamed."""
+        """Return the text that became certain since the last call; empty if not streamed."""
         if self._text_stream is None or (self._thoughts is not None and not self._thoughts.is_over):
             return ""
         if self.finish_reason is None:
@@ -200,18 +200,18 @@ class AnswerState:
         return self._text_stream.end(self.tokens, self._stops.length if self._stops else None)
 
     def new_thoughts(self) -> str:
-        """The same of the thoughts before the answer."""
+        """Return the thoughts that became certain since the last call."""
         return "" if self._thoughts is None else self._thoughts.new_text(self.tokens)
 
     def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
-        """Those of the tokens that have come since the last call, thoughts left out."""
+        """Return the log-probabilities of the tokens since the last call, without thoughts."""
         begin = max(self._streamed, self.num_thoughts)
         self._streamed = self.answer_length
         return self.token_logprobs(vocabulary, begin)
 
     @property
     def num_thoughts(self) -> int:
-        """Tokens of the thoughts, which are the first of the answer, with what ends them."""
+        """The number of tokens of the thoughts, including their end; they begin the answer."""
         return 0 if self._thoughts is None else self._thoughts.length
 
     def reasoning(self) -> str:
@@ -219,7 +219,7 @@ class AnswerState:
         return "" if self._thoughts is None else self._thoughts.text(self.answer)
 
     def text(self, vocabulary: Vocabulary) -> str:
-        """The answer as text, once there is a finish reason."""
+        """Return the answer as text; only after it has a finish reason."""
         is_stopped = self.finish_reason is FinishReason.STOP_SEQUENCE
         tokens = self.answer[self.num_thoughts :]
         if self._texts is None:
@@ -227,7 +227,7 @@ class AnswerState:
         else:
             answer = b"".join([self._texts[token] or b"" for token in tokens])
         text = answer[: self._stops.length if self._stops else None]
-        # A free or a stopped text may be cut inside a character; others never are.
+        # A free or stopped text may be cut inside a character; others never are.
         errors = "strict" if self._is_constrained and not is_stopped else "replace"
         return text.decode("utf-8", errors)
 
@@ -245,7 +245,7 @@ class AnswerState:
         )
 
     def token_logprobs(self, vocabulary: Vocabulary, index: int = 0) -> tuple[TokenLogprobs, ...]:
-        """The log-probabilities of the tokens from an index on; none where nobody asks for them."""
+        """Return the log-probabilities of the tokens from an index on; none if not requested."""
         if self.chooser.top_logprobs is None:
             return ()
         known = zip(self.answer_since(index), self._logprobs[index:], strict=True)
@@ -255,7 +255,7 @@ class AnswerState:
         )
 
     def _settle(self, following: Following | None) -> None:
-        """Append the tokens that are certain now, and finish where nothing may follow or fit."""
+        """Append the tokens that are certain now; finish where nothing may follow or fit."""
         if following is None:
             following = self._following(self.matcher, self.answer_length)
         if following.closes:
@@ -270,10 +270,10 @@ class AnswerState:
             self._close(())
 
     def _following(self, matcher: Matcher, length: int) -> Following:
-        """What is certain at a position of an answer of ``length`` tokens.
+        """Return what is certain at a position of an answer of ``length`` tokens.
 
-        A run that would leave no room for an end is replaced by the shortest completion. That one
-        fits, as the shortest completion of every position that an answer reaches does.
+        A run that would leave no room for an end is replaced by the shortest completion. That
+        always fits, because it fits at every position that an answer reaches.
         """
         try:
             run = matcher.forced_run(self.forcing)
@@ -282,23 +282,23 @@ class AnswerState:
         except LimitExceededError:
             # The constraint is at a limit: from here on only the known completion is certain.
             if length == 0:
-                raise  # nothing is said yet, so the request can still be refused
+                raise  # no token is out yet, so the request can still be refused
             fits = False
         if not fits:
             return Following(matcher.shortest_end(), matcher, closes=True)
         return Following(run, after, closes=False)
 
     def _close(self, completion: tuple[TokenId, ...]) -> None:
-        """End the answer; no further position is asked for, so no limit can prevent it."""
+        """End the answer; it needs no further position, so no limit can prevent it."""
         self._is_closed_early = True
-        # The matcher stays where it is, as nothing is asked of it any more.
+        # The matcher stays where it is, because nothing reads it any more.
         self._force(completion, self.matcher)
         if self.finish_reason is None:
             self._finish(FinishReason.LENGTH)
 
     def _force(self, run: tuple[TokenId, ...], after: Matcher) -> None:
         """Append a run; ``after`` is the position after all of it."""
-        # No token of the run needs a position of its own, as nothing is chosen between them.
+        # No token of the run needs a position of its own, because nothing is chosen in between.
         for token in run:
             self._append(token, after, is_forced=True)
             if self.finish_reason is not None:
@@ -327,13 +327,13 @@ class AnswerState:
             self._finish(FinishReason.STOP_SEQUENCE)
 
     def _read_thought(self, thoughts: Thoughts, token: TokenId) -> None:
-        # What stops an answer is looked for in the answer alone.
+        # Stops are searched for in the answer alone.
         thoughts.read(token)
         if thoughts.is_over and self._text_stream is not None:
             self._text_stream.begin_at(self.prompt_length + thoughts.length)
 
     def _finish(self, reason: FinishReason) -> None:
-        # An answer that the budget narrowed is reported as closed, even if it ended by itself.
+        # An answer that the budget narrowed is reported as closed, even if the model ended it.
         is_closed = self._is_constrained and self._is_closed_early
         if is_closed and reason not in _ENDED_FROM_OUTSIDE:
             reason = FinishReason.LENGTH_CLOSED

@@ -1,4 +1,4 @@
-"""From a submitted request to a group that waits to be run."""
+"""Takes a request from its submission to a group that waits to run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Arrivals:
         if prompt is None:
             prompt = self._prompts.prepare(request, received)
         if request.tools is not None or request.reasoning is not None:
-            # The schema was shown in the prompt.
+            # The prompt already shows the schema.
             request = replace(request, constraint=prompt.constraint, show_schema=False)
         matcher = self._compiling.work_for(request.constraint)
         submission = Submission(
@@ -82,16 +82,16 @@ class Arrivals:
             adapter=adapter,
             client=client,
         )
-        # Most constraints are compiled in one slice, so most errors are told at once.
+        # Most constraints are compiled in one slice, so most errors are raised at once.
         if matcher.run_slice():
             self._admit(submission)
         else:
             self._compiling.join(submission)
 
     def run_slice(self, *, is_alone: bool) -> None:
-        """Do a slice of compilation, and admit those whose constraints it finished.
+        """Do a slice of compilation, and admit the requests whose constraints it finished.
 
-        ``is_alone`` says that there is nothing else to do, so kernels are waited for.
+        ``is_alone`` says that there is nothing else to do, so this may wait for kernels.
         """
         for submission in self._compiling.run_slice(is_alone=is_alone):
             with self._requests.isolated(submission.request_id):
@@ -100,7 +100,7 @@ class Arrivals:
     def _check(
         self, request_id: str, request: GenerationRequest, *, stream: bool, is_traced: bool
     ) -> None:
-        """Raise RequestError for a request that cannot be answered as it is asked for."""
+        """Raise RequestError for a request that cannot be answered as it stands."""
         check_model(request.model, (self._model_name,))
         if request_id in self._requests:
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
@@ -116,9 +116,9 @@ class Arrivals:
             )
 
     def _admit(self, submission: Submission) -> None:
-        """Admit a submission whose work is done, or go on with it where that takes long.
+        """Admit a submission whose work is done, or continue in slices where that takes long.
 
-        What takes long is not done anew, so it comes to an end however little of it is remembered.
+        Long work is continued and not begun again, so it ends even if little of it is cached.
         """
         if submission.admitting is not None:
             group = submission.admitting.result()
@@ -138,10 +138,10 @@ class Arrivals:
             raise
 
     def _admitted(self, submission: Submission, matcher: Matcher) -> Group:
-        """The group of a submission; raises what is in the way of it."""
+        """Make the group of a submission; raises whatever prevents it."""
         try:
             return self._admission.admit(submission, matcher)
         except BaseException:
-            # Nobody knows of a group of it, so nobody else could give back what it opened.
+            # No group refers to it yet, so nothing else could release what it opened.
             submission.end()
             raise

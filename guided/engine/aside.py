@@ -1,6 +1,6 @@
-"""What takes too long for constraints to be done between two model calls, done in slices.
+"""Work for constraints that takes too long between two model calls, done in slices.
 
-The answers that it is done for pause meanwhile; all others have their steps.
+The answers that wait for it pause meanwhile; all others continue with their steps.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Paused:
         *,
         is_repeatable: bool = True,
     ) -> None:
-        """``then`` takes what ``work`` returns, in the engine's thread.
+        """``then`` takes the result of ``work``, in the engine's thread.
 
-        ``is_repeatable`` says that the work changes nothing of the answer and may be begun anew.
+        ``is_repeatable`` says that the work changes nothing in the answer and may be begun again.
         """
         self.runnable = runnable
         self._is_repeatable = is_repeatable
@@ -43,11 +43,11 @@ class Paused:
 
     @property
     def client(self) -> str:
-        """Whose answer it is."""
+        """The client whose answer it is."""
         return self.runnable.submission.client
 
     def let_go(self) -> None:
-        """Have the work hold no locks: begin it anew, or do all of it."""
+        """Make the work release its locks: restart it, or do all of it."""
         if self._is_repeatable:
             self.work.give_up()
             self.work = self._begin()
@@ -55,12 +55,12 @@ class Paused:
             self.work.finish()
 
     def go_on(self) -> None:
-        """Let the answer go on with what the work has found; raises what the work raised."""
+        """Continue the answer with the result of the work; raises what the work raised."""
         self._then(self.work.result())
 
 
 class Aside:
-    """The answers that pause, whose clients take turns by slices."""
+    """The answers that pause; their clients take turns by slices."""
 
     def __init__(self) -> None:
         self._line: list[Paused] = []
@@ -74,9 +74,9 @@ class Aside:
         self._line.append(paused)
 
     def run_slice(self, *, is_alone: bool) -> Paused | None:
-        """Do a slice of work; remove and return the answer that can go on then.
+        """Do a slice of work; remove and return the answer that can continue after it.
 
-        ``is_alone`` says that there is nothing else to do, so kernels are waited for.
+        ``is_alone`` says that there is nothing else to do, so this may wait for kernels.
         """
         if not self._line:
             return None
@@ -94,14 +94,14 @@ class Aside:
         return first
 
     def drop(self, request_id: str) -> None:
-        """Give up what is done for a request."""
+        """Give up the work for a request."""
         for paused in [each for each in self._line if each.runnable.request_id == request_id]:
             self._line.remove(paused)
             paused.work.give_up()
             paused.runnable.is_paused = False
 
     def let_go(self, constraint: Constraint) -> None:
-        """Have what is done for a constraint hold no locks."""
+        """Make the work for a constraint release its locks."""
         for paused in self._line:
             if paused.runnable.submission.request.constraint == constraint:
                 paused.let_go()

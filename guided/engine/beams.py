@@ -1,4 +1,4 @@
-"""Beam search in the engine: a fork of block tables for each beam."""
+"""Beam search in the engine: each beam has a fork of the block tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BeamGroup(Group):
 
     @property
     def num_chosen(self) -> int:
-        """Rounds made: tokens of the longest answer."""
+        """Rounds made, which is the number of tokens of the longest answer."""
         return self._search.length
 
     def close_for_deadline(self) -> None:
@@ -46,7 +46,7 @@ class BeamGroup(Group):
         self._search.close_for_deadline()
 
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
-        """The best answers that were found, best first."""
+        """Return the best answers found, best first."""
         errors = "replace" if self.submission.request.constraint is None else "strict"
         return [
             CandidateResult(
@@ -62,9 +62,9 @@ class BeamGroup(Group):
     def own_usage(self) -> Usage:
         """The tokens of its answers once the search is over.
 
-        Until then a better answer of fewer chosen tokens may come, and counts never fall.
+        Until then a better answer with fewer chosen tokens may come, but counts must never fall.
         """
-        # Forced tokens are counted once for each answer that is given, as for sampled answers.
+        # Forced tokens are counted once for each answer returned, as for sampled answers.
         best = self._search.found[: self.submission.request.n] if self.is_finished else []
         num_forced = sum([found.num_forced for found in best])
         num_tokens = sum([len(found.tokens) for found in best])
@@ -72,10 +72,10 @@ class BeamGroup(Group):
 
 
 class BeamsRunnable(Runnable):
-    """Beams with their blocks: one table for what they share, or one for each beam.
+    """Beams with their blocks: one table for the shared prefix, or one for each beam.
 
-    They start, and start over, from their *shared prefix*: prompt and tokens up to where they part,
-    which are computed once. Nothing is drafted for beams.
+    They start, and start over, from their *shared prefix*: the prompt and the tokens up to where
+    the beams part, which are computed once. Nothing is drafted for beams.
     """
 
     def __init__(self, submission: Submission, search: BeamSearch) -> None:
@@ -85,12 +85,12 @@ class BeamsRunnable(Runnable):
 
     @property
     def num_places(self) -> int:
-        """One for each beam that there may be."""
+        """One for each possible beam."""
         return self._search.width
 
     @property
     def spare_blocks(self) -> int:
-        """For each beam that is not there yet a copy of its last block, and the one after it."""
+        """For each beam still to come, a copy of the last block and the block after it."""
         return 2 * (self.num_places - len(self.blocks))
 
     @property
@@ -99,8 +99,8 @@ class BeamsRunnable(Runnable):
         return self._search.is_over
 
     def texts(self) -> list[Sequence[TokenId]]:
-        """The shared prefix, or prompt and answer of each beam as far as the model reads them."""
-        # The last token of a beam that has ended is not fed: nothing is chosen after it.
+        """The shared prefix, or prompt and answer of each beam up to the last token to read."""
+        # The last token of an ended beam is not fed: nothing is chosen after it.
         prompt, live = self.submission.prompt, self._search.live
         if not self._is_parted:
             return [prompt + live[0].tokens[: self._search.num_shared]]
@@ -112,20 +112,20 @@ class BeamsRunnable(Runnable):
         self._part()
 
     def stop(self) -> None:
-        """Give all blocks back; beams that start over ask the model again how they may continue."""
+        """Release all blocks; beams that start over ask the model again how they may continue."""
         super().stop()
-        # The shared prefix may have grown meanwhile, and is computed once again.
+        # The shared prefix may have grown meanwhile, and is computed again.
         self._is_parted = False
         self._search.forget_continuations()
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:  # noqa: ARG002 - no drafts
-        """The next ``count`` pending tokens, those of the likeliest beams first."""
+        """Take the next ``count`` pending tokens, those of the likeliest beams first."""
         pieces = []
         for beam, (text, blocks) in enumerate(zip(self.texts(), self.blocks, strict=True)):
             tokens = text[blocks.committed : blocks.committed + count]
-            # Less likely beams may get no tokens in this step, and their runs take several steps.
+            # Less likely beams may get no tokens in this step, so their runs take several steps.
             count -= len(tokens)
-            # A beam that is read to its end waits for the others: a round is made for all at once.
+            # A beam that is read to its end waits for the others: a round takes all beams at once.
             if tokens:
                 deciding = self._deciding(beam, blocks.committed, len(tokens))
                 pieces.append(Piece(blocks, DraftTree.chain(tokens, None), deciding, beam))
@@ -137,15 +137,15 @@ class BeamsRunnable(Runnable):
         outputs: Sequence[SegmentOutput],
         judged: object = None,  # noqa: ARG002 - beams are judged one after the other
     ) -> Settled:
-        """Read what the model said about each beam, then make all rounds that need no call."""
+        """Read the model's output for each beam, then make all rounds that need no call."""
         for piece, output in zip(step.pieces, outputs, strict=True):
             position = piece.blocks.committed + 1 - len(self.submission.prompt)
-            # Nothing is drafted, so every row stays, and no copies follow.
+            # Nothing is drafted, so every row stays and nothing is copied.
             piece.blocks.commit(range(len(piece.tree)), piece.tree.tokens)
             for node, logits in zip(piece.deciding, output.logits, strict=True):
                 self._search.read(piece.text, position + node, logits)
         self._part()
-        # Rounds that only count forced tokens follow one another without a call between them.
+        # Rounds that only count forced tokens follow each other without a call in between.
         search = self._search
         while self._is_parted and not search.is_over and search.is_ready:
             self._follow(search.advance())
@@ -153,7 +153,7 @@ class BeamsRunnable(Runnable):
 
     def _part(self) -> None:
         """Give each beam a table of its own once the shared prefix is computed."""
-        # A single beam has nothing to share, so it takes the table over at once.
+        # A single beam has nothing to share, so it takes over the table at once.
         count = len(self._search.live)
         if self._is_parted or (count > 1 and self.num_unread):
             return
@@ -175,7 +175,7 @@ class BeamsRunnable(Runnable):
                 blocks.release()
 
     def _deciding(self, beam: int, committed: int, count: int) -> tuple[int, ...]:
-        """Those of the next tokens whose logits tell something new about the beam."""
+        """Return which of the next tokens have logits that tell something new about the beam."""
         # The scores of the shared prefix are known already.
         if not self._is_parted:
             return ()

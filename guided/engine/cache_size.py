@@ -1,4 +1,4 @@
-"""The size of the key/value cache: its blocks by group of layers, and how many bytes they take."""
+"""The size of the key/value cache: the blocks of each group of layers, and their bytes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["CacheRequest", "CacheSize", "StepLimits", "cache_groups", "open_cach
 
 
 _LIMITS = {"cpu": (16, 512), "cuda": (64, 2048)}
-"""Answers, and certain tokens of one step, by the type of device."""
+"""The default ``max_batch`` and ``step_tokens``, by type of device."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """How much one step of an engine computes at the most, and in which units rows are kept."""
+    """The most that one step of an engine computes, and the unit in which it keeps rows."""
 
     max_batch: int = 16
     """Answers that run at once."""
     step_tokens: int = 512
-    """Certain tokens of one step, those of all answers together."""
+    """Certain tokens of one step, all answers together."""
     block_size: int = 8
     """Slots of a block of the cache."""
     widest_draft: int = 0
-    """Tokens drafted for one answer in one step."""
+    """Tokens drafted for one answer in one step, at most."""
 
     def __post_init__(self) -> None:
         # Every running answer gets a token of each step, see ``share_tokens``.
@@ -44,16 +44,16 @@ class StepLimits:
 
     @property
     def remembered_states(self) -> int:
-        """Beginnings of texts for which the state of recurrent layers is kept.
+        """The number of beginnings of texts for which the state of recurrent layers is kept.
 
-        As many as there are answers that run: each may be asked on.
+        As many as answers run, because each answer may be continued by a later request.
         """
         return self.max_batch
 
     def states_nbytes(self, of_text: int, of_drafted: int) -> int:
-        """Memory of recurrent layers that keep so much of a text, and of a drafted token."""
-        # A call makes the next state of each answer, and one to be remembered, while the one before
-        # is still there.
+        """Return the bytes of recurrent layers, given those of a text and of a drafted token."""
+        # A call makes the next state of each answer and one to be remembered, while the previous
+        # state still exists.
         texts = 3 * self.max_batch + self.remembered_states
         return texts * of_text + self.max_batch * self.widest_draft * of_drafted
 
@@ -66,14 +66,14 @@ class StepLimits:
         *,
         widest_draft: int = 0,
     ) -> StepLimits:
-        """What was asked for; ``None`` is what suits the device.
+        """Return the limits requested; ``None`` takes the default of the device.
 
-        A core is busy with a few answers, so that more at once only wait for each other; a GPU
-        reads its weights for 64 answers in the time of one.
+        A few answers keep a core busy, so that more at once only wait for each other; a GPU reads
+        its weights for 64 answers in the time of one.
         """
         answers, tokens = _LIMITS.get(device.type, _LIMITS["cpu"])
         tokens = tokens if step_tokens is None else step_tokens
-        # Steps may be made smaller without a word on answers.
+        # A smaller step lowers the default number of answers with it.
         answers = min(answers, max(tokens, 1)) if max_batch is None else max_batch
         return cls(answers, tokens, widest_draft=widest_draft)
 
@@ -81,14 +81,14 @@ class StepLimits:
 def cache_groups(
     windows: Sequence[int | None], cache_tokens: int, limits: StepLimits
 ) -> list[LayerGroup]:
-    """Blocks for each group of layers so that ``cache_tokens`` fit, rounded up to whole blocks.
+    """Return the blocks of each group of layers that hold ``cache_tokens``, rounded up.
 
     Layers with a window get no more than a full batch can have in sight.
     """
     size, batch = limits.block_size, limits.max_batch
     everything = -(-cache_tokens // size)
     groups = []
-    # Layers with a window give blocks back as texts grow, so they need fewer for the same tokens.
+    # Layers with a window release blocks as texts grow, so they need fewer for the same tokens.
     for window in windows:
         blocks = everything
         if window is not None:
@@ -102,7 +102,7 @@ def cache_groups(
 def open_cache(
     runner: ModelRunner, cache_tokens: int, limits: StepLimits, *, reuse_prefixes: bool
 ) -> BlockCache:
-    """The cache of an engine, with storage for its slots in the model."""
+    """Open the cache of an engine, with storage for its slots in the model."""
     _check_tokens(cache_tokens)
     groups = cache_groups(runner.windows, cache_tokens, limits)
     cache = BlockCache(
@@ -117,21 +117,21 @@ def open_cache(
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """How a cache grows with the tokens that all requests together may hold."""
+    """How a cache grows with the number of tokens that all requests together may hold."""
 
     windows: tuple[int | None, ...]
-    """By group of layers."""
+    """One for each group of layers."""
     slot_bytes: tuple[int, ...]
-    """Bytes of one token, by group."""
+    """Bytes of one token, one for each group."""
     limits: StepLimits
 
     @property
     def bytes_per_token(self) -> int:
-        """Bytes of one token in all layers, as long as they all see it."""
+        """Bytes of one token in all layers, as long as all of them see it."""
         return sum(self.slot_bytes)
 
     def nbytes(self, cache_tokens: int) -> int:
-        """Memory that a cache for these tokens takes; layers with a window stop growing."""
+        """Return the bytes of a cache for these tokens; layers with a window stop growing."""
         groups = cache_groups(self.windows, cache_tokens, self.limits)
         return sum(
             group.num_blocks * self.limits.block_size * of_slot
@@ -139,8 +139,8 @@ class CacheSize:
         )
 
     def tokens_within(self, nbytes: int, most: int) -> int:
-        """The most tokens, ``most`` or fewer, whose cache takes no more memory; 0 if none does."""
-        # More tokens never take less memory, so the edge is found by halving.
+        """Return the most tokens, up to ``most``, whose cache fits these bytes; 0 if none does."""
+        # More tokens never take less memory, so bisection finds the limit.
         fits, too_many = 0, most + 1
         while too_many - fits > 1:
             middle = (fits + too_many) // 2
@@ -153,17 +153,17 @@ class CacheSize:
 
 @dataclass(frozen=True, slots=True)
 class CacheRequest:
-    """How large a cache was asked for, and for steps of what size."""
+    """The size of cache that was requested, and the limits of its steps."""
 
     cache_tokens: int | None = None
     """Tokens that all running requests may hold."""
     kv_memory: int | None = None
-    """Bytes for them instead; where neither is given, the memory plan chooses."""
+    """The bytes for them instead; where neither is given, the memory plan chooses."""
     is_quantised: bool = False
-    """Keep int8, with a scale for each token and head."""
+    """Whether keys and values are int8, with a scale for each token and head."""
     limits: StepLimits = field(default_factory=StepLimits)
     split: Split = field(default_factory=Split)
-    """Processes that the model is split over, each of which keeps a share of keys and values."""
+    """The processes that the model is split over, each with a share of keys and values."""
 
     @property
     def by_transformers(self) -> bool:
@@ -183,7 +183,7 @@ class CacheRequest:
     def size(
         self, layers: Sequence[LayerShape], windows: Sequence[int | None], dtype: torch.dtype
     ) -> CacheSize:
-        """How a cache of these layers grows."""
+        """Return how a cache of these layers grows."""
         of_slot = slot_bytes(layers, windows, dtype, is_quantised=self.is_quantised)
         return CacheSize(window_groups(windows), of_slot, self.limits)
 

@@ -1,9 +1,9 @@
-"""What model calls cost here, so that tokens are drafted only where they pay.
+"""What model calls cost on this machine, so that tokens are drafted only where they pay.
 
-Times are measured at the first start and kept in a file of the cache folder, one for each model and
+Times are measured at the first start and kept in the cache folder, one file for each model and
 machine: its name is a digest of everything that the times depend on. They need not be exact: times
-that are up to 10 % too long change the calls of a workload by 1 %. But what was measured while
-others kept the processor busy may be far off, so it serves one start and is not kept.
+that are up to 10 % too long change the calls of a workload by 1 %. But times measured while other
+processes kept the processor busy may be far off, so they serve one start and are not kept.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ from guided.spec import TokenId
 __all__ = ["call_sizes", "costs_here", "measure_costs"]
 
 _SIZES = (1, 2, 4, 8, 9, 12, 16, 24, 32, 64, 128)
-"""Close together where a wider call is made by other kernels, see ``guided.model.cpu``."""
+"""Closer together where wider calls use other kernels, see ``guided.model.cpu``."""
 _COMMITTED = 128
 """Rows in the cache before the tokens of a call, as in the middle of an answer."""
 _BLOCK_SIZE = 8
 _ROUNDS = 2
-"""Rounds at least, however long they take."""
+"""The least number of rounds, however long they take."""
 _NARROW = 16
-"""Sizes up to this one are timed in all rounds: by these it is decided what one answer drafts."""
+"""Sizes up to this one are timed in all rounds: they decide what a single answer drafts."""
 _IMPROVEMENT = 0.98
 """A time below this share of the least so far says that the least is not known yet."""
 _LOOKS = 1000
-"""Looks at the processor's time, some tenths of a millisecond, in which it has gone forward."""
+"""Reads of the processor's time, some tenths of a millisecond in all, that must see it advance."""
 _PATIENCE = 2.0
 """Seconds after which no further round begins."""
 
 
 def call_sizes(context_window: int) -> list[int]:
-    """The sizes that are timed, which leave room for what is committed before them."""
+    """Return the sizes to time, which leave room for the committed rows before them."""
     return [size for size in _SIZES if size <= context_window - _committed(context_window)]
 
 
 def measure_costs(runner: ModelRunner, context_window: int) -> CostCurve:
-    """The cost curve as it is now, measured and not kept."""
+    """Measure the cost curve now, without keeping it."""
     return CostCurve.through(_measure_seconds(runner, context_window))
 
 
 def _measure_seconds(runner: ModelRunner, context_window: int) -> dict[int, float]:
     """Time model calls of several sizes; takes some dozen calls, fewer where they are slow.
 
-    The least time of each size counts, as whatever else runs on the machine only adds to it. A
-    round calls all sizes, so that a busy spell affects them alike; where that took long, the next
-    one calls the narrow. Rounds are repeated until one of them finds no lower time.
+    The least time of each size counts, because whatever else runs on the machine only adds to it.
+    A round times all sizes, so that a busy spell affects them alike; if a round took long, the next
+    one times only the narrow sizes. Rounds repeat until one of them finds no lower time.
     """
     timer = _Timer(runner, context_window)
     begun = time.perf_counter()
@@ -88,11 +88,11 @@ def _committed(context_window: int) -> int:
 
 
 class _Timer:
-    """Times model calls over a sequence that has some tokens in the cache already.
+    """Times model calls over a sequence that already has some tokens in the cache.
 
-    A processor that other processes use as well is waited for, so a clock may tell many times as
-    long for one size as for another. What counts is the time that this process had it, where that
-    computes the whole of a call.
+    A call may have to wait for a processor that other processes use as well, so by the clock one
+    size may seem many times slower than another. The process's own time counts instead, where that
+    covers the whole of a call.
     """
 
     def __init__(self, runner: ModelRunner, context_window: int) -> None:
@@ -105,25 +105,25 @@ class _Timer:
         is_all_here = runner.shape.device == CPU and len(runner.layers_by_rank) == 1
         self._is_processors = is_all_here and _tells_processors_time()
         self.clock_of_second = inf if self._is_processors else 1.0
-        """Seconds by the clock for each that ``time`` tells, in the call that waited least."""
+        """Clock seconds for each second that ``time`` returns, in the call that waited least."""
         self._sequence = cache.open()
         # Calls are timed over rows in the cache: attention reads them in every call of an answer.
         runner.forward(StepBatch((_chain(self._sequence, committed, certain=committed),)))
         self._sequence.commit(range(committed), [TokenId(0)] * committed)
         if runner.shape.device.type == "cuda":
-            # The first call of a size may make machine code for seconds, which no later call does.
+            # The first call of a size may compile for seconds, which no later call does.
             for size in self.sizes:
                 self.time(size)
 
     def time(self, size: int) -> float:
-        """Seconds of one call over this number of tokens, which are not kept; of all threads."""
-        # Packed before the clocks start, as an engine packs in a phase of its own.
+        """Return the seconds of one call over this many tokens, of all threads; keeps no rows."""
+        # Packed before the clocks start, because an engine packs in a phase of its own.
         batch = StepBatch((_chain(self._sequence, size),))
         began, began_here = time.perf_counter(), time.process_time()
         self._runner.forward(batch)
         self._runner.wait()
         here, took = time.process_time() - began_here, time.perf_counter() - began
-        # Nothing is kept, so that every call is made over the same rows, and behind one state.
+        # Nothing is kept, so that every call runs over the same rows and after the same state.
         self._sequence.commit((), ())
         if not self._is_processors:
             return took
@@ -132,13 +132,13 @@ class _Timer:
 
 
 def _tells_processors_time() -> bool:
-    """Whether the system tells the time of short calls; some count it in steps of 10 ms."""
+    """Whether the system can time short calls; some systems count in steps of 10 ms."""
     began = time.process_time()
     return any(time.process_time() != began for _ in range(_LOOKS))
 
 
 def _chain(sequence: SequenceBlocks, size: int, *, certain: int = 1) -> Segment:
-    """``size`` tokens in a row, and a choice after each, as in a draft after a certain token."""
+    """Make a chain of ``size`` tokens with a choice after each, as in a draft."""
     return Segment(
         committed=sequence.committed,
         rows=sequence.reserve(size),
@@ -158,9 +158,9 @@ _log: Final = logging.getLogger(__name__)
 def costs_here(
     runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
 ) -> CostCurve:
-    """The costs of a model's calls on this machine, measured where no earlier start kept them."""
+    """Return the costs of a model's calls here, measured where no earlier start kept them."""
     file = cache_folder() / "costs" / f"{_digest(runner, context_window, files, footprint)}.json"
-    # A file of other sizes, as another context window has, counts as none.
+    # A file with other sizes, as from another context window, counts as none.
     seconds = _read(file, call_sizes(context_window))
     if seconds is None:
         seconds = _measure_seconds(runner, context_window)
@@ -172,8 +172,8 @@ def costs_here(
 def _digest(
     runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
 ) -> str:
-    """A name for everything that makes calls faster or slower."""
-    # Sources as well: kernels of another version take other times.
+    """Return a name for everything that makes calls faster or slower."""
+    # Sources as well: kernels of another version take different times.
     about = [
         files.config.to_json_string(),
         files.checkpoint.numbers,
@@ -193,7 +193,7 @@ def _digest(
 
 
 def _processor() -> list[str]:
-    """How the system describes the first core."""
+    """Return the system's description of the first core."""
     try:
         first = Path("/proc/cpuinfo").read_text("utf-8").partition("\n\n")[0]
     except OSError:
@@ -202,7 +202,7 @@ def _processor() -> list[str]:
 
 
 def _read(file: Path, sizes: Sequence[int]) -> dict[int, float] | None:
-    """The seconds by size, or ``None`` where there are none, or none that can be read."""
+    """Return the seconds by size, or ``None`` where there are none that can be read."""
     try:
         kept = json.loads(file.read_bytes())
         seconds = {int(size): float(each) for size, each in kept.items()}
@@ -213,14 +213,14 @@ def _read(file: Path, sizes: Sequence[int]) -> dict[int, float] | None:
 
 
 def _is_busy() -> bool:
-    """Whether more wanted to run in the last minute than there are cores."""
+    """Whether more processes wanted to run in the last minute than there are cores."""
     # The measurement itself keeps the cores busy, but not for a minute.
     return os.getloadavg()[0] > len(os.sched_getaffinity(0))
 
 
 def _write(file: Path, seconds: Mapping[int, float]) -> None:
-    """Whole or not at all; a cache that cannot be written to costs the next start its seconds."""
-    # Written beside and renamed, so that no other process reads half of it.
+    """Write all or nothing; a cache that cannot be written costs the next start its seconds."""
+    # Written next to it and renamed, so that no other process reads half of it.
     partial = file.with_suffix(f".{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

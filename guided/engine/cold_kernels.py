@@ -1,8 +1,8 @@
-"""Compiling the kernels of constraints in another process as well, while a model is loaded.
+"""Compiles the kernels of constraints in a second process as well, while a model is loaded.
 
 Numba compiles one kernel at a time in a process, which takes two minutes for all. It happens once:
-what is compiled lies on the disk from then on, and each process reads what the other has compiled.
-They begin at opposite ends (``ConstraintCompiler.rehearse``), so that they meet in the middle.
+compiled kernels stay on the disk, and each process reads what the other has compiled. The two begin
+at opposite ends (``ConstraintCompiler.rehearse``), so that they meet in the middle.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _LATE: Final[Any] = paste_moves
 
 
 class ColdKernels:
-    """The other process, where there is something to do for it and a core to do it on.
+    """The second process, where it has something to compile and a core to do it on.
 
-    Where loading fails it goes on by itself: what it compiles is there for the next start.
+    If loading fails the process continues: what it compiles serves the next start.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class ColdKernels:
             self._process = subprocess.Popen(command, stdin=none, stdout=none, stderr=none)
 
     def end(self) -> None:
-        """End it, once this process has all kernels; it leaves nothing half written."""
+        """End the process, once this one has all kernels; it leaves nothing half written."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

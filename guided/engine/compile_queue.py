@@ -1,7 +1,7 @@
 """The requests whose constraints are being compiled, a slice of work before each step.
 
-Compilation takes milliseconds to seconds. It runs between steps, as any Python beside a forward
-pass would slow it down many times.
+Compilation takes milliseconds to seconds. It runs between steps, because any Python that runs
+during a forward pass would slow it down many times.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Start: TypeAlias = Callable[[Constraint], "Matcher"]
 
 
 class CompileQueue:
-    """Clients take turns by slices, and so do the submissions of each.
+    """Clients take turns by slices, and so do the submissions of each client.
 
-    So neither long compilation nor much of it holds up what others want compiled.
+    So neither a long compilation nor many of them hold up what others want compiled.
     """
 
     def __init__(self, start: Start, kernels: Kernels | None = None) -> None:
@@ -48,25 +48,25 @@ class CompileQueue:
         return any(submission.request_id == request_id for submission in self._line)
 
     def work_for(self, constraint: Constraint) -> SlicedWork[Matcher]:
-        """The compilation of a constraint, shared with all who wait for the same one."""
-        # The compiler caches what it compiled, but not what it is just compiling.
+        """Return the compilation of a constraint, shared by all submissions that wait for it."""
+        # The compiler caches compiled constraints, but not those it is still compiling.
         for submission in self._line:
             if submission.request.constraint == constraint:
                 return submission.matcher
         return SlicedWork(partial(self._start, constraint), self._kernels)
 
     def join(self, submission: Submission) -> None:
-        """Wait until the constraint is compiled."""
+        """Queue a submission until its constraint is compiled."""
         self._line.append(submission)
 
     def join_again(self, submission: Submission, admit: Callable[[], Group]) -> None:
-        """Wait until it is admitted, too, as that takes long."""
+        """Queue a submission until it is admitted, where that takes long as well."""
         self._line.append(replace(submission, admitting=SlicedWork(admit, self._kernels)))
 
     def run_slice(self, *, is_alone: bool = True) -> list[Submission]:
-        """Do a slice of work; remove and return those for which it is done then.
+        """Do a slice of work; remove and return the submissions whose work that finished.
 
-        ``is_alone`` says that there is nothing else to do, so kernels are waited for.
+        ``is_alone`` says that there is nothing else to do, so this may wait for kernels.
         """
         if not self._line:
             return []
@@ -75,34 +75,34 @@ class CompileQueue:
             if is_alone:
                 self._line[0].work.wait()
             return []
-        # Everyone who waits for the same constraint moves, and is admitted, together.
+        # All submissions that wait for the same constraint move, and are admitted, together.
         work = first.work
         is_done = work.run_slice()
         mine = [each for each in self._line if each.work is work]
         others = [each for each in self._line if each.work is not work]
-        # Those that are not done yet go to the end of the line.
+        # Submissions that are not done yet go to the end of the line.
         self._line = after_turn(others, first.client) + ([] if is_done else mine)
         return mine if is_done else []
 
     def leave(self, request_id: str) -> bool:
-        """Give a request up, and say whether it was there."""
+        """Give up a request, and return whether it was there."""
         for submission in self:
             if submission.request_id == request_id:
                 self._line.remove(submission)
-                # Others may wait for the same compilation.
+                # Other submissions may wait for the same compilation.
                 if all(other.work is not submission.work for other in self._line):
                     submission.work.give_up()
                 return True
         return False
 
     def let_go(self, constraint: Constraint) -> None:
-        """Have work for a constraint hold no locks: what is done of it is begun anew."""
+        """Make the work for a constraint release its locks: restart what is unfinished."""
         anew: dict[SlicedWork[Matcher], SlicedWork[Matcher]] = {}
         for place, submission in enumerate(self._line):
             if submission.request.constraint != constraint:
                 continue
             if submission.admitting is not None:
-                # In a kernel it ends later, and then gives back what it has opened, and no more.
+                # Inside a kernel it ends later, and then only releases what it has opened.
                 submission.admitting.give_up()
                 self._line[place] = replace(submission, admitting=None, at_end=ExitStack())
                 continue

@@ -1,7 +1,8 @@
 """Contrastive search in the engine: all candidate tokens are tried in one call.
 
-The call that tries them also says what may follow each, so the one that is taken has its own
-candidates at once: a call a token, and one for the prompt. See docs/contrastive-search.md.
+The call that tries the candidates also gives the logits after each, so the one that is taken has
+its own candidates at once: one call a token, and one for the prompt. See
+docs/contrastive-search.md.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class ContrastiveRunnable(AnswerRunnable):
 
     @property
     def wants_states(self) -> bool:
-        """Whether the model has to give the hidden states of all tokens: they are compared."""
+        """Whether the model has to return the hidden states of all tokens: they are compared."""
         return True
 
     def __init__(self, submission: Submission, answer: AnswerState) -> None:
@@ -53,7 +54,7 @@ class ContrastiveRunnable(AnswerRunnable):
 
     @property
     def num_places(self) -> int:
-        """One for each candidate, as all of them are computed at once."""
+        """One for each candidate, because all of them are computed at once."""
         return self.answer.chooser.sampling.num_candidate_tokens
 
     @property
@@ -68,20 +69,20 @@ class ContrastiveRunnable(AnswerRunnable):
 
     @property
     def pending(self) -> int:
-        """Tokens that are certain but not yet in the cache, or the one that is to be chosen."""
+        """The number of certain tokens not yet in the cache, or 1 for the one to be chosen."""
         return self.num_unread or 1
 
     def start(self, blocks: SequenceBlocks) -> None:
-        """Run from the first token, as hidden states are lost with the blocks."""
+        """Run from the first token, because hidden states are lost with the blocks."""
         assert blocks.committed == 0, f"{blocks.committed} tokens without hidden states"
         super().start(blocks)
-        # Candidates too: the call that reads the last token finds them again.
+        # Candidates are lost too: the call that reads the last token finds them again.
         self._seen = SeenStates()
         self._candidates = ()
 
     @property
     def is_drafting(self) -> bool:
-        """Candidates are tried with the runs that they force, where these pay."""
+        """Whether candidates are tried with the runs that they force, where these pay."""
         return True
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
@@ -89,7 +90,7 @@ class ContrastiveRunnable(AnswerRunnable):
         blocks = self.blocks[0]
         if not self._candidates:
             return Step(self, [Piece(blocks, self.answer.trunk(blocks.committed, count))])
-        # A run saves the call that would read it, if its candidate is taken; else it is wasted.
+        # A run saves the call that would read it if its candidate is taken; else it is wasted.
         branches = [self._branch(candidate, budget) for candidate in self._candidates]
         without_runs = [
             one if len(one.tokens) == 1 else _Branch(one.tokens[:1], is_deciding=False)
@@ -103,10 +104,10 @@ class ContrastiveRunnable(AnswerRunnable):
         outputs: Sequence[SegmentOutput],
         judged: object = None,  # noqa: ARG002 - the next candidates depend on the one taken
     ) -> Settled:
-        """Take one of the candidates if there are any, and look for the next ones."""
+        """Take one of the candidates, if there are any, and look for the next ones."""
         piece, output = step.pieces[0], outputs[0]
         tree, blocks = piece.tree, piece.blocks
-        # A branch is a chain, so the nodes of what is taken follow one another.
+        # A branch is a chain, so the nodes of the taken branch are consecutive.
         path = range(len(tree))
         candidates, self._candidates = self._candidates, ()
         if candidates:
@@ -122,7 +123,7 @@ class ContrastiveRunnable(AnswerRunnable):
                 break
             length += 1
         kept = path[:length]
-        # Where certain tokens are left unread, the next step reads them before anything is chosen.
+        # While certain tokens are unread, the next step reads them before anything is chosen.
         if not self.is_finished and length == len(certain) and path[-1] in piece.deciding:
             self._consider(output.logits[piece.deciding.index(path[-1])])
         copies = blocks.commit(kept, [tree.tokens[node] for node in kept])
@@ -130,7 +131,7 @@ class ContrastiveRunnable(AnswerRunnable):
         return Settled(copies)
 
     def check(self) -> None:
-        """Raise unless it has something to compute, nothing reserved, and a state a token."""
+        """Raise unless it has something to compute, no reservation, and a state for each token."""
         super().check()
         unread, candidates = self.num_unread, len(self._candidates)
         assert bool(unread) != bool(candidates), (
@@ -139,13 +140,13 @@ class ContrastiveRunnable(AnswerRunnable):
         assert len(self._seen) == self.blocks[0].committed, f"{self.request_id!r} lacks states"
 
     def _branch(self, candidate: CandidateToken, budget: DraftBudget) -> _Branch:
-        """A candidate token with the run that it forces, if to compute that as well pays."""
+        """Return a candidate token, with the run that it forces if computing that pays."""
         choice, answer = candidate.choice, self.answer
         if choice.matcher is None:
             return _Branch((choice.token,), is_deciding=False)
         try:
             run = choice.matcher.forced_run(answer.forcing)
-            # Without a run the same call can say what follows the candidate.
+            # Without a run the same call can give the logits after the candidate.
             if not run:
                 return _Branch((choice.token,), is_deciding=not choice.matcher.is_complete)
             fits = len(run) < answer.chooser.remaining(answer.answer_length)
@@ -163,7 +164,7 @@ class ContrastiveRunnable(AnswerRunnable):
         return best_candidate_token(candidates, self._seen.likeness(states), alpha)
 
     def _consider(self, logits: NDArray[np.float32]) -> None:
-        """Look for the candidates after all tokens, by the ``logits`` there (``[vocab]``)."""
+        """Find the candidates after all tokens, by the ``logits`` there (``[vocab]``)."""
         answer = self.answer
         found = find_candidate_tokens(
             logits, answer.matcher, answer.answer_length, answer.history(), answer.chooser
@@ -184,7 +185,7 @@ class _Branch:
 
 
 def _piece(blocks: SequenceBlocks, branches: Sequence[_Branch]) -> Piece:
-    """Branches side by side, each a root with a chain, so that they do not see each other."""
+    """Lay branches side by side, each a root with a chain, so that none sees another."""
     tokens: list[TokenId] = []
     parents: list[int | None] = []
     deciding: list[int] = []

@@ -10,9 +10,9 @@ from guided.engine.submission import ServiceOrder
 __all__ = ["ClosingTimes", "Deadlines", "StepTimes"]
 
 _FADING: Final = 0.9
-"""What is left of the longest time after each step of the same size."""
+"""The share of the longest time that remains after each step of the same size."""
 _FADING_CLOSING: Final = 0.99
-"""What is left of the time expected for closing after each step, of any size."""
+"""The share of the expected closing time that remains after each step, of any size."""
 _CLOSING_SECONDS: Final = 0.01
 """The least time expected for closing; a shortest completion of 800 tokens is found in 5 ms."""
 
@@ -25,36 +25,36 @@ class Deadlines:
         self.closings = ClosingTimes()
 
     def next_end(self, now: float, tokens: int) -> float:
-        """The moment by which a step of this size, and the closings after it, will be done."""
+        """Return the time by which a step of this size, and the closings after it, will be done."""
         return now + self.steps.expected(tokens) + self.closings.expected
 
     def note_step(self, tokens: int, seconds: float) -> None:
-        """Take note of a step that computed this number of certain tokens."""
-        # Closings are rare, so what is expected of them fades with every step.
+        """Record a step that computed this number of certain tokens."""
+        # Closings are rare, so the time expected for them fades with every step.
         self.steps.note(tokens, seconds)
         self.closings.fade()
 
     def note_closings(
         self, ended: Sequence[ServiceOrder], tokens: int, began: float, now: float
     ) -> None:
-        """Take note of answers that ended because a step of this size would have been late."""
+        """Record answers that ended because a step of this size would have been late."""
         self.closings.note(now - began)
-        # What was late already says nothing about steps; what was only foreseen may be wrong.
+        # Answers that were late already say nothing about steps; a foreseen delay may be wrong.
         if not all(order.is_late(began) for order in ended):
             self.steps.doubt(tokens)
 
 
 class ClosingTimes:
-    """The longest recent time that was spent on closing answers between two steps."""
+    """The longest recent time spent on closing answers between two steps."""
 
     def __init__(self) -> None:
         self.expected = _CLOSING_SECONDS
         """Seconds that the next closing will hardly exceed."""
 
     def note(self, seconds: float) -> None:
-        """Take note of how long all closings between two steps took together.
+        """Record how long all closings between two steps took together.
 
-        What was expected before counts half: one slow closing must not end many others too early.
+        The earlier expectation counts half: one slow closing must not end many others too early.
         """
         self.expected = max(seconds, self.expected / 2, _CLOSING_SECONDS)
 
@@ -64,33 +64,33 @@ class ClosingTimes:
 
 
 class StepTimes:
-    """The longest recent times, by the size of steps: powers of two of tokens that are certain."""
+    """The longest recent step times, by size: powers of two of the number of certain tokens."""
 
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}
 
     def note(self, tokens: int, seconds: float) -> None:
-        """Take note of a step that computed this number of certain tokens."""
-        # Powers of two: few enough that the time of each is soon known.
+        """Record a step that computed this number of certain tokens."""
+        # Powers of two are few enough that the time of each is soon known.
         size = tokens.bit_length()
-        # The longest, not the mean: a step that is longer than expected makes answers late.
+        # The longest, not the mean: a step that takes longer than expected makes answers late.
         self._seconds[size] = max(seconds, _FADING * self._seconds.get(size, 0.0))
 
     def doubt(self, tokens: int) -> None:
-        """Halve what is expected of this size, as it ended a request and no step was made.
+        """Halve the time expected for this size: it ended a request, and no step was made.
 
-        A size that is never tried is never learnt, so one slow step would turn requests away for
+        A size that is never tried is never measured, so one slow step would turn requests away for
         ever.
         """
         self._seconds[tokens.bit_length()] = self.expected(tokens) / 2
 
     def expected(self, tokens: int) -> float:
-        """Seconds that a step of this size will hardly exceed; 0 as long as none is known.
+        """Return the seconds that a step of this size will hardly exceed; 0 while none is known.
 
-        For a size without a time of its own the next greater one counts. Above all known sizes the
-        time of the greatest is doubled for each size between.
+        A size without a time of its own takes that of the next greater one. Above all known sizes
+        the time of the greatest is doubled for each size in between.
         """
-        # The first step is made whatever the deadlines, and tells how long steps take.
+        # The first step is made whatever the deadlines, and shows how long steps take.
         if not self._seconds:
             return 0.0
         size = tokens.bit_length()

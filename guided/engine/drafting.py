@@ -1,4 +1,4 @@
-"""Beginning the steps of one model call: certain tokens, and drafts for all of them at once."""
+"""Begins the steps of one model call: certain tokens, and drafts for all of them at once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from guided.errors import incident_of
 __all__ = ["Drafting", "Plan"]
 
 Plan: TypeAlias = Sequence[tuple[Runnable, int]]
-"""How many of its pending tokens each of the running computes."""
+"""How many of its pending tokens each running one computes."""
 
 _CALLS: Final = 16.0
-"""Model calls over which it is averaged how slow they are."""
+"""Model calls over which their slowness is averaged."""
 _OUTLIER: Final = 4.0
 _MOST_WORK: Final = 10_000
-"""Units of work that drafts of one step may take of constraints, each about a microsecond."""
+"""Units of work for constraints that all drafts of one step may take, each a microsecond or so."""
 _WORK_ALONE: Final = 2_000
-"""For one sequence, where drafts of all took more."""
+"""The same for the draft of one sequence, where the drafts of all took more."""
 _STEPS_UNDRAFTED: Final = 16
 
 
@@ -38,16 +38,16 @@ class Drafting:
         costs: CostCurve | None,
         haste: Haste | None = None,
     ) -> None:
-        """``haste`` breaks drafting off that takes too long."""
+        """``haste`` breaks off drafting that takes too long."""
         self._haste = haste or Haste()
         self._drafter = drafter
         self._widest_draft = widest_draft
         self._costs = costs
         self.slowness = 1.0
-        """What calls take lately, as a multiple of what the curve says: other processes run, and
-        long texts take longer than those that it was measured with."""
+        """How long recent calls take, as a multiple of the curve's times: other processes run, and
+        long texts take longer than those of the measurement."""
         self._known_to_fail: set[str] = set()
-        """The drafters of which a fault was logged; that may come again in every step."""
+        """The drafters whose fault has been logged; the fault may come again in every step."""
 
     def draft(
         self,
@@ -55,11 +55,11 @@ class Drafting:
         isolated: Callable[[str], Isolation],
         pause: Callable[[Runnable, Callable[[], Step]], None],
     ) -> list[Step]:
-        """One step for each of the plan, but for those whose request fails here.
+        """Begin one step for each in the plan, except those whose request fails here.
 
-        A drafter is asked once for all. Where that fails, each drafts alone, from the start, so
-        only those go without drafts for which it fails again. So too where it takes too long.
-        ``pause`` is called for those whose step itself takes too long to begin, with what does it.
+        The drafter proposes once for all. If that fails or takes too long, each drafts alone, from
+        the start, so only those go without drafts for which it fails again. ``pause`` is called
+        with each runnable whose step takes too long to begin, and with what begins it.
         """
         steps = []
         for runnable, _ in plan:
@@ -73,7 +73,7 @@ class Drafting:
                         with self._haste.hurried():
                             steps.append(runnable.begin_step(count, budget))
                     except TakesLongError:
-                        # A budget is used up, so to begin a second time takes another.
+                        # A budget is used up by a draft, so beginning a second time takes another.
                         spare = self._budget(runnable, shares)
                         pause(runnable, partial(runnable.begin_step, count, spare))
         begun = [(runnable, count) for runnable, count in plan if not runnable.is_paused]
@@ -90,9 +90,9 @@ class Drafting:
         return steps
 
     def note_call(self, tokens: int, seconds: float) -> None:
-        """Note how many seconds a model call over a number of tokens took."""
+        """Record how many seconds a model call over a number of tokens took."""
         if self._costs is not None:
-            # One that was interrupted must not count for all that follow.
+            # An interrupted call must not count for all that follow.
             ratio = min(seconds / self._costs.seconds(tokens), _OUTLIER * self.slowness)
             self.slowness += (ratio - self.slowness) / _CALLS
 
@@ -107,7 +107,7 @@ class Drafting:
         return steps
 
     def _begin_alone(self, runnable: Runnable, count: int, budget: DraftBudget) -> Step:
-        """A step with drafts, or without where a drafter fails: the answer does not need them."""
+        """Begin a step with drafts, or without if a drafter fails: the answer needs none."""
         step = runnable.begin_step(count, budget)
         try:
             with self._haste.counted(_WORK_ALONE):
@@ -123,8 +123,8 @@ class Drafting:
         return step
 
     def _log_once(self, step: Step, fault: BaseException) -> None:
-        """Log that a drafter failed, only the first time for each drafter."""
-        # The builder knows who was about to add to it.
+        """Log the failure of a drafter, but only its first."""
+        # The builder knows which drafter was about to add to it.
         name = "" if step.draft is None else step.draft.builder.source
         if name not in self._known_to_fail:
             self._known_to_fail.add(name)
@@ -135,18 +135,18 @@ class Drafting:
             )
 
     def _shares(self, plan: Plan) -> tuple[int, int, int]:
-        """What a step computes as a whole: certain tokens, those that may draft, and those that go
-        on without.
+        """Count what a step computes: certain tokens, the sequences that may draft, and those that
+        continue without drafts.
         """
         if not self._widest_draft:
             return 0, 0, 0
-        # Who has more prompt to compute than this step takes gets no token in it.
+        # A prompt that does not fit in this step gets no token in it.
         whole = [runnable for runnable, count in plan if count == runnable.pending]
         drafting = sum([each.is_drafting and not each.steps_undrafted for each in whole])
         return sum([count for _, count in plan]), drafting, len(whole) - drafting
 
     def _budget(self, runnable: Runnable, shares: tuple[int, int, int]) -> DraftBudget:
-        """That of one in a step with these ``_shares``; it counts what its own sequence drafts."""
+        """Make the budget of one runnable in a step with these ``_shares``."""
         if not self._widest_draft or runnable.steps_undrafted:
             return DraftBudget(0)
         certain, drafting, undrafted = shares
@@ -162,7 +162,7 @@ class Drafting:
 
     def _propose(self, steps: Sequence[Step]) -> None:
         drafts = [step.draft for step in steps if step.draft is not None]
-        # A call without drafts would cost a drafter that runs a model of its own a call.
+        # A call without drafts would cost a drafter with a model of its own a model call.
         if self._drafter is not None and drafts:
             self._drafter.propose(drafts)
         for step in steps:

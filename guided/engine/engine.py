@@ -11,7 +11,7 @@
               Runnable     each verifies its output and commits its rows
               Results      texts and finished answers
 
-    end       OpenRequests   whoever holds something of a request lets go of it
+    end       OpenRequests   every part that holds something of a request releases it
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ __all__ = ["Engine"]
 class Engine:
     """Takes requests, and makes their answers step by step; for use from one thread.
 
-    ``prepare`` alone is for all.
+    Only ``prepare`` may be called from any thread.
 
-    ``prompt_bound`` tells without ``render`` which prompts are too long. ``tool_format`` is how the
-    model writes calls of tools, and ``thinking`` makes it think before its answers. ``drafters``
-    propose tokens in their order, for one sequence in one step at most ``widest_draft``; ``costs``
-    says which of them pay, and without it all do. ``judge`` scores answers where a request asks for
-    that. ``hardware`` is what the runner computes on, for those who ask. ``adapters`` are the names
-    of those that the runner has, in its order, by which requests ask for them. ``clock`` tells
-    seconds and never goes back.
+    ``prompt_bound`` finds without ``render`` which prompts are too long. ``tool_format`` is how the
+    model writes tool calls, and ``thinking`` makes it think before its answers. ``drafters``
+    propose tokens in their order, at most ``widest_draft`` for one sequence in one step; ``costs``
+    says which of them pay, and without it all do. ``judge`` scores answers where a request wants
+    that. ``hardware`` describes what the runner computes on. ``adapters`` are the names of the
+    runner's adapters, in its order, by which requests choose them. ``clock`` returns seconds and
+    never goes back.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Engine:
         self.tool_format = tool_format
         self.adapters = tuple(adapters)
         self.context_window = runner.context_window(context_window)
-        """Most tokens of prompt and answer together."""
+        """The most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
         self.vocabulary = vocabulary
         """The tokens the model knows, as bytes."""
@@ -122,9 +122,9 @@ class Engine:
         self._is_asides_turn = False
         self._results = Results(vocabulary)
         self.workbench = Workbench(vocabulary, start, kernels=kernels)
-        """Where constraints are checked beside the answers; whoever steps runs its slices."""
+        """Checks constraints beside the answers; whoever steps the engine runs its slices."""
         self.drafters = tuple([drafter.name for drafter in drafters])
-        """What drafts tokens, by the names that requests use, in their order."""
+        """The names of the drafters, as requests use them, in their order."""
         union = DrafterUnion(drafters, widest_draft=widest_draft) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
         self._requests = OpenRequests(
@@ -153,7 +153,7 @@ class Engine:
 
     @property
     def instruction_set(self) -> str:
-        """What multiplies its matrices on the CPU; empty where that is not known."""
+        """The instructions that multiply its matrices on the CPU; empty where unknown."""
         return self.hardware.instruction_set if self.hardware is not None else ""
 
     @property
@@ -178,10 +178,10 @@ class Engine:
         the request's ``Finished``.
 
         Its deadline and its queue key count from the moment it was ``received``; ``None`` is now.
-        ``stream`` asks for its text as it grows, from ``take_deltas``. ``trace`` notes how its
-        answer comes to be; only one that is drawn by itself can be traced. ``prompt`` is what
-        ``prepare`` made of the same request, where that was done beforehand. ``client`` is who
-        asks: clients take turns at what takes long to compile.
+        ``stream`` makes ``take_deltas`` return its text as it grows. ``trace`` records how its
+        answer comes about; only an answer that is drawn alone can be traced. ``prompt`` is the
+        result of ``prepare`` for the same request, where that was called before. ``client`` is who
+        sent it: clients take turns at whatever takes long to compile.
         """
         with self._meter.phase(Phase.TAKE):
             try:
@@ -205,7 +205,7 @@ class Engine:
     ) -> PreparedPrompt:
         """Make the tokens of a request's prompt for ``submit``; may be called from any thread.
 
-        Raises what is wrong with the prompt, and DeadlineExceededError.
+        Raises the errors of the prompt, and DeadlineExceededError.
         """
         return self._prompts.prepare(request, received)
 
@@ -214,19 +214,19 @@ class Engine:
         self._meter.refused()
 
     def cancel(self, request_id: str) -> None:
-        """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
+        """Forget a request and free its memory; it gets no ``Finished``. Ignores unknown ids."""
         self._requests.cancel(request_id)
 
     def step(self) -> list[Finished]:
-        """Make one model call for all running requests, and return those that ended."""
+        """Make one model call for all running requests, and return the requests that ended."""
         phase, began = self._meter.phase, self._now()
         self._haste.begin_step()
-        # Compilation takes turns with the model call, as Python beside that would slow it down.
+        # Compilation alternates with the model call, because Python would slow the call down.
         with phase(Phase.TAKE):
             self._work_in_slices()
         with phase(Phase.ADMIT):
             self._start_waiting()
-            self._end_late()  # after starting, as what was started makes the step longer
+            self._end_late()  # after starting, because started requests make the step longer
         with phase(Phase.DRAFT):
             plan = self._scheduler.plan()
             steps = self._make_room(
@@ -241,17 +241,17 @@ class Engine:
                 self._haste.begin_step()
                 self._share_time(steps, forward.seconds)
                 self._verify_and_commit(steps, outputs)
-            # Without drafts, as deadlines foresee a step before anything is drafted for it.
+            # Without drafts, because deadlines foresee a step before anything is drafted for it.
             tokens = sum([count for _, count in plan])
             self._deadlines.note_step(tokens, self._now() - began)
         return self._results.take_finished()
 
     def take_deltas(self) -> list[Delta]:
-        """What steps added to the texts that are streamed, since this was last called."""
+        """Return what steps added to the streamed texts since the last call."""
         return self._results.take_deltas()
 
     def stats(self) -> EngineStats:
-        """Counters of everything done so far, and the state now."""
+        """Return the counters of everything done so far, and the state now."""
         running = {runnable.request_id for runnable in self._scheduler.running}
         return self._meter.stats(
             self._requests.usages(),
@@ -261,8 +261,8 @@ class Engine:
         )
 
     def count_anew(self) -> None:
-        """Forget what was counted so far, as after a warm-up."""
-        # How long steps take is kept: that holds for the requests to come as well.
+        """Reset the counters, as after a warm-up."""
+        # How long steps take is kept, because it holds for later requests as well.
         self._meter.begin_anew()
 
     def check(self) -> None:
@@ -270,13 +270,13 @@ class Engine:
         self._scheduler.check()
 
     def close(self) -> None:
-        """End what the model runs beside this process; the engine is not to be used after it."""
+        """End the model's other processes; the engine must not be used afterwards."""
         self._model.runner.close()
 
     # --- one step -------------------------------------------------------------------------
 
     def _work_in_slices(self) -> None:
-        """Do a slice of what takes long: for an answer under way, or in turn of compilation."""
+        """Do a slice of the long work: paused answers and compilation take turns."""
         is_alone = not any(not runnable.is_paused for runnable in self._scheduler.running)
         self._is_asides_turn = bool(self._aside) and not (self._is_asides_turn and self._compiling)
         if not self._is_asides_turn:
@@ -288,7 +288,7 @@ class Engine:
                 paused.go_on()
 
     def _start_waiting(self) -> None:
-        """Start what waits, as long as there is room."""
+        """Start waiting runnables, as long as there is room."""
         while (entry := self._scheduler.take_next()) is not None:
             runnable, blocks = entry
             self._requests.group(runnable.request_id).clock.start()
@@ -296,15 +296,15 @@ class Engine:
                 self._scheduler.start(runnable, blocks)
 
     def _end_late(self) -> None:
-        """End what would be late after one more step."""
+        """End the requests that would be late after one more step."""
         tokens, now = self._scheduler.next_tokens, self._now()
         ended = self._requests.end_late(self._deadlines.next_end(now, tokens))
         if ended:
             self._deadlines.note_closings(ended, tokens, now, self._now())
 
     def _make_room(self, steps: list[Step]) -> list[Step]:
-        """The steps that the cache has blocks for; what gives way for them waits again."""
-        # Where one answer to a request failed, its others are gone as well.
+        """Return the steps that the cache has blocks for; what gives way for them waits again."""
+        # If one answer to a request failed, its other answers are gone as well.
         steps = [step for step in steps if step.runnable.is_running]
         before = len(self._scheduler.running)
         steps = self._scheduler.make_room(steps)
@@ -312,18 +312,18 @@ class Engine:
         return steps
 
     def _reserve(self, steps: Sequence[Step]) -> tuple[list[Step], list[list[Segment]]]:
-        """Set rows of the cache aside; a request that fails here gives its rows back."""
+        """Reserve rows of the cache; a request that fails here releases its rows."""
         reserved = []
         for step in steps:
             if step.runnable.is_running:
                 with self._requests.isolated(step.runnable.request_id):
                     reserved.append((step, self._model.reserve(step, self._meter)))
-        # One that failed took other answers of its request with it, which had reserved before.
+        # A failed request takes its other answers with it, which may have reserved before.
         kept = [pair for pair in reserved if pair[0].runnable.is_running]
         return [step for step, _ in kept], [segments for _, segments in kept]
 
     def _share_time(self, steps: Sequence[Step], seconds: float) -> None:
-        """Charge each request with its part of a model call, by the tokens computed for it."""
+        """Charge each request for its part of a model call, by the tokens computed for it."""
         tokens = sum([step.num_tokens for step in steps])
         self._drafting.note_call(tokens, seconds)
         each = 1e9 * seconds / tokens
@@ -337,10 +337,10 @@ class Engine:
         """Continue every answer, then hand out texts and results of each request."""
         ids = [step.runnable.request_id for step in steps]
         groups = {request_id: self._requests.group(request_id) for request_id in ids}
-        # Several answers of one request are in the step; it counts one call, and streams once.
+        # Several answers of one request may be in the step; it counts one call, and streams once.
         for group in groups.values():
             group.begin_call()
-        # The clock is read once a step of a request: what ends one measurement begins the next.
+        # The clock is read once per step of a request: one measurement ends where the next begins.
         began = time.perf_counter_ns()
         for step, output in zip(steps, outputs, strict=True):
             if step.runnable.is_running:  # unless another answer to its request failed

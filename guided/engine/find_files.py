@@ -1,4 +1,4 @@
-"""Which files a model is loaded from: a GGUF file as it is, or a folder of transformers."""
+"""Finds the files to load a model from: a GGUF file as it is, or a folder of transformers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def find_files(
     *,
     by_transformers: bool = False,
 ) -> ModelFiles:
-    """Find a model as ``find_model`` does, and a GGUF file as it is stored where ``dtype`` lets it.
+    """Find a model as ``find_model`` does; keep a GGUF file as stored where ``dtype`` allows it.
 
-    Raises ``ModelError`` where ``dtype`` asks for that and it cannot be.
+    Raises ``ModelError`` if ``dtype`` demands the stored form and it cannot be used.
     """
     if dtype not in (None, "stored") or device != CPU or by_transformers:
         return find_model(name, progress)

@@ -24,9 +24,9 @@ WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
     "int4": None,
     "stored": None,
 }
-"""How the weights are loaded; ``None`` is for the loader to choose."""
+"""The type in which the weights are loaded; ``None`` lets the loader choose."""
 _OWN: Final = ("int8", "int4", "stored")
-"""What only our own forward pass computes with."""
+"""Formats that only our own forward pass can compute with."""
 
 
 def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device) -> None:
@@ -48,7 +48,7 @@ def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device)
             field="dtype",
             hint="leave dtype out, or set device to 'cpu'",
         )
-    # Attention over int8 is that of transformers' forward pass, products of int8 are our own.
+    # Only transformers' forward pass attends over int8, only ours multiplies int8 weights.
     if dtype in _OWN and kv_dtype == "int8":
         raise RequestError(
             f"weights {_as(dtype)} are computed by our own forward pass, whose cache is not in "
@@ -69,7 +69,7 @@ def check_model(files: ModelFiles, dtype: str | None) -> None:
 
 
 def format_notes(device: torch.device) -> tuple[tuple[str, str], ...]:
-    """The formats that are not for a device, each with what comes of it."""
+    """Return the formats that a device does not support, each with the consequence."""
     if device.type != "cpu":
         return tuple((name, "refused: it is computed on the CPU alone") for name in _OWN)
     return ()
@@ -82,9 +82,9 @@ def _as(dtype: str | None) -> str:
 def kept_dtype(
     files: ModelFiles, dtype: str | None, device: torch.device, *, by_transformers: bool = False
 ) -> torch.dtype:
-    """The type of all numbers that are not int8: as asked for, or the fastest for a model.
+    """Return the type of all numbers that are not int8: as requested, or the model's fastest.
 
-    Our own forward pass multiplies bf16 on any processor, and reads half of what fp32 takes.
+    Our own forward pass multiplies bf16 on any processor, and reads half as much as with fp32.
     """
     if (asked := WEIGHT_DTYPES.get(str(dtype))) is not None:
         return asked

@@ -1,8 +1,8 @@
-"""Keeps what engines are made of from garbage collection, and lets go of what is left of them.
+"""Exempts the objects of engines from garbage collection, and frees those of engines that are gone.
 
-To look through all of it would delay a step by some tenths of a second. An engine that nobody has
-any more goes at once, by its reference counts; where it hangs together with something in a circle
-it goes when ``free`` is called, or the next engine is loaded.
+Scanning all of them would delay a step by some tenths of a second. An engine that nothing refers to
+is freed at once, by its reference counts; if it is part of a reference cycle, ``free`` frees it,
+or the loading of the next engine.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from guided.model.runner import ModelRunner
 __all__ = ["free", "freeze"]
 
 _frozen: Final = WeakSet[ModelRunner]()
-"""Those of the engines that there are: each has the weights, which are most of an engine."""
+"""The runners of all live engines. A runner holds the weights, most of an engine's memory."""
 
 
 def freeze(runner: ModelRunner) -> None:
-    """Exempt all objects that exist now from garbage collection, those of an engine among them.
+    """Exempt all objects that exist now, including those of an engine, from garbage collection.
 
-    What loading has left is collected before: the collector may have been off.
+    Collects what loading left behind first, because the collector may have been off.
     """
-    # A fork finds it frozen: looking through what it shares would make a copy of all of it.
+    # A forked process inherits the frozen heap: scanning it would copy every shared page.
     if runner not in _frozen:
         free()
     gc.freeze()
@@ -32,8 +32,8 @@ def freeze(runner: ModelRunner) -> None:
 
 
 def free() -> None:
-    """Collect garbage, and what was frozen of engines that nobody has any more."""
-    # Of frozen objects there are a million, most of them of libraries.
+    """Collect garbage, including frozen objects of engines that nothing refers to any more."""
+    # There are a million frozen objects, most of them of libraries.
     if _frozen:
         gc.unfreeze()
     gc.collect()

@@ -1,4 +1,4 @@
-"""The group of answers to one request, and the result that is made of them."""
+"""The group of answers to one request, and the result made of them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Group:
         self.model_calls = 0
         """Forward passes that it took part in."""
         self.target_nanoseconds = 0
-        """Its share of their time."""
+        """Its share of the time of those passes."""
         self.mask_nanoseconds = 0
-        """What was done for it after them: masks, choices, runs that follow, committed rows."""
+        """Time spent on it after those passes: masks, choices, runs that follow, committed rows."""
         self._chosen_before = 0
 
     @property
@@ -54,7 +54,7 @@ class Group:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all answers have come to an end."""
+        """Whether all answers have ended."""
         raise NotImplementedError
 
     @property
@@ -63,19 +63,19 @@ class Group:
         raise NotImplementedError
 
     def close_for_deadline(self) -> None:
-        """End what has not ended along its shortest completion; that takes no model call."""
+        """End unfinished answers along their shortest completions, without a model call."""
         raise NotImplementedError
 
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
-        """The answers in the order in which they are given; the first ``n`` of them are."""
+        """Return the answers in the order in which they are given; only the first ``n`` are."""
         raise NotImplementedError
 
     def own_usage(self) -> Usage:
-        """The costs of its answers so far, without those that they have in common."""
+        """The costs of its answers so far, without the costs that they share."""
         raise NotImplementedError
 
     def usage(self) -> Usage:
-        """The costs so far; the answers have the prompt and their model calls in common."""
+        """Return the costs so far; the answers share the prompt and their model calls."""
         use = self.submission.cache_use
         return replace(
             self.own_usage(),
@@ -89,34 +89,34 @@ class Group:
         )
 
     def new_text(self) -> str:
-        """The part of a streamed text that became certain since the last call."""
+        """Return the part of a streamed text that became certain since the last call."""
         return ""
 
     def new_thoughts(self) -> str:
-        """The same of the thoughts before the answer."""
+        """Return the part of the thoughts that became certain since the last call."""
         return ""
 
     def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:  # noqa: ARG002
-        """The log-probabilities of the tokens since the last call, where they are asked for."""
+        """Return the log-probabilities of the tokens since the last call, if requested."""
         return ()
 
     def begin_call(self) -> None:
-        """Take note that it takes part in a model call."""
+        """Record that it takes part in a model call."""
         self.model_calls += 1
         self._chosen_before = self.num_chosen
 
     def end_call(self) -> None:
-        """Take note of when the model call brought tokens, if it did."""
-        # Forced tokens alone do not count as an answer of the model, see ``RequestClock``.
+        """Record when the model call brought tokens, if it did."""
+        # Forced tokens alone do not count as the model's answer, see ``RequestClock``.
         if self.num_chosen > self._chosen_before:
             self.clock.tokens_came()
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
-        """The result of the request, once it is finished.
+        """Return the result of the request, once it is finished.
 
-        Raises IncompleteAnswerError where the request wants no answer that was cut short.
+        Raises IncompleteAnswerError if an answer was cut short and the request forbids that.
         """
-        # ``best_of`` makes more answers than are given.
+        # ``best_of`` makes more answers than are returned.
         request = self.submission.request
         given = self.candidates(vocabulary)[: request.n]
         result = GenerationResult(
@@ -137,7 +137,7 @@ class Group:
 
 
 class SampledGroup(Group):
-    """Answers that start from the same prompt with seeds of their own."""
+    """Answers that start from the same prompt, each with its own seed."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class SampledGroup(Group):
         super().__init__(submission)
         self._answers = tuple(answers)
         self._scorer = scorer
-        # Contrastive search draws nothing, so it has one answer only.
+        # Contrastive search draws nothing, so it has only one answer.
         first, siblings = self._answers[0], self._answers[1:]
         self._first: Runnable
         if first.chooser.sampling.is_contrastive:
@@ -159,12 +159,12 @@ class SampledGroup(Group):
 
     @property
     def first(self) -> Runnable:
-        """The one that computes the prompt."""
+        """The runnable that computes the prompt."""
         return self._first
 
     @property
     def is_finished(self) -> bool:
-        """Whether all have come to an end."""
+        """Whether all answers have ended."""
         return all(answer.finish_reason is not None for answer in self._answers)
 
     @property
@@ -173,25 +173,25 @@ class SampledGroup(Group):
         return sum([answer.num_chosen for answer in self._answers])
 
     def new_text(self) -> str:
-        """The part of the one answer that became certain, where it is streamed."""
+        """Return the part of the only answer that became certain, if it is streamed."""
         return self._answers[0].new_text()
 
     def new_thoughts(self) -> str:
-        """The part of the thoughts before it that became certain."""
+        """Return the part of its thoughts that became certain."""
         return self._answers[0].new_thoughts()
 
     def new_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
-        """Those of the one answer."""
+        """Return the new log-probabilities of the only answer."""
         return self._answers[0].new_logprobs(vocabulary)
 
     def close_for_deadline(self) -> None:
-        """End what has not ended along its shortest completion."""
+        """End unfinished answers along their shortest completions."""
         for answer in self._answers:
             if answer.finish_reason is None:
                 answer.close_for_deadline()
 
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
-        """All answers in the order of their seeds, or best first where the best are wanted."""
+        """Return all answers in the order of their seeds, or best first if the best are wanted."""
         request = self.submission.request
         # A single answer is compared with none, so it is not scored.
         scores = self._scorer(self._answers) if request.has_candidates else [0.0]
@@ -222,10 +222,10 @@ class SampledGroup(Group):
 
 
 def _check_complete(result: GenerationResult, request: GenerationRequest) -> None:
-    """Raise IncompleteAnswerError where an answer was cut short and is not to be given then."""
+    """Raise IncompleteAnswerError if an answer was cut short and the request forbids that."""
     if request.on_incomplete is OnIncomplete.CLOSE:
         return
-    # Every answer that would be given has to be whole; those that ``best_of`` left out need not.
+    # Every answer that would be returned has to be whole; those that ``best_of`` drops need not.
     answers: Sequence[CandidateResult | GenerationResult] = result.candidates or (result,)
     several = len(answers)
     for number, answer in enumerate(answers, start=1):

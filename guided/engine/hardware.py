@@ -1,4 +1,4 @@
-"""What an engine computes on, and what its model calls cost there."""
+"""The hardware that an engine computes on, and what its model calls cost there."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Hardware:
 
     device: torch.device
     instruction_set: str
-    """What matrices are multiplied by on the CPU; empty on another device."""
+    """The instructions that multiply matrices on the CPU; empty on another device."""
     threads: int
-    """Of a model call on the CPU."""
+    """Threads of a model call on the CPU."""
     bytes_per_call: int
-    """Weights that every model call reads, however few its tokens."""
+    """Bytes of weights that every model call reads, however few its tokens."""
     costs: CostCurve | None
-    """What calls cost; ``None`` where nothing drafts, since nobody asks."""
+    """What calls cost; ``None`` where nothing is drafted, because then it is not measured."""
 
     @classmethod
     def here(cls, footprint: Footprint, costs: CostCurve | None) -> Hardware:
-        """The machine of this process, for a model."""
+        """Describe the machine of this process, for a model."""
         device = footprint.device
         threads = torch.get_num_threads()
         return cls(device, instruction_set_of(device), threads, footprint.bytes_per_call, costs)
@@ -42,5 +42,5 @@ class Hardware:
 
 
 def instruction_set_of(device: torch.device) -> str:
-    """What multiplies matrices on a device, where that is the CPU; else nothing."""
+    """Return the instructions that multiply matrices on the CPU; empty for other devices."""
     return chosen() if device == CPU else ""

@@ -1,7 +1,7 @@
-"""How long the engine's thread may work for constraints between two model calls.
+"""Limits how long the engine's thread may work for constraints between two model calls.
 
-Most of what a constraint has built for a new position takes microseconds, and is done at once.
-What turns out to take longer is broken off here, and done in slices instead (``aside``).
+Most work of a constraint for a new position takes microseconds, and is done at once. Work that
+turns out to take longer is broken off here, and done in slices instead (``aside``).
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from guided.runtime.fuel import STAND_STILL, Pace, paced
 __all__ = ["Haste", "TakesLongError"]
 
 _STEP_SECONDS: Final = 0.010
-"""For all requests of a step together."""
+"""The limit for all requests of a step together."""
 _LEAST_SECONDS: Final = 0.001
-"""For each of them, however much the others took."""
+"""The least time of each request, however much the others took."""
 _EVERY: Final = 250
-"""Units of work, each about a microsecond, after which the clock is looked at."""
+"""Units of work, each about a microsecond, after which the clock is read."""
 _LONGEST_KERNEL: Final = 1_000
-"""Units of a kernel that may be begun."""
+"""The most units of a kernel that may still begin."""
 
 
 class TakesLongError(BaseException):
-    """The work was broken off, and would go on for longer than there is time for.
+    """The work was broken off, because it would take longer than there is time for.
 
     Derives from BaseException so that the work's own handlers do not catch it. What was built by
-    then is kept, as where a limit was met.
+    then is kept, as after meeting a limit.
     """
 
 
 class Haste:
-    """Breaks work off that takes too long."""
+    """Breaks off work that takes too long."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._now = clock
@@ -53,7 +53,7 @@ class Haste:
         return self._now() >= self._step_ends
 
     def hurried(self, least: float = _LEAST_SECONDS) -> AbstractContextManager[None]:
-        """Raise TakesLongError where the block works for longer than is left of the step.
+        """Raise TakesLongError if the block works for longer than the time left in the step.
 
         It has ``least`` seconds in any case.
         """
@@ -61,16 +61,16 @@ class Haste:
         return paced(self._pace)
 
     def counted(self, units: int) -> AbstractContextManager[None]:
-        """Raise TakesLongError where constraints have more than so many units of work in the block.
+        """Raise TakesLongError if constraints do more than this many units of work in the block.
 
-        For blocks that do other things as well, the time of which does not count.
+        For blocks that do other work as well, whose time does not count.
         """
         self._ends, self._units_left = math.inf, float(units)
         return paced(self._pace)
 
     def _look(self, units: int) -> None:
         self._units_left -= units
-        # Who holds a lock that is waited for, STAND_STILL, has to be given a slice first.
+        # The holder of an awaited lock, STAND_STILL, has to be given a slice first.
         if units >= STAND_STILL or self._units_left < 0 or self._now() >= self._ends:
             raise TakesLongError
 
@@ -80,4 +80,4 @@ class Haste:
 
 
 def _nothing() -> None:
-    """A kernel has ended that was waited for."""
+    """Do nothing: an awaited kernel has ended."""

@@ -1,4 +1,4 @@
-"""An error in the work for one request ends that request and no other."""
+"""Isolation: an error in the work for one request ends that request and no other."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from guided.errors import GuidedError, incident_of
 __all__ = ["Isolation", "error_for", "is_of_request"]
 
 _OF_THE_PROCESS: Final = (KeyboardInterrupt, SystemExit)
-"""These ask the process to end, not a request."""
+"""Exceptions that end the process, not a request."""
 
 
 class Isolation:
     """Work for one request: an error in it goes to ``fail``, with the request's id, and no further.
 
     A fault of our own is caught as well, whatever its type: the neighbours in the batch have no
-    part in it, and the request hears under which incident it is logged. ``MemoryError`` is no
-    exception to that: what was asked for was not given, so everything else still has its memory,
-    and what asked for too much goes with its request. Panics of compiled libraries, which derive
-    from ``BaseException`` alone, are faults like others. Only what tells the process to end,
-    ``KeyboardInterrupt`` and ``SystemExit``, is passed on; the engine is not to be used after it.
+    part in it, and the request reports the incident under which it is logged. ``MemoryError`` is
+    no exception: the memory requested was not given, so everything else still has its memory, and
+    whatever wanted too much goes with its request. Panics of compiled libraries, which derive from
+    ``BaseException`` alone, are faults like others. Only exceptions that end the process,
+    ``KeyboardInterrupt`` and ``SystemExit``, are passed on; the engine must not be used afterwards.
     """
 
     __slots__ = ("_fail", "_request_id")
@@ -32,7 +32,7 @@ class Isolation:
         self._fail = fail
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Begin the work."""
 
     def __exit__(
         self,
@@ -40,12 +40,12 @@ class Isolation:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        """Tell ``fail`` of an error of the request; any other passes on to the engine."""
-        # To return false passes the error on.
+        """Report an error of the request to ``fail``; any other passes on to the engine."""
+        # Returning false passes the error on.
         if fault is None or not is_of_request(fault):
             return False
         self._fail(self._request_id, error_for(self._request_id, fault))
-        # The fault is told to the caller of this request alone.
+        # Only the caller of this request hears of the fault.
         return True
 
 
@@ -55,7 +55,7 @@ def is_of_request(fault: BaseException) -> bool:
 
 
 def error_for(request_id: str, fault: BaseException) -> GuidedError:
-    """The error that a request is answered with; a fault of our own is logged."""
+    """Return the error that answers a request; a fault of our own is logged."""
     if isinstance(fault, GuidedError):
         return fault
     return incident_of(fault, f"the engine failed on request {request_id!r}")

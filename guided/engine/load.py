@@ -1,4 +1,4 @@
-"""Loading a model and building the engine around it, or telling beforehand what that would take."""
+"""Loads a model and builds the engine around it, or says beforehand what memory that takes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
 __all__ = ["WIDEST_DRAFT", "inspect_memory", "load_engine", "physical_cores"]
 
 WIDEST_DRAFT = 32
-"""Tokens drafted for one sequence in one step, at most."""
+"""The most tokens drafted for one sequence in one step."""
 _WARM_UP = """{
     "type": "object",
     "properties": {
@@ -96,26 +96,27 @@ def load_engine(
     device; others are in docs/models.md), ``device`` where the model and its cache are (see
     ``choose_device``), ``threads`` those of a call on the CPU (``None``: the physical cores).
     ``max_batch`` is how many answers one model call computes for, and ``step_tokens`` how many
-    tokens, drafts aside (``None``: see ``StepLimits.here``). ``cache_tokens`` are the tokens that
-    all running requests may hold, or ``kv_memory`` the bytes for them, kept as ``kv_dtype``
+    tokens, not counting drafts (``None``: see ``StepLimits.here``). ``cache_tokens`` are the tokens
+    that all running requests may hold, or ``kv_memory`` the bytes for them, kept as ``kv_dtype``
     (``None``: as computed; ``int8``); with ``reuse_prefixes`` those of prompts stay for others.
-    ``drafts`` lets the engine draft tokens, as many as pay by what model calls cost here, by
+    ``drafts`` lets the engine draft as many tokens as pay by the cost of model calls here, by
     ``drafters`` in order (``None``: see ``default_drafters``), ``draft_models``, ``draft_widths``
     tokens after each, level by level (docs/draft-models.md), and ``heads``, folders of Medusa and
     EAGLE-3 heads (docs/heads.md). ``reward_model`` is the folder of a model that ranks answers,
-    ``adapters`` those of LoRA adapters by name (docs/adapters.md). ``tensor_parallel`` processes
-    compute the model, each a share of its matrices, or ``pipeline_parallel`` each some of its
-    layers (docs/parallel.md); ``on_loss`` is told of a lost one, which the next step raises else.
-    ``share`` is called once all that engines can share is in memory, and nothing has threads yet:
-    it may fork, and what it returns in goes on to be an engine. On the CPU alone.
-    Raises ``ModelError`` before the weights are read where memory would be short.
+    ``adapters`` the folders of LoRA adapters by name (docs/adapters.md). ``tensor_parallel``
+    processes compute the model, each a share of its matrices, or ``pipeline_parallel`` each some of
+    its layers (docs/parallel.md); ``on_loss`` is called when one is lost, which the next step
+    raises otherwise. ``share`` is called when all that engines can share is in memory, and nothing
+    has threads yet: it may fork, and the process in which it returns becomes an engine. Only for
+    the CPU.
+    Raises ``ModelError`` before the weights are read if memory would be short.
     """
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
     split = chosen_split(tensor_parallel, pipeline_parallel)
     check_ranks(split, device, where, dtype=dtype, heads=heads, adapters=adapters)
     assert share is None or split.ranks == 1, "ranks cannot be forked"
-    # What is wrong with the settings is told before anything is fetched.
+    # Errors of the settings are raised before anything is fetched.
     threads = _chosen_threads(threads, split)
     names = _chosen_drafters(drafters, reuse_prefixes=reuse_prefixes)
     progress = progress or RichProgress()
@@ -124,11 +125,11 @@ def load_engine(
     widths = check_widths(draft_models, draft_widths, drafts=drafts)
     limits = StepLimits.here(where, max_batch, step_tokens, widest_draft=WIDEST_DRAFT * drafts)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits, split)
-    # Threads are not forked, and what has once begun to use several waits for them for ever.
+    # A fork does not copy threads: a process that used several would wait for them for ever.
     torch.set_num_threads(1 if share else threads)
     files = _found(model, dtype, where, asked, progress)
     head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
-    # The judge is loaded first, so that the plan counts with what it leaves of the memory.
+    # The judge is loaded first, so that the plan counts only the memory it leaves.
     judge = _load_judge(reward_model, where, progress)
     plans = plan_drafters(draft_models, dtype, asked, where, progress)
     kept_as = kept_dtype(files, dtype, where, by_transformers=asked.by_transformers)
@@ -148,7 +149,7 @@ def load_engine(
 
 
 def _chosen_drafters(names: Sequence[str] | None, *, reuse_prefixes: bool) -> Sequence[str]:
-    """Names of drafters; raises ``RequestError`` for one that there is not."""
+    """Return the names of the drafters; raises ``RequestError`` for an unknown one."""
     if names is None:
         return default_drafters(reuse_prefixes=reuse_prefixes)
     check_drafters(names)
@@ -162,14 +163,14 @@ def _found(
     asked: CacheRequest,
     progress: Progress,
 ) -> ModelFiles:
-    """The files of the model, which can be computed with as is asked."""
+    """Find the files of the model; refuse a format of weights that it cannot have."""
     files = find_files(model, dtype, device, progress, by_transformers=asked.by_transformers)
     check_model(files, dtype)
     return files
 
 
 def _chosen_threads(threads: int | None, split: Split) -> int:
-    """Threads of a model call; raises ``RequestError`` for a number that none could be."""
+    """Return the threads of a model call; raises ``RequestError`` for an impossible number."""
     if threads is None:
         return max(1, physical_cores() // split.ranks)
     if threads < 1:
@@ -180,7 +181,7 @@ def _chosen_threads(threads: int | None, split: Split) -> int:
 def _started(
     build: Callable[..., Engine], parts: _Parts, timed: ModelFiles | None, progress: Progress
 ) -> Engine:
-    """An engine that is warm; its model calls are timed where the files of the model are given."""
+    """Return a warm engine; its model calls are timed where the model's files are given."""
     costs = None
     if timed is not None:
         with progress.step("timing model calls"):
@@ -199,7 +200,7 @@ def _share(
     threads: int,
     progress: Progress,
 ) -> None:
-    """Rehearse what all engines do, and let whoever shares that fork."""
+    """Rehearse what all engines do, and call ``share``, which may fork."""
     with progress.step("rehearsing"):
         _warm_up(build(costs=None))
     freeze(parts.runner)
@@ -217,7 +218,7 @@ class _Parts:
     plan: MemoryPlan
     footprint: Footprint
     context_window: int
-    """That of the model, or where its texts have to end before."""
+    """The window of the model, or a shorter one where its texts have to end earlier."""
     adapters: tuple[str, ...]
 
 
@@ -243,7 +244,7 @@ def _load_parts(
 ) -> _Parts:
     """Plan the memory, and load the model.
 
-    ``beside`` the model other weights and caches will take as many bytes.
+    Other weights and caches will take ``beside`` bytes next to it.
     """
     # Planned before the weights are read, so that too large a model is refused at once.
     footprint, plan = plan_model(files, dtype, asked, device, beside=beside)
@@ -270,7 +271,7 @@ def _load_parts(
             "length",
             *(texts.name, context_window, texts.context_window),
         )
-    # The config may not have told what the layers do keep; now they are there to be asked.
+    # The config may not say what the layers keep; now that they are loaded, they do.
     shape = runner.shape
     sizes = [asked.size(one, shape.windows, shape.dtype) for one in runner.layers_by_rank]
     plan = plan_memory(footprint, sizes, asked)
@@ -287,7 +288,7 @@ def _build_engine(
     reuse_prefixes: bool,
     costs: CostCurve | None,
 ) -> Engine:
-    """The engine of loaded parts, with its cache opened and the runner warmed up."""
+    """Build the engine from loaded parts, with its cache opened and the runner warmed up."""
     texts, limits = parts.texts, asked.limits
     engine = Engine(
         model_name=texts.name,
@@ -318,7 +319,7 @@ def _build_engine(
 def _prepared(
     vocabulary: Vocabulary, kernels: ColdKernels, make_runner: Callable[[], ModelRunner]
 ) -> tuple[ConstraintCompiler, ModelRunner]:
-    """What compiles and what computes, side by side: one is Python, the other matrices."""
+    """Make the constraint compiler and the runner at once: one is Python, the other matrices."""
 
     def compiling() -> ConstraintCompiler:
         compiler = ConstraintCompiler(vocabulary)
@@ -335,9 +336,9 @@ def _prepared(
 def _warm_up(engine: Engine) -> None:
     """Make an answer of each kind, so that no request waits for machine code to be made or loaded.
 
-    One with each adapter, as its first would else be the first to compute with it.
+    One answer with each adapter as well, so that no request is the first to compute with it.
     """
-    # One greedy and one sampled, as they choose by different code.
+    # One greedy and one sampled, because they choose by different code.
     constraint = JsonSchema(_WARM_UP)
     sampled = Sampling(1.0, top_k=40, top_p=0.9, seed=0)
     for name, forcing, sampling, adapter in (
@@ -356,16 +357,16 @@ def _warm_up(engine: Engine) -> None:
         try:
             engine.submit(name, request)
         except GuidedError as error:
-            # A vocabulary that cannot spell this may spell what users ask for.
+            # A vocabulary that cannot spell this may still spell what users want.
             _log.info("no answer to warm up with: %s", error)
     while engine.has_work:
         engine.step()
-    # The first request of a caller should find counters at zero.
+    # The first request of a caller should find the counters at zero.
     engine.count_anew()
 
 
 def physical_cores() -> int:
-    """The cores this process may run on, counting the two threads of one core once."""
+    """Count the cores this process may run on; the two threads of one core count once."""
     allowed = os.sched_getaffinity(0)
     siblings = set()
     for cpu in allowed:
@@ -385,7 +386,7 @@ def inspect_memory(
     tensor_parallel: int = 1,
     pipeline_parallel: int = 1,
 ) -> tuple[ModelFiles, MemoryPlan]:
-    """The model, and the memory that ``load_engine`` would take for it with the same settings."""
+    """Return the model, and the memory that ``load_engine`` would take with these settings."""
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
     split = chosen_split(tensor_parallel, pipeline_parallel)

@@ -1,6 +1,6 @@
-"""Loading draft models, whose memory is planned before that of the model they draft for.
+"""Loads draft models, whose memory is planned before that of the model they draft for.
 
-names ──▶ plan_drafters ──▶ DraftPlan    files found, memory told
+names ──▶ plan_drafters ──▶ DraftPlan    files found, memory known
                                 │        the target is planned and loaded beside them
                                 ▼
                            load_drafters ──▶ DraftModel
@@ -32,18 +32,18 @@ from guided.spec.request import check_draft_widths
 __all__ = ["DraftPlan", "check_widths", "load_drafters", "plan_drafters"]
 
 _MOST_TOKENS: Final = 16384
-"""Tokens that a draft model keeps at most, unless the target's cache is set to another size."""
+"""The most tokens that a draft model keeps, unless the size of the target's cache is set."""
 _FEWEST_TOKENS: Final = 1024
 _SHARE: Final = 0.1
-"""The share of free memory that the cache of a draft model takes at most, beyond the fewest."""
+"""The largest share of free memory for a draft model's cache, beyond the least size."""
 
 
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
-    """A draft model that was found, and what it will take."""
+    """A draft model that was found, and the memory it will take."""
 
     name: str
-    """How requests name it."""
+    """The name that requests use for it."""
     files: ModelFiles
     dtype: str | None
     device: torch.device
@@ -54,11 +54,11 @@ class DraftPlan:
     weights: int
     cache: int
     working: int
-    """Rows of one of its calls. In bytes, as the two before it."""
+    """Rows of one of its calls. In bytes, like the two fields before it."""
 
     @property
     def nbytes(self) -> int:
-        """Memory in all."""
+        """Bytes in all."""
         return self.weights + self.cache + self.working
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class DraftPlan:
 def check_widths(
     models: Sequence[str], widths: Sequence[int] | None, *, drafts: bool
 ) -> tuple[int, ...]:
-    """The expansion widths that were asked for, or a chain; raises ``RequestError``."""
+    """Return the requested expansion widths, or a chain; raises ``RequestError``."""
     if models and not drafts:
         raise RequestError(
             "draft models are named, but drafting is off",
@@ -90,14 +90,14 @@ def plan_drafters(
     device: torch.device,
     progress: Progress,
 ) -> tuple[DraftPlan, ...]:
-    """Find draft models, and tell what they take; ``asked`` is the cache of the target.
+    """Find draft models and plan their memory; ``asked`` is the cache of the target.
 
-    They keep keys and values as they are computed, whatever the target does.
+    They keep keys and values as computed, whatever the target does.
     """
     plans = []
     own = CacheRequest(asked.cache_tokens, limits=asked.limits)
     for number, model in enumerate(models, 1):
-        found_as = None if dtype == "stored" else dtype  # by which a folder is none
+        found_as = None if dtype == "stored" else dtype  # which would refuse a folder
         files = find_files(model, found_as, device, progress)
         check_model(files, dtype)
         _refuse_recurrent(model, files)
@@ -124,7 +124,7 @@ def plan_drafters(
 
 
 def _refuse_recurrent(model: str, files: ModelFiles) -> None:
-    """A draft model computes a tree in several calls, which a state can only follow in one."""
+    """Refuse a recurrent model: a draft takes several calls, a state follows it only in one."""
     if is_recurrent(files.config):
         raise RequestError(
             f"the draft model {model} has layers that keep a state from token to token",
@@ -141,7 +141,7 @@ def load_drafters(
     *,
     reuse_prefixes: bool,
 ) -> tuple[DraftModel, ...]:
-    """Load what was planned; raises ``ModelError`` where a model cannot spell every text."""
+    """Load what was planned; raises ``ModelError`` if a model cannot spell every text."""
     return tuple(
         [_load(plan, target, widths, progress, reuse_prefixes=reuse_prefixes) for plan in plans]
     )
@@ -179,7 +179,7 @@ def _load(
 def _respelling(
     plan: DraftPlan, target: ModelTexts, draft: ModelTexts, progress: Progress
 ) -> Respelling | None:
-    """How the draft model reads the target's tokens, where they are not its own."""
+    """Return how the draft model reads the target's tokens; ``None`` if they are its own."""
     differing = difference(
         target.vocabulary,
         draft.vocabulary,
@@ -204,7 +204,7 @@ def _respelling(
 
 
 def _special(texts: ModelTexts) -> dict[TokenId, str]:
-    """The tokens that stand for no text, with the names that the tokenizer gives them."""
+    """Return the tokens that stand for no text, with their names in the tokenizer."""
     token_bytes = texts.vocabulary.token_bytes
     return {
         TokenId(token): name

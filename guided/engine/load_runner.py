@@ -1,7 +1,7 @@
-"""Loading one model as a runner, whoever computes its forward pass.
+"""Loads one model as a runner, whichever library computes its forward pass.
 
-Our own decoder reads the weights from the files; where it cannot, a module of transformers is
-loaded, which may still give its weights up to our own pass.
+Our own decoder reads the weights from the files; for a model it does not support, a module of
+transformers is loaded, whose weights our own pass may still take over.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from guided.model.runner import ModelRunner
 __all__ = ["OnLoss", "Report", "load_runner"]
 
 Report: TypeAlias = Callable[[int], None]
-"""Told how many bytes of the weights were read."""
+"""Called with the number of bytes of the weights that were read."""
 OnLoss: TypeAlias = Callable[[ModelError], None]
-"""Told, in a thread of its own, that another process with a share of the model has ended."""
+"""Called, in a thread of its own, when another process with a share of the model has ended."""
 _FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 _NARROW = {"int8": WeightFormat.INT8, "int4": WeightFormat.INT4}
 _log = logging.getLogger(__name__)
@@ -55,9 +55,9 @@ def load_runner(
     adapters: Sequence[Adapter] = (),
     on_loss: OnLoss | None = None,
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
-    """What speaks to a model, and what makes its runner, given where to report the bytes read.
+    """Return the texts of a model, and a function that makes its runner and reports bytes read.
 
-    Who computes the forward pass is settled here, and how many processes do.
+    Decides which library computes the forward pass, and in how many processes.
     """
     kept = kept_dtype(files, dtype, device, by_transformers=asked.by_transformers)
     if files.stored is not None:
@@ -97,9 +97,9 @@ def load_runner(
 def _as_stored(
     files: ModelFiles, progress: Progress, adapters: Sequence[Adapter]
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
-    """Texts and runner of a GGUF file whose blocks are multiplied as they are stored.
+    """Return texts and runner of a GGUF file whose blocks are multiplied as stored.
 
-    The runner is made by a call, which reads the weights and reports bytes read.
+    A call makes the runner: it reads the weights and reports the bytes read.
     """
     texts = load_texts(files, progress)
 
@@ -118,11 +118,11 @@ def _in_shares(
     progress: Progress,
     on_loss: OnLoss | None,
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
-    """Texts and runner of a model split over several processes, of which this is rank 0.
+    """Return texts and runner of a model split over several processes; this one is rank 0.
 
-    The other ranks are started here and load at once. ``on_loss`` is called when one is lost later.
+    Starts the other ranks, which load at once. ``on_loss`` is called if one is lost later.
     """
-    # Torch's parts for several processes take a moment to import.
+    # Torch's modules for several processes take a moment to import.
     from guided.model.parallel.ranks import Ranks
     from guided.model.parallel.sharded_runner import ShardedRunner
     from guided.model.parallel.shares import load_share
@@ -157,7 +157,7 @@ def _in_shares(
 
 
 def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None:
-    """The format for our own forward pass, ``None`` where the one of transformers is needed."""
+    """Return the format for our own forward pass; ``None`` where transformers' is needed."""
     found = _FORMATS.get(loaded.module.dtype)
     reason = "its cache is kept as int8" if asked.is_quantised else why_not(loaded.module)
     if reason is None and found is None:

@@ -1,10 +1,10 @@
-"""The memory a model will take, planned before any of it is taken, and refused if it is too much.
+"""Plans the memory of a model before any of it is taken, and refuses a model that takes too much.
 
 free ─┬─ weights   numbers in the files, in the format they are computed in
       ├─ working   the engine's own tables, and the rows of one model call
       ├─ beside    draft models, with their caches
       ├─ states    what recurrent layers keep of texts
-      └─ cache     keys and values: what was asked for, else at most half of the rest
+      └─ cache     keys and values: the size requested, else at most half of the rest
 """
 
 from __future__ import annotations
@@ -31,52 +31,52 @@ from guided.model.recurrent import planned_states
 __all__ = ["TABLES", "Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
 
 _MOST_TOKENS = 16384
-"""The largest cache that is chosen where the settings name no size."""
+"""The largest cache that is chosen if the settings name no size."""
 _FEWEST_TOKENS = 1024
-"""The smallest one, unless the context window is smaller."""
+"""The smallest such cache, unless the context window is smaller."""
 _SHARE = 0.5
 """The share of free memory, after weights and working memory, that such a cache takes."""
 TABLES = 300 * 2**20
-"""Tables of the vocabulary, masks, machine code, and buffers of the libraries: about what the
-default model came to on the CPU. On CUDA the tables lie elsewhere, and buffers are larger."""
+"""Tables of the vocabulary, masks, machine code, and buffers of the libraries: about as much as
+the default model took on the CPU. On CUDA the tables lie elsewhere, and buffers are larger."""
 _LOGITS_ROWS = 128
-"""Choices in the widest call that is usual."""
+"""Choices in the widest usual call."""
 _ROWS_OF_GRAPHS = 256
-"""Those that graphs of a CUDA device have memory for (``guided.model.cuda_graphs``)."""
+"""The choices that the graphs of a CUDA device have memory for (``guided.model.cuda_graphs``)."""
 _ACTIVATIONS = 8
-"""Rows of hidden size that a layer has at once, besides two of its inner size."""
+"""Rows of hidden size that a layer has at once, besides two rows of its inner size."""
 _FLOAT = 4
 _BYTES = {"int8": 1, "int4": 0.625}
-"""Of a number in a matrix, its share of scales included."""
+"""Bytes of a number in a matrix, its share of scales included."""
 _HEAD_OF_INT4 = 1.0625
-"""Of a number in the head, likewise."""
+"""Bytes of a number in the head, its share of scales included."""
 _ROOM_TO_STREAM = 4
-"""How many times as much has to be free as a second copy of matrices takes."""
+"""How many times the size of a second copy of the matrices has to be free for one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes that a model takes besides its cache, by its config and the headers of its files."""
+    """The bytes of a model besides its cache, by its config and the headers of its files."""
 
     weights: int
     weight_format: str
     streams: bool
     """Whether there is room for the matrices a second time, laid out for narrow calls."""
     cache_dtype: torch.dtype
-    """In which keys and values are computed."""
+    """The type in which keys and values are computed."""
     working: int
     free: int
     device: torch.device
-    """Where all of it is taken."""
+    """The device whose memory all of it takes."""
     context_window: int
     beside: int = 0
-    """What draft models and heads take, with their caches, and adapters."""
+    """Bytes of draft models, heads and adapters, with their caches."""
     states: int = 0
-    """What recurrent layers keep of all texts at once."""
+    """Bytes that recurrent layers keep of all texts at once."""
     bytes_per_call: int = 0
-    """Weights that every model call reads: all matrices once, and no rows that are looked up."""
+    """Weights that every model call reads: all matrices once, without rows that are looked up."""
     split: SplitPlan | None = None
-    """How the model is split over ranks; all bytes are those of one of them then, at most."""
+    """How the model is split over ranks; all bytes are then the most of any one rank."""
     weights_by_rank: tuple[int, ...] = ()
 
 
@@ -88,7 +88,7 @@ def measure_footprint(
     *,
     beside: int = 0,
 ) -> Footprint:
-    """What ``files`` would take with weights of a format; ``None`` is the engine's own choice."""
+    """Measure what ``files`` take in a format of weights; ``None`` is the engine's own choice."""
     loaded = kept_dtype(files, dtype, device, by_transformers=asked.by_transformers)
     chosen = _chosen(files, dtype, loaded)
     config = files.config.get_text_config()
@@ -98,7 +98,7 @@ def measure_footprint(
     if is_packed and getattr(files.config, "tie_word_embeddings", False):
         # Rows are looked up in one copy, the other is packed for products.
         numbers += vocabulary * hidden
-    # The embedding is looked up by rows, so it keeps its format even where matrices are int8.
+    # The embedding is looked up by rows, so it keeps its format even if matrices are int8.
     embedding = vocabulary * hidden
     packed, packed_nbytes = files.checkpoint.packed  # stay as they are
     floats = numbers - embedding - packed
@@ -115,7 +115,7 @@ def measure_footprint(
         by_rank = [int(weights * share.weights) for share in split.shares]
         matrices = int(matrices * max(share.weights for share in split.shares))
         weights = max(by_rank)
-    # Asked once: what is free changes while other processes run, and a plan must add up.
+    # Read once: free memory changes while other processes run, and a plan must add up.
     free = free_memory(device) // (asked.split.ranks if device == CPU else 1)
     # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
     streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
@@ -162,21 +162,21 @@ def _chosen(files: ModelFiles, dtype: str | None, loaded: torch.dtype) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RankMemory:
-    """Bytes of one rank, where they differ."""
+    """The bytes of one rank, where ranks differ."""
 
     holds: str
     weights: int
     cache: int
 
     def line(self, rank: int) -> tuple[str, str, str]:
-        """As the lines of a plan."""
+        """Return the rank's line of a plan: name, size, and reason."""
         told = f"{self.holds}; weights {size_text(self.weights)}, cache {size_text(self.cache)}"
         return f"rank {rank}", size_text(self.weights + self.cache), told
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Bytes by purpose, and what is free."""
+    """Bytes by purpose, and the free memory."""
 
     weights: int
     weight_format: str
@@ -186,17 +186,17 @@ class MemoryPlan:
     """Tokens that all running requests may hold."""
     bytes_per_token: int
     free: int
-    """Before any of it is taken."""
+    """Free bytes before any of them is taken."""
     device: torch.device
-    """Where it is taken."""
+    """The device whose memory is taken."""
     beside: int = 0
-    """What draft models and heads take, with their caches, and adapters."""
+    """Bytes of draft models, heads and adapters, with their caches."""
     states: int = 0
-    """What recurrent layers keep of all texts at once."""
+    """Bytes that recurrent layers keep of all texts at once."""
     split: SplitPlan | None = None
-    """How the model is split over ranks; all bytes are those of one of them then, at most."""
+    """How the model is split over ranks; all bytes are then the most of any one rank."""
     by_rank: tuple[RankMemory, ...] = ()
-    """Of each, where they do not all hold as much."""
+    """The bytes of each rank, where they do not all hold as much."""
 
     @property
     def needed(self) -> int:
@@ -204,7 +204,7 @@ class MemoryPlan:
         return self.weights + self.working + self.cache + self.beside + self.states
 
     def lines(self) -> list[tuple[str, str, str]]:
-        """What, how much, and why so much."""
+        """Return lines of purpose, size, and reason."""
         return [
             ("weights", size_text(self.weights), self.weight_format),
             (
@@ -239,10 +239,10 @@ class MemoryPlan:
 def plan_memory(
     footprint: Footprint, caches: Sequence[CacheSize], asked: CacheRequest
 ) -> MemoryPlan:
-    """Size the cache, by tokens or bytes if they are given, and check that all of it is free.
+    """Size the cache, by tokens or bytes if either is given, and check that all of it is free.
 
-    ``caches`` are those of the ranks, or one where all are alike. Raises ``RequestError`` for a
-    ``kv_memory`` that holds no token, ``ModelError`` where memory is short.
+    ``caches`` has one size for each rank, or one where all are alike. Raises ``RequestError`` for a
+    ``kv_memory`` that holds no token, ``ModelError`` if memory is short.
     """
     cache_tokens, kv_memory = asked.cache_tokens, asked.kv_memory
     cache = max(caches, key=lambda size: size.bytes_per_token)
@@ -257,7 +257,7 @@ def plan_memory(
                 hint=f"give it at least {size_text(cache.nbytes(_FEWEST_TOKENS))}",
             )
     elif cache_tokens is None:
-        # Nobody chose: half of what is left, so that other processes keep some room.
+        # No size was set: take half of what is left, so that other processes keep some room.
         left = footprint.free - footprint.weights - footprint.working - footprint.beside
         left -= footprint.states
         fewest = min(_FEWEST_TOKENS, footprint.context_window)
@@ -308,7 +308,7 @@ def _memory_by_rank(footprint: Footprint, caches: Sequence[int]) -> tuple[RankMe
 
 
 def _shortage(plan: MemoryPlan) -> str:
-    """The text of the error for a model that does not fit: what is needed by kind, what is free."""
+    """Return the error for a model that does not fit: the need by kind, and the free memory."""
     where = "" if plan.device == CPU else f" on {plan.device}"
     return (
         f"{_whole(plan)} needs {size_text(plan.needed)} of memory, and "
@@ -326,8 +326,8 @@ def _whole(plan: MemoryPlan) -> str:
 
 
 def _hint(plan: MemoryPlan) -> str:
-    """What to change so that the model fits: a smaller cache where that is enough."""
-    # Without the cache it would fit, so a smaller cache is enough.
+    """Return what to change so that the model fits: a smaller cache where that is enough."""
+    # It would fit without the cache, so a smaller cache is enough.
     if plan.needed - plan.cache < plan.free:
         others = plan.needed - plan.cache
         return f"set kv_memory below {size_text(plan.free - others)}"

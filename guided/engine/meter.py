@@ -36,7 +36,7 @@ class Durations:
         self._total = 0.0
 
     def add(self, seconds: Sequence[float]) -> None:
-        """Count some more."""
+        """Count more durations."""
         values = np.asarray(seconds, np.float64)
         # A bound belongs to the range below it; the last range is above all bounds.
         ranges = np.searchsorted(_BOUNDS, values)
@@ -44,14 +44,14 @@ class Durations:
         self._total += float(values.sum())
 
     def histogram(self) -> Histogram:
-        """What was counted so far."""
+        """Return what was counted so far."""
         return Histogram(BOUNDS, tuple(self._counts.tolist()), self._total)
 
 
 class Timed:
-    """Adds the seconds spent inside of it to those of a phase."""
+    """Adds the seconds spent inside it to those of a phase."""
 
-    # A class and not a generator, as several are entered in every step.
+    # A class and not a generator, because several are entered in every step.
     __slots__ = ("_began", "_clock", "_phase", "_phases", "seconds")
 
     def __init__(
@@ -62,7 +62,7 @@ class Timed:
         self._clock = clock
         self._began = 0.0
         self.seconds = 0.0
-        """How long it took, once it is left."""
+        """How long the phase took, after leaving it."""
 
     def __enter__(self) -> Self:
         self._began = self._clock()
@@ -74,7 +74,7 @@ class Timed:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop the clock, also where an error ends the phase."""
+        """Stop the clock, even if an error ends the phase."""
         self.seconds = self._clock() - self._began
         self._phases[self._phase] += self.seconds
 
@@ -86,7 +86,7 @@ class Meter:
         self.begin_anew()
 
     def begin_anew(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Forget what was counted so far; ``clock`` tells seconds."""
+        """Reset all counters; ``clock`` returns seconds."""
         self._began = time.monotonic()
         self._clock = clock
         self._phases = dict.fromkeys(Phase, 0.0)
@@ -106,7 +106,7 @@ class Meter:
         self.preempted = 0
 
     def phase(self, phase: Phase) -> Timed:
-        """Count the time inside."""
+        """Return a context that adds the time spent inside to a phase."""
         return Timed(self._phases, phase, self._clock)
 
     def refused(self) -> None:
@@ -115,7 +115,7 @@ class Meter:
 
     def held(self, tables: Iterable[BlockTable]) -> None:
         """Count the slots that an answer holds during a model call."""
-        # Added up over model calls, so slots count the more the longer they are held.
+        # Summed over model calls, so slots count more the longer they are held.
         for table in tables:
             self._held_slots += table.held_slots
             self._spare_slots += table.spare
@@ -125,7 +125,7 @@ class Meter:
         self._answered[result.finish_reason] += 1
         self._add(result.usage)
         self._answering.add([result.seconds])
-        # An entry for each pause, as others count them, and not one for each answer.
+        # One entry for each pause, as other servers count them, not one for each answer.
         self._inter_token.add(clock.pauses)
         timing = result.timing
         self._compiling.add([timing.compiling_seconds])
@@ -146,8 +146,8 @@ class Meter:
     def stats(
         self, under_way: Sequence[Usage], *, running: int, waiting: int, cache: BlockCache
     ) -> EngineStats:
-        """A snapshot of all counters; ``under_way`` are the usages of open requests."""
-        # Open requests count for themselves, and are added only when somebody asks.
+        """Take a snapshot of all counters; ``under_way`` are the usages of open requests."""
+        # Open requests count for themselves, and are added only when a snapshot is taken.
         return EngineStats(
             seconds=time.monotonic() - self._began,
             running=running,
@@ -169,7 +169,7 @@ class Meter:
         )
 
     def _cache_stats(self, cache: BlockCache) -> CacheStats:
-        """Blocks of all pools now, and slots added up over all model calls so far."""
+        """Return the blocks of all pools now, and slots summed over all model calls so far."""
         return CacheStats(
             block_size=cache.block_size,
             free=sum(pool.num_free for pool in cache.pools),

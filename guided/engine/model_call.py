@@ -25,7 +25,7 @@ class ModelCall:
         self._haste = haste
 
     def reserve(self, step: Step, meter: Meter) -> list[Segment]:
-        """Set rows aside for a step."""
+        """Reserve the rows of a step."""
         segments = []
         for segment in step.reserve():
             # A later segment of the same step may read what is copied here.
@@ -37,9 +37,9 @@ class ModelCall:
     def forward(
         self, steps: Sequence[Step], segments: Sequence[list[Segment]], meter: Meter
     ) -> list[list[SegmentOutput]]:
-        """The output for each segment, in the same lists."""
+        """Compute the output of each segment, in lists like those of the segments."""
         meter.model_calls += 1
-        # In one batch, as the weights are read once for all tokens of a call.
+        # In one batch, because the weights are read once for all tokens of a call.
         every = [segment for of_step in segments for segment in of_step]
         batch = StepBatch(tuple(every), partial(self._draws, steps))
         split = iter(self.runner.forward(batch).split(every))
@@ -52,7 +52,7 @@ class ModelCall:
             self.runner.copy(copies)
 
     def _draws(self, steps: Sequence[Step]) -> list[Draw | None]:
-        """What to draw of each row of logits."""
+        """Return what to draw from each row of logits."""
         self._haste.begin_step()
         draws: list[Draw | None] = []
         for step in steps:
@@ -60,8 +60,8 @@ class ModelCall:
                 try:
                     with self._haste.hurried():
                         draws += step.runnable.to_draw(piece)
-                # What stands in the way of a mask stands in the way of the choice: it is met again
-                # there, where it is the request's own.
+                # Whatever prevents a mask also prevents the choice: it is raised again there, where
+                # it counts as the request's own error.
                 except BaseException as fault:
                     if not isinstance(fault, TakesLongError) and not is_of_request(fault):
                         raise

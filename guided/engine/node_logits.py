@@ -1,4 +1,4 @@
-"""What a model call says after the nodes of a draft tree."""
+"""The logits of a model call after the nodes of a draft tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["NodeLogits"]
 
 
 class NodeLogits(Mapping[int, NDArray[np.float32]]):
-    """The logits after each deciding node, ``[vocabulary]``, fetched where they are read."""
+    """The logits after each deciding node, ``[vocabulary]``, fetched when they are read."""
 
     def __init__(self, deciding: Sequence[int], output: SegmentOutput) -> None:
         self._deciding = deciding

@@ -22,9 +22,9 @@ __all__ = ["OpenRequests"]
 class OpenRequests:
     """Requests from their submission until their results are taken.
 
-    Several parts of the engine hold something of a request: what compiles its constraint, the
-    scheduler, what builds aside, the results. A request ends here, so that it leaves all of them,
-    however it ends, and is counted once.
+    Several parts of the engine hold something of a request: the compile queue, the scheduler, the
+    work aside, the results. A request ends here, so that it leaves all of them, however it ends,
+    and is counted once.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class OpenRequests:
         self._meter = meter
 
     def __len__(self) -> int:
-        """Requests without an answer; those whose results wait to be taken are none of them."""
+        """The number of requests without an answer; untaken results do not count."""
         return len(self._compiling) + len(self._groups)
 
     def __contains__(self, request_id: object) -> bool:
-        """Whether an id is in use, also by a result that nobody has taken yet."""
+        """Whether an id is in use, even if only by an untaken result."""
         return any(request_id in known for known in (self._groups, self._compiling, self._results))
 
     def is_answering(self, request_id: str) -> bool:
@@ -55,15 +55,15 @@ class OpenRequests:
         return request_id in self._groups
 
     def group(self, request_id: str) -> Group:
-        """The answers of a request that has been admitted."""
+        """Return the answers of a request that has been admitted."""
         return self._groups[request_id]
 
     def usages(self) -> list[Usage]:
-        """What each admitted request has used so far."""
+        """Return the usage of each admitted request so far."""
         return [group.usage() for group in self._groups.values()]
 
     def admit(self, group: Group) -> None:
-        """Have the scheduler run a group, or hand it out where no model call is needed."""
+        """Pass a group to the scheduler, or hand it out if it needs no model call."""
         if group.is_finished:
             self._finish(group)
         else:
@@ -71,36 +71,36 @@ class OpenRequests:
             self._scheduler.wait(group.first)
 
     def hand_out(self, group: Group) -> None:
-        """Hand out the result of a finished group, or what its text has grown by."""
+        """Hand out the result of a finished group, or the new part of its text."""
         if group.is_finished:
             self._finish(group)
         else:
             self._results.stream(group)
 
     def resumed(self, runnable: Runnable) -> None:
-        """Hand out what an answer that had paused has now."""
+        """Hand out what is new in an answer that had paused."""
         group = self._groups[runnable.request_id]
         group.end_call()
         self.hand_out(group)
 
     def cancel(self, request_id: str) -> None:
-        """Forget a request and free its memory; unknown ids are fine."""
-        # It may have ended in a step whose results nobody has taken yet.
+        """Forget a request and free its memory; ignores unknown ids."""
+        # It may have ended in a step whose results were not taken yet.
         self._results.forget(request_id)
         used = self._drop(request_id)
         if used is not None:
             self._meter.cancelled(used)
 
     def isolated(self, request_id: str) -> Isolation:
-        """A block of work for one request, which an error in it ends."""
+        """Return a context for work of one request, which an error in it ends."""
         return Isolation(request_id, self._fail)
 
     def end_late(self, moment: float) -> Sequence[ServiceOrder]:
-        """End all that would be late at a moment: closed if it has begun, else refused.
+        """End the requests that would be late: closed if the answer has begun, else refused.
 
-        Returns the orders of those that ended.
+        Returns the orders of the requests that ended.
         """
-        # What is still compiling has no group yet.
+        # A request that is still compiling has no group yet.
         compiling = [each for each in self._compiling if each.order.is_late(moment)]
         groups = [group for group in self._groups.values() if group.order.is_late(moment)]
         for submission in compiling:
@@ -112,8 +112,8 @@ class OpenRequests:
         return [each.order for each in compiling] + [group.order for group in groups]
 
     def _close(self, group: Group, moment: float) -> None:
-        """End a group on the shortest way, or raise where the model chose nothing of it yet."""
-        # What is built aside for the constraint holds its lock.
+        """End a group by its shortest completion; raise if the model chose nothing of it yet."""
+        # The work aside for the constraint holds its lock.
         self._aside.drop(group.request_id)
         self._let_go(group.submission.request.constraint)
         # The completion alone would be no answer.
@@ -130,13 +130,13 @@ class OpenRequests:
     def _finish(self, group: Group) -> None:
         group.clock.end()
         result = self._results.finish(group)
-        # After the result: where that raises, the group still has to tell what the request used.
+        # After the result: if that raises, the group still has to report what the request used.
         self._groups.pop(group.request_id, None)
         group.submission.end()
         self._meter.answered(group.clock, result)
 
     def _drop(self, request_id: str) -> Usage | None:
-        """Remove a request wherever it is; return what it used, or ``None`` for an unknown one."""
+        """Remove a request wherever it is; return its usage, or ``None`` for an unknown one."""
         self._aside.drop(request_id)
         self._scheduler.drop(request_id)
         if group := self._groups.pop(request_id, None):
@@ -146,9 +146,9 @@ class OpenRequests:
         return Usage() if self._compiling.leave(request_id) else None
 
     def _fail(self, request_id: str, error: GuidedError) -> None:
-        """End a request with an error, release what it holds, and count what it used."""
+        """End a request with an error, release what it holds, and count its usage."""
         used = self._drop(request_id)
-        # One that is known to nobody was compiled just now and refused by admission.
+        # An unknown one was compiled just now and refused by admission.
         if used is None:
             self._meter.refused()
         else:

@@ -1,4 +1,4 @@
-"""From the prompt of a request to the tokens that the model reads."""
+"""Turns the prompt of a request into the tokens that the model reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["PreparedPrompt", "Prompts", "Render", "ThinkingPrompts"]
 Render: TypeAlias = Callable[
     [str | tuple[Message, ...], str | None, bool | None, tuple[Tool, ...]], tuple[TokenId, ...]
 ]
-"""Turns a prompt, the schema to show if any, ``allow_special_tokens``, and the tools to be told of
+"""Turns a prompt, the schema to show if any, ``allow_special_tokens``, and the tools to describe
 into tokens."""
 
 
@@ -46,40 +46,41 @@ class ThinkingPrompts(Protocol):
         *,
         thinks: bool,
     ) -> tuple[TokenId, ...]:
-        """As ``Render``; a template that knows both ways is told whether the model thinks."""
+        """Render like ``Render``, but tell a template with a switch whether the model thinks."""
         ...
 
     def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:
-        """Whether an answer to a prompt without thoughts has none of them before it to be ended."""
+        """Whether a prompt without thoughts is answered at once, with no thoughts to end first."""
         ...
 
     def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
-        """A prompt with what the answer begins with after it, where the format has something."""
+        """Return a prompt followed by the beginning of the answer, where the format has one."""
         ...
 
     def opened(
         self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool
     ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
-        """The prompt with thoughts begun after it, and what ends them; raises RequestError where
-        neither the request nor the template tells. ``tells_itself`` says that the constraint has in
-        it what an answer begins with.
+        """Return the prompt with thoughts begun after it, and what ends them.
+
+        Raises RequestError if neither the request nor the template says what ends them.
+        ``tells_itself`` says that the constraint already contains the beginning of an answer.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPrompt:
-    """A prompt as the model reads it, and what the answer to it must look like."""
+    """A prompt as the model reads it, and the constraint on its answer."""
 
     tokens: tuple[TokenId, ...]
     constraint: Constraint
-    """That of the request, with calls of its tools in it, after thoughts where it has some."""
+    """The constraint of the request, with calls of its tools in it, after any thoughts."""
     clock: RequestClock
-    """That of its request, which runs since its preparation began."""
+    """The clock of its request, which runs since its preparation began."""
 
 
 class Prompts:
-    """Prepares prompts, and refuses before that what cannot be served; for use by any thread."""
+    """Prepares prompts, and first refuses what cannot be served; for use from any thread."""
 
     def __init__(
         self,
@@ -89,8 +90,8 @@ class Prompts:
         clock: Callable[[], float],
         thinking: ThinkingPrompts | None = None,
     ) -> None:
-        """``clock`` tells seconds and never goes back; without ``thinking`` there are no thoughts
-        before answers.
+        """``clock`` returns seconds and never goes back; without ``thinking`` answers have no
+        thoughts before them.
         """
         self._render = render
         self._thinking = thinking
@@ -99,7 +100,7 @@ class Prompts:
         self._now = clock
 
     def prepare(self, request: GenerationRequest, received: float | None) -> PreparedPrompt:
-        """The prompt of a request; raises what is wrong with it, and DeadlineExceededError.
+        """Prepare the prompt of a request; raises its errors, and DeadlineExceededError.
 
         The deadline counts from when the request was ``received``; ``None`` is now.
         """
@@ -111,7 +112,7 @@ class Prompts:
         tools = () if request.tools is None else request.tools.callable
         asked = request.prompt, _shown_schema(request), request.allow_special_tokens, tools
         constraint = self._constraint(request)
-        # A format of calls with words before an answer has them in its grammar.
+        # A call format with words before an answer has them in its grammar.
         tells_itself = request.tools is not None and bool(self._tool_format.before_content)
         thinking, reasoning = self._thinking, request.reasoning
         if thinking is None:

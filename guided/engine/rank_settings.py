@@ -1,4 +1,4 @@
-"""What does not go together with a model that is split over several processes."""
+"""Checks which settings go together with a model that is split over several processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANY: Final = (AUTO, "cpu", "cuda")
 
 
 def chosen_split(tensor_parallel: int, pipeline_parallel: int) -> Split:
-    """How a model is to be split; raises ``RequestError`` for counts that do not go together."""
+    """Return how to split a model; raises ``RequestError`` for counts that do not go together."""
     asked = {Way.TENSOR: tensor_parallel, Way.PIPELINE: pipeline_parallel}
     for way, ranks in asked.items():
         if ranks < 1:
@@ -46,7 +46,8 @@ def check_ranks(
 ) -> None:
     """Raise ``RequestError`` for settings that a model over several processes cannot have.
 
-    ``where`` is what the name ``device`` came to. Raises ``ModelError`` where there are too few.
+    ``where`` is the device that the name ``device`` stands for. Raises ``ModelError`` if there are
+    too few.
     """
     if split.ranks == 1:
         return
@@ -63,7 +64,7 @@ def check_ranks(
                 field=split.way,
                 hint="leave one of the two out",
             )
-    # Torch's parts for several processes take a moment to import.
+    # Torch's modules for several processes take a moment to import.
     from guided.model.parallel.shares import check_devices
 
     check_devices(where, split)

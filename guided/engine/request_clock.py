@@ -1,4 +1,4 @@
-"""When what happened to one request."""
+"""The times of what happened to one request."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class RequestClock:
         self._arrived: float | None = None
         self._ended: float | None = None
         self.pauses: list[float] = []
-        """Seconds between one model call that brought tokens and the next one that did."""
+        """Seconds from one model call that brought tokens to the next one that did."""
 
     def queue(self) -> None:
-        """The request may wait for room."""
+        """Record that the request waits for room."""
         self._queued = time.monotonic()
 
     def start(self) -> None:
-        """There is room; counts once, not after a pre-emption."""
+        """Record that there is room; counts once, not after a pre-emption."""
         # Later starts are part of the pause between two tokens.
         if self._started is None:
             self._started = time.monotonic()
 
     def tokens_came(self) -> None:
-        """A model call brought tokens that it chose."""
+        """Record that a model call brought tokens that the model chose."""
         # Forced tokens do not count: they are known before the model has chosen anything.
         now = time.monotonic()
         if self._arrived is None:
@@ -50,24 +50,24 @@ class RequestClock:
         self._arrived = now
 
     def end(self) -> None:
-        """The answer has its last token."""
+        """Record that the answer has its last token."""
         self._ended = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """From the first moment to the last."""
+        """Seconds from the first moment to the last."""
         assert self._ended is not None, "the answer has not ended"
         return self._ended - self._taken
 
     def timing(self, output_tokens: int) -> Timing:
-        """The times of an answer with this number of tokens."""
+        """Return the times of an answer with this number of tokens."""
         assert self._queued is not None, "the request was never queued"
         # A request that never needed room neither waited nor started: every token was certain.
         started = self._queued if self._started is None else self._started
         first, mean = None, None
         if self._first is not None and self._arrived is not None:
             first = self._first - self._taken
-            # Tokens of one call come together, so there is no time between them.
+            # Tokens of one call come together, so no time passes between them.
             if self.pauses and output_tokens > 1:
                 mean = (self._arrived - self._first) / (output_tokens - 1)
         return Timing(

@@ -14,16 +14,16 @@ __all__ = ["Delta", "Finished", "Results"]
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Text that one step added to an answer which is streamed; all of them are its text."""
+    """Text that one step added to a streamed answer; all deltas together are its text."""
 
     request_id: str
     text: str
     """Whole characters, at least one."""
     is_thought: bool = False
-    """Whether it is of the thoughts before the answer."""
+    """Whether it belongs to the thoughts before the answer."""
     logprobs: tuple[TokenLogprobs, ...] = ()
-    """Of the tokens of the answer since its last delta, where they are asked for: of those that the
-    text is of, and of those whose text is kept back."""
+    """Log-probabilities of the tokens since the last delta of the answer, if requested, including
+    tokens whose text is held back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class Results:
             self._deltas.append(Delta(group.request_id, text, logprobs=logprobs))
 
     def finish(self, group: Group) -> GenerationResult:
-        """Hand out the answer to a request; raises where it is not to be given."""
+        """Hand out the answer to a request; raises if it may not be returned."""
         try:
             result = group.result(self._vocabulary)
         finally:
-            self.stream(group)  # the text comes before an error, too
+            self.stream(group)  # the text also comes before an error
         self._finished.append(Finished(group.request_id, result))
         return result
 
@@ -70,17 +70,17 @@ class Results:
         self._finished.append(Finished(request_id, error))
 
     def forget(self, request_id: str) -> None:
-        """Hand out nothing more of a request."""
+        """Drop everything of a request that was not taken yet."""
         # Whoever cancelled does not expect anything of the request from here on.
         self._deltas = [delta for delta in self._deltas if delta.request_id != request_id]
         self._finished = [each for each in self._finished if each.request_id != request_id]
 
     def take_deltas(self) -> list[Delta]:
-        """The deltas since this was last called."""
+        """Return the deltas since the last call."""
         deltas, self._deltas = self._deltas, []
         return deltas
 
     def take_finished(self) -> list[Finished]:
-        """The ends of requests since this was last called."""
+        """Return the ends of requests since the last call."""
         finished, self._finished = self._finished, []
         return finished

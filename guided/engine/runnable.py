@@ -7,7 +7,7 @@
        └───── stop ───────┘  └──────────── next step ───────┘
 
 A sampled answer, an answer of contrastive search and all beams of a request are runnables. They
-share what is here: block tables, what they need of the cache, and the segments of a model call.
+share what is here: block tables, their demands on the cache, and the segments of a model call.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["AnswerRunnable", "Piece", "Runnable", "Settled", "Step", "demand"]
 
 
 def demand(blocks: SequenceBlocks, count: int, step_tokens: int) -> tuple[int, ...]:
-    """Blocks that a text takes, by group of layers, until ``count`` more tokens are in the cache.
+    """Return the blocks, by group of layers, of a text until the cache has ``count`` more tokens.
 
-    Layers with a window give blocks back as the text moves on, a step at a time.
+    Layers with a window release blocks as the text moves on, a step at a time.
     """
     # A table with a window never holds more than its window and the tokens of one step.
     return tuple(
@@ -48,28 +48,28 @@ def demand(blocks: SequenceBlocks, count: int, step_tokens: int) -> tuple[int, .
 class Runnable:
     """One or more texts of a request, with a block table each while they run.
 
-    Subclasses say what their texts are, what a step computes for them, and what its outcome means.
+    Subclasses define its texts, what a step computes for them, and what the outcome means.
     """
 
     def __init__(self, submission: Submission) -> None:
         self.submission = submission
         self.request_id = submission.request_id
         self.blocks: list[SequenceBlocks] = []
-        """By text; empty while it waits."""
+        """One for each text; empty while it waits."""
         self.is_paused = False
-        """Something takes long to be built for it, so it has no part in steps; see ``Aside``."""
+        """Whether it waits for long work and takes no part in steps; see ``Aside``."""
         self.steps_undrafted = 0
-        """Steps that it still makes without drafts, as those took too long."""
+        """Further steps to make without drafts, because those took too long."""
 
     # --- what subclasses define -----------------------------------------------------------
 
     def texts(self) -> list[Sequence[TokenId]]:
-        """All tokens that the model has to read, by text."""
+        """All tokens that the model has to read, one sequence for each text."""
         raise NotImplementedError
 
     @property
     def num_places(self) -> int:
-        """Places of a batch that it takes, at the most."""
+        """The most places of a batch that it takes."""
         raise NotImplementedError
 
     @property
@@ -78,15 +78,15 @@ class Runnable:
         raise NotImplementedError
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
-        """The next step, which computes ``count`` of its pending tokens."""
+        """Begin the next step, which computes ``count`` of its pending tokens."""
         raise NotImplementedError
 
     def settle(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> Settled:
         """Continue with the model's output for each segment of a step.
 
-        ``judged`` is what ``judge`` said of it.
-        Whatever can go wrong comes before the commit: from the commit on others may find the
-        blocks in the prefix index, and their rows have still to be moved.
+        ``judged`` is the result of ``judge``. Everything that can fail comes before the commit:
+        after it other requests may find the blocks in the prefix index, and their rows still have
+        to be moved.
         """
         raise NotImplementedError
 
@@ -94,15 +94,15 @@ class Runnable:
 
     @property
     def judges_apart(self) -> bool:
-        """Whether ``judge`` does all that may take long of a step; else ``settle`` does."""
+        """Whether ``judge`` does all the long work of a step; else ``settle`` does."""
         return False
 
     def judge(self, step: Step, outputs: Sequence[SegmentOutput]) -> object:  # noqa: ARG002
-        """What is chosen by the model's output, and what follows from it; changes nothing."""
+        """Choose by the model's output, and foresee what follows; changes nothing."""
         return None
 
     def to_draw(self, piece: Piece) -> Sequence[Draw | None]:
-        """What may be drawn by the logits of each deciding node, where they are.
+        """Return what may be drawn from the logits of each deciding node, on the device.
 
         May take long, and raise what a constraint raises.
         """
@@ -110,7 +110,7 @@ class Runnable:
 
     @property
     def wants_states(self) -> bool:
-        """Whether the model has to give the hidden states of all tokens."""
+        """Whether the model has to return the hidden states of all tokens."""
         return False
 
     @property
@@ -125,29 +125,29 @@ class Runnable:
 
     @property
     def spare_blocks(self) -> int:
-        """Blocks of each group that are kept for texts which are still to be forked."""
+        """Blocks of each group that are kept for texts still to be forked."""
         return 0
 
     @property
     def num_tried(self) -> int:
-        """Tokens that are tried after the certain ones in each step."""
+        """The number of tokens that are tried after the certain ones in each step."""
         return 0
 
     @property
     def pending(self) -> int:
-        """Tokens that are certain but not yet in the cache; at least one while it runs."""
+        """The number of certain tokens not yet in the cache; at least one while it runs."""
         return self.num_unread
 
-    # --- what all have in common ----------------------------------------------------------
+    # --- what all runnables share ----------------------------------------------------------
 
     @property
     def is_running(self) -> bool:
-        """Whether it has blocks, as opposed to one that waits or was dropped."""
+        """Whether it has blocks; one that waits or was dropped has none."""
         return bool(self.blocks)
 
     @property
     def num_unread(self) -> int:
-        """Tokens that are certain but not yet in the cache."""
+        """The number of certain tokens not yet in the cache."""
         held = zip(self.texts(), self.blocks, strict=True)
         return sum([len(text) - blocks.committed for text, blocks in held])
 
@@ -159,12 +159,12 @@ class Runnable:
     def needs(
         self, block_size: int, step_tokens: int, opened: SequenceBlocks | None = None
     ) -> tuple[int, ...]:
-        """Blocks, by group of layers, that let it run for some steps without giving way.
+        """Return the blocks, by group of layers, that let it run for some steps without giving way.
 
-        ``opened`` are those that it would start with, for one that waits.
+        ``opened`` are the blocks that it would start with, if it waits.
         """
         held = self.blocks if opened is None else [opened]
-        # One block more than what is pending, so that nobody gives way right after the start.
+        # One block more than is pending, so that nothing gives way right after its start.
         ahead = block_size + self.num_tried
         needs = [
             demand(blocks, len(text) - blocks.committed + ahead, step_tokens)
@@ -174,14 +174,14 @@ class Runnable:
         return tuple([sum(of_group) + spare for of_group in zip(*needs, strict=True)])
 
     def start(self, blocks: SequenceBlocks) -> None:
-        """Run with the blocks that were opened for ``known_prefix``, and own them from now on."""
+        """Run with the blocks opened for ``known_prefix``, and own them from now on."""
         self.blocks = [blocks]
         use = self.submission.cache_use
         if use.reused is None:  # counts once, not when it starts over
             use.reused = blocks.committed
 
     def stop(self) -> None:
-        """Give all blocks back; it can start over from its tokens."""
+        """Release all blocks; it can start over from its tokens."""
         for blocks in self.blocks:
             blocks.release()
         self.blocks = []
@@ -189,7 +189,7 @@ class Runnable:
     def check(self) -> None:
         """Raise unless something is pending and nothing reserved."""
         if self.is_paused:
-            return  # the step that it is in was not settled yet
+            return  # its current step was not settled yet
         assert self.pending > 0, f"{self.request_id!r} has nothing pending"
         reserved = sum([blocks.reserved for blocks in self.blocks])
         assert reserved == 0, f"{self.request_id!r} holds {reserved} rows"
@@ -204,7 +204,7 @@ class AnswerRunnable(Runnable):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the answer has come to its end."""
+        """Whether the answer has ended."""
         return self.answer.finish_reason is not None
 
     def texts(self) -> list[Sequence[TokenId]]:
@@ -213,7 +213,7 @@ class AnswerRunnable(Runnable):
 
     @property
     def num_unread(self) -> int:
-        """As for all; said for one text, as it is asked for some times in each step."""
+        """The number of certain tokens not yet in the cache; a fast form for one text."""
         return len(self.answer.tokens) - self.blocks[0].committed
 
 
@@ -232,9 +232,9 @@ class Piece:
         self.blocks = blocks
         self.tree = tree
         self.deciding = tree.deciding if deciding is None else deciding
-        """The nodes whose logits are wanted."""
+        """The nodes whose logits are needed."""
         self.text = text
-        """Which text of the runnable it is."""
+        """The index of the text in the runnable."""
 
 
 class Step:
@@ -256,15 +256,16 @@ class Step:
         """The request for proposals, which are added to the only piece."""
         self._certain = pieces if certain is None else certain
         self._claimed = 0
-        """Rows that it demands where it needs fewer."""
+        """Rows to demand even if it needs fewer."""
 
     def take_draft(self) -> None:
-        """Let the step compute the drafted tree in place of its trunk, if something was drafted."""
+        """Replace the trunk by the drafted tree, if something was drafted."""
         if self.draft is not None and self.draft.builder.has_proposals:
             tree = self.draft.builder.tree()
             self.pieces = [Piece(self.pieces[0].blocks, tree)]
-            # How large a tree is depends on what was drawn for it. If it were given up for its
-            # size, draws would be left out for what they are, and that changes the law of answers.
+            # The size of a tree depends on what was drawn for it. Giving it up for its size would
+            # leave out draws because of their values, which would change the distribution of
+            # answers.
             if tree.draws:
                 self._claimed = self.draft.builder.most
 
@@ -275,12 +276,12 @@ class Step:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens that it computes."""
+        """The number of tokens that it computes."""
         return sum([len(piece.tree) for piece in self.pieces])
 
     def demand(self) -> tuple[int, ...]:
-        """Blocks that it takes, by group of layers."""
-        # All nodes of a tree take rows, even those that are given back after the step.
+        """Return the blocks that it takes, by group of layers."""
+        # All nodes of a tree take rows, even those that are released after the step.
         demands = []
         for piece in self.pieces:
             rows = max(len(piece.tree), self._claimed)
@@ -290,13 +291,13 @@ class Step:
         return tuple([sum(of_group) for of_group in zip(*demands, strict=True)])
 
     def reserve(self) -> Iterator[Segment]:
-        """Set rows aside; the copies of a segment are to be made before the next is asked for."""
+        """Reserve rows; a segment's copies must be made before the next segment is taken."""
         for piece in self.pieces:
             tree, committed = piece.tree, piece.blocks.committed
             rows, certain = piece.blocks.reserve(len(tree)), tree.trunk
             self.runnable.submission.cache_use.copied += len(rows[0].copies)
             # A generator: copies of this segment must be made before the next one reserves rows,
-            # as that may write to a block which is copied from.
+            # because that may write to a block to be copied.
             yield Segment(
                 rows=rows,
                 committed=committed,
@@ -313,12 +314,12 @@ class Step:
 
 
 class Settled:
-    """The consequences of a step that the engine has to carry out."""
+    """What a step requires the engine to do."""
 
     __slots__ = ("copies", "forks")
 
     def __init__(self, copies: Sequence[SlotCopies] = (), forks: Sequence[Runnable] = ()) -> None:
         self.copies = copies
-        """To be made in the cache, by group of layers."""
+        """Copies to make in the cache, by group of layers."""
         self.forks = forks
-        """Runnables that were started by this step."""
+        """Runnables that this step started."""

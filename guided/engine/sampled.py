@@ -1,4 +1,4 @@
-"""An answer that is sampled token by token, with drafts: how it runs."""
+"""Runs an answer that is sampled token by token, with drafts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SampledRunnable(AnswerRunnable):
     """One sampled answer.
 
     The first of several *sibling samples* computes the prompt for all of them. Until then the
-    others have no tokens of their own; then each is forked off as a runnable of its own.
+    others have no tokens of their own; then each is forked off as a separate runnable.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class SampledRunnable(AnswerRunnable):
 
     @property
     def wants_states(self) -> bool:
-        """Whether one of its drafters learns the hidden states."""
+        """Whether one of its drafters learns from the hidden states."""
         return self._memory is not None and self._memory.wants_states
 
     @property
     def is_drafting(self) -> bool:
-        """While there are siblings nothing is drafted, as each of them continues differently."""
+        """Whether it drafts; not while it has siblings, because each continues differently."""
         return self._memory is not None and not self._siblings
 
     @property
@@ -81,11 +81,11 @@ class SampledRunnable(AnswerRunnable):
         return _BLOCKS_OF_A_SIBLING * len(self._siblings)
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
-        """The next ``count`` pending tokens; drafted tokens follow only the last of all."""
+        """Take the next ``count`` pending tokens; drafted tokens follow only the last of all."""
         answer, blocks = self.answer, self.blocks[0]
         trunk = answer.trunk(blocks.committed, count)
         draft, is_whole = None, count == self.pending
-        # Where more certain tokens follow this step, a draft could only repeat or miss them.
+        # If more certain tokens follow this step, a draft could only repeat or miss them.
         if self._memory is not None and self.is_drafting and budget.room and is_whole:
             draft = DraftRequest(answer.tokens, self._memory, self._builder(trunk, budget))
         return Step(self, [Piece(blocks, trunk)], draft=draft)
@@ -100,11 +100,11 @@ class SampledRunnable(AnswerRunnable):
 
     @property
     def judges_apart(self) -> bool:
-        """A step is verified before anything of the answer changes."""
+        """True: a step is verified before anything in the answer changes."""
         return True
 
     def judge(self, step: Step, outputs: Sequence[SegmentOutput]) -> list[_Judged]:
-        """Verify the tree against its logits; where the prompt ends, for each sibling as well."""
+        """Verify the tree against its logits; at the end of the prompt, for each sibling too."""
         piece, output = step.pieces[0], outputs[0]
         logits = NodeLogits(piece.deciding, output)
         siblings = self._siblings if piece.deciding else ()
@@ -114,7 +114,7 @@ class SampledRunnable(AnswerRunnable):
         return [_judged(piece.tree, logits, self.answer, drawn), *others]
 
     def to_draw(self, piece: Piece) -> list[Draw | None]:
-        """The choice after each deciding node, as a drafted token stays where it is the choice."""
+        """Return what to draw after each deciding node: a drafted token stays if it is drawn."""
         answer, tree = self.answer, piece.tree
         depths, trunk = tree.depths(), tree.trunk
         draws: list[Draw | None] = []
@@ -128,9 +128,9 @@ class SampledRunnable(AnswerRunnable):
         return draws
 
     def settle(self, step: Step, outputs: Sequence[SegmentOutput], judged: object) -> Settled:
-        """Extend the answer by what was verified, commit the rows of the path.
+        """Extend the answer by the verified tokens, and commit the rows of the path.
 
-        Where the prompt ends, siblings continue from there, each with its own choice.
+        At the end of the prompt, siblings continue from there, each with its own choice.
         """
         piece, output = step.pieces[0], outputs[0]
         tree, blocks = piece.tree, piece.blocks
@@ -167,7 +167,7 @@ class SampledRunnable(AnswerRunnable):
 
 
 def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) -> UnionMemory | None:
-    """What the drafter keeps of an answer, until the request ends."""
+    """Open the drafter's memory of an answer, which is kept until the request ends."""
     request = submission.request
     memory = drafter.open(
         DraftContext(
@@ -193,9 +193,9 @@ def _judged(
     answer: AnswerState,
     drawn: Mapping[int, TokenId] = _NOTHING_DRAWN,
 ) -> _Judged:
-    """Verify a draft tree by the logits of its nodes, and foresee what the answer becomes.
+    """Verify a draft tree by the logits of its nodes, and foresee the continuation of the answer.
 
-    Nothing of the answer changes yet. ``drawn`` are tokens drawn on the device, by node.
+    Changes nothing in the answer. ``drawn`` are tokens drawn on the device, by node.
     """
     acceptance = verify(
         *(tree, logits, answer.chooser, answer.answer_length, answer.history()), drawn

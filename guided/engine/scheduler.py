@@ -1,4 +1,4 @@
-"""The scheduler: which requests run and which wait, and how the tokens of a step are shared.
+"""The scheduler: which requests run and which wait, and how they share the tokens of a step.
 
 It counts blocks and touches no tensor. See docs/scheduling.md.
 """
@@ -18,10 +18,9 @@ __all__ = ["Scheduler", "share_tokens"]
 
 
 class Scheduler:
-    """Starts runnables in the order of queue keys, and makes them wait again where room is short.
+    """Starts runnables in the order of queue keys, and makes them wait again if room is short.
 
-    Waiting and giving way have one order. So whoever is first in it is never put back by those who
-    come later.
+    Waiting and giving way have the same order. So later arrivals never push back the first in it.
     """
 
     def __init__(self, cache: BlockCache, limits: StepLimits) -> None:
@@ -34,7 +33,7 @@ class Scheduler:
 
     @property
     def next_tokens(self) -> int:
-        """Certain tokens that the next step computes."""
+        """The number of certain tokens that the next step computes."""
         return min(self._step_tokens, sum([each.pending for each in self._ready()]))
 
     def wait(self, runnable: Runnable) -> None:
@@ -43,53 +42,53 @@ class Scheduler:
         bisect.insort(self._waiting, entry, key=itemgetter(0))
 
     def take_next(self) -> tuple[Runnable, SequenceBlocks] | None:
-        """The first that waits, with the blocks to start it with; ``None`` where it has no room.
+        """Take the first that waits, with the blocks to start with; ``None`` if there is no room.
 
-        Nobody overtakes it, or a large request would wait for ever. Whoever is alone always has
-        room, as it would not have been admitted otherwise.
+        Nothing overtakes it, or a large request would wait for ever. A runnable alone always has
+        room, because otherwise it would not have been admitted.
         """
         if not self._waiting:
             return None
         first = self._waiting[0][1]
-        # Places are for what may run at most: beams part later, and must not find the batch full.
+        # Places are for the most that may run: beams part later, and must not find the batch full.
         if first.num_places + sum([each.num_places for each in self.running]) > self._max_batch:
             return None
         salt = first.submission.salt
         # Opened before room is known: what the cache has of the prefix need not be computed.
         blocks = self._cache.open(first.known_prefix, salt=salt)
         size, step_tokens = self._cache.block_size, self._step_tokens
-        # Room for what runs as well, or what starts now would soon make something give way.
+        # Room for the running ones as well, or this start would soon make something give way.
         needs = [each.needs(size, step_tokens) for each in self.running]
         if needs and not self._has_room([*needs, first.needs(size, step_tokens, blocks)]):
             blocks.release()
             return None
-        # Only now: until its blocks are there it keeps its turn.
+        # Only now: until it has its blocks it keeps its turn.
         del self._waiting[0]
         return first, blocks
 
     def start(self, runnable: Runnable, blocks: SequenceBlocks) -> None:
-        """Run a runnable with the blocks that were opened for it."""
+        """Run a runnable with the blocks opened for it."""
         try:
             runnable.start(blocks)
         except BaseException:
-            # It may have failed before or after it took them over.
+            # It may have failed before or after it took over the blocks.
             runnable.blocks = []
             blocks.release()
             raise
         self.running.append(runnable)
 
     def plan(self) -> list[tuple[Runnable, int]]:
-        """How many of its pending tokens each of the running computes in the next step."""
+        """Return how many pending tokens each running one computes in the next step."""
         ready = self._ready()
         counts = share_tokens([each.pending for each in ready], self._step_tokens)
         return list(zip(ready, counts, strict=True))
 
     def make_room(self, steps: list[Step]) -> list[Step]:
-        """The steps that the cache has blocks for, all at once.
+        """Return the steps that the cache has blocks for, all at once.
 
-        Drafts are given up first, then whatever is last in the order, which waits again.
+        Drafts are given up first, then the last runnables in the order, which wait again.
         """
-        # All drafts and not some: to find out which would fit takes longer than they save.
+        # All drafts and not some: finding out which would fit takes longer than they save.
         if not self._fits(steps):
             for step in steps:
                 step.drop_draft()
@@ -103,8 +102,8 @@ class Scheduler:
         return steps
 
     def fork(self, parent: Runnable, forks: Sequence[Runnable]) -> None:
-        """Add runnables that were forked off, right after their parent."""
-        # Few have forks, and each is looked for.
+        """Add forked runnables right after their parent."""
+        # Few steps have forks, and finding the parent takes a search.
         if not forks:
             return
         # Answers to one request stay together, in the order of their seeds.
@@ -117,9 +116,9 @@ class Scheduler:
         runnable.stop()
 
     def drop(self, request_id: str) -> None:
-        """Let nothing of a request wait or run any more."""
+        """Remove everything of a request that waits or runs."""
         self._waiting = [entry for entry in self._waiting if entry[1].request_id != request_id]
-        # A copy, as what is stopped is removed.
+        # A copy, because stopping removes from the list.
         for runnable in tuple(self.running):
             if runnable.request_id == request_id:
                 self.leave(runnable)
@@ -132,7 +131,7 @@ class Scheduler:
             runnable.check()
 
     def _ready(self) -> list[Runnable]:
-        """What runs and does not pause."""
+        """The running ones that do not pause."""
         return [each for each in self.running if not each.is_paused]
 
     def _fits(self, steps: Sequence[Step]) -> bool:
@@ -140,7 +139,7 @@ class Scheduler:
 
     def _has_room(self, demands: Sequence[tuple[int, ...]]) -> bool:
         """Whether all of these demands could be met at once."""
-        # Blocks kept for prefixes count as available: they are given up when they are needed.
+        # Blocks kept for prefixes count as available: they are given up when needed.
         for group, pool in enumerate(self._cache.pools):
             if sum([demand[group] for demand in demands]) > pool.num_available:
                 return False
@@ -154,8 +153,8 @@ def _queue_key(step: Step) -> float:
 def share_tokens(pending: Sequence[int], step_tokens: int) -> list[int]:
     """Share the tokens of a step among runnables with these numbers of pending tokens.
 
-    Everyone gets one, so everyone moves. The rest goes to the shortest first, so that an answer
-    under way does not wait for a long prompt: pending 1, 700, 3 with 512 tokens → 1, 508, 3.
+    Each gets one, so each moves. The rest goes to the shortest first, so that an answer under way
+    does not wait for a long prompt: pending 1, 700, 3 with 512 tokens → 1, 508, 3.
     """
     assert len(pending) <= step_tokens, f"{len(pending)} sequences, {step_tokens} tokens a step"
     if sum(pending) <= step_tokens:

@@ -1,4 +1,4 @@
-"""Scores that tell which of the answers to one request is best."""
+"""Scores that decide which of the answers to one request is best."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Scorer: TypeAlias = Callable[[Sequence["AnswerState"]], list[float]]
 
 
 class Judge(Protocol):
-    """Another model that says how good answers are."""
+    """Another model that scores answers."""
 
     def check(self, prompt: str | tuple[Message, ...]) -> None:
-        """Raise ``RequestError`` where answers to such a prompt cannot be scored."""
+        """Raise ``RequestError`` if answers to such a prompt cannot be scored."""
         ...
 
     def scores(self, prompt: str | tuple[Message, ...], answers: Sequence[str]) -> list[float]:
-        """The score of each answer, higher is better."""
+        """Return the score of each answer, higher is better."""
         ...
 
 
 def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Vocabulary) -> Scorer:
-    """The scorer that a request asks for."""
+    """Return the scorer that a request wants."""
     if request.rank is Rank.LIKELIHOOD:
         return by_likelihood
     if judge is None:
@@ -41,7 +41,7 @@ def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Voca
             field="rank",
             hint="start the server with --reward-model, or rank by likelihood",
         )
-    # Before the answers are made, so that a prompt which cannot be read costs nothing.
+    # Before the answers are made, so that an unreadable prompt costs nothing.
     judge.check(request.prompt)
     # For the type checker: within the closure ``judge`` could be ``None`` again.
     chosen = judge
@@ -53,5 +53,5 @@ def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Voca
 
 
 def by_likelihood(answers: Sequence[AnswerState]) -> list[float]:
-    """How likely the model thought each answer."""
+    """Return how likely the model thought each answer."""
     return [mean_logprob(answer.choices) for answer in answers]

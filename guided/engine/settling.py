@@ -1,4 +1,4 @@
-"""Settling steps: at once where that takes little, else aside, in slices before later steps."""
+"""Settles steps: at once where that is short, else aside, in slices before later steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Settling"]
 
 
 class Settling:
-    """Lets runnables verify and commit their steps, and does what they need the engine for.
+    """Lets runnables verify and commit their steps, and does the engine's part of it.
 
     ``resumed`` is called with each that settled after it had paused.
     """
@@ -39,7 +39,7 @@ class Settling:
         self._resumed = resumed
 
     def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
-        """Let one runnable verify and commit its step; where that takes long, it pauses."""
+        """Let one runnable verify and commit its step; if that takes long, it pauses."""
         runnable = step.runnable
         if not runnable.judges_apart:
             self._settle_whole(runnable, partial(runnable.settle, step, outputs, None))
@@ -55,24 +55,24 @@ class Settling:
         self._carry_out(runnable, runnable.settle(step, outputs, judged))
 
     def begin_aside(self, runnable: Runnable, begin: Callable[[], Step]) -> None:
-        """Have built what it takes long to begin a step for, before that is tried again."""
+        """Do the long work of beginning a step aside, before the step is begun again."""
         self._aside.put(Paused(runnable, begin, _begun, self._kernels))
 
     def _settle_whole(self, runnable: Runnable, settle: Callable[[], Settled]) -> None:
-        """Settle a step that cannot be judged before anything changes."""
+        """Settle a step whose judgement cannot come before its changes."""
         if runnable.submission.request.constraint is None:
             self._carry_out(runnable, settle())
             return
         resume = partial(self._resume, runnable)
         paused = Paused(runnable, settle, resume, self._kernels, is_repeatable=False)
-        # The first slice at once, which is enough for most.
+        # Do the first slice at once, which is enough for most.
         if not self._haste.is_over and paused.work.run_slice():
             self._carry_out(runnable, paused.work.result())
         else:
             self._aside.put(paused)
 
     def _carry_out(self, runnable: Runnable, settled: Settled) -> None:
-        # Rows move first: what is committed is in the prefix index, so others may take it over.
+        # Rows move first: committed blocks are in the prefix index, where others may find them.
         self._model.copy(settled.copies)
         self._scheduler.fork(runnable, settled.forks)
         for each in (runnable, *settled.forks):
@@ -88,4 +88,4 @@ class Settling:
 
 
 def _begun(_: Step) -> None:
-    """The step is begun again with those of the others."""
+    """Drop the step: it is begun again with those of the others."""

@@ -1,8 +1,8 @@
-"""Work in slices: a little of it at a time, so that whoever waits for it can do other things.
+"""Does work a slice at a time, so that whatever waits for it can do other things.
 
-It rests where it is counted (``guided.runtime.fuel``), after so many units or so much time. What
-takes long and needs no Python, a kernel, is not waited for at all: it runs beside whatever comes
-next, and the work goes on in a later slice.
+Work rests where it is counted (``guided.runtime.fuel``), after a number of units or a length of
+time. A kernel takes long and needs no Python, so nothing waits for it: it runs beside whatever
+comes next, and the work continues in a later slice.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ SLICE_SECONDS: Final = 0.005
 _SLICE: Final = 5_000
 """Units of a slice, each about a microsecond."""
 _EVERY: Final = 250
-"""Units after which it is looked whether the slice is over."""
+"""Units between checks whether the slice is over."""
 _LOOK_SECONDS: Final = 0.001
-"""How often it is looked whether work past its slice is in a kernel, or has come to a rest."""
+"""Seconds between checks whether overdue work is in a kernel, or rests."""
 _SHORT: Final = 500
 """Units of a kernel that may always run beside others."""
 
@@ -35,7 +35,7 @@ class _GivenUpError(BaseException):
 
 
 class Kernels:
-    """The kernels that run beside the engine: at the most one that takes long.
+    """The kernels that run beside the engine: at most one that takes long.
 
     Each takes a core from the model; many would take all of them.
     """
@@ -46,19 +46,19 @@ class Kernels:
 
 
 class SlicedWork(Generic[T]):
-    """Work in a thread of its own, for the sake of its stack.
+    """Work in a thread of its own, so that it keeps its stack.
 
     Either the caller runs or the work does, never both, except for kernels. So nothing shared
     changes during a step, and no Python runs beside a model call.
     """
 
     def __init__(self, work: Callable[[], T], kernels: Kernels | None = None) -> None:
-        """``kernels`` are those that run beside the caller, of all its work."""
+        """``kernels`` are those of all the caller's work that run beside the caller."""
         self._work = work
         self._kernels = kernels or Kernels()
         # Most work is done in one slice, and a hand-over takes longer than the locks themselves.
-        # So the thread begins with the first slice, and nobody waits for it to say that it has.
-        # Two locks hand the turn over: to the work when ``_go`` is released, back with ``_rested``.
+        # So the thread begins with the first slice, and nothing waits for its start.
+        # Two locks hand over the turn: to the work when ``_go`` is released, back with ``_rested``.
         self._go = allocate_lock()
         self._rested = allocate_lock()
         self._go.acquire()
@@ -67,12 +67,12 @@ class SlicedWork(Generic[T]):
         self._is_begun = False
         self._is_given_up = False
         self._is_in_kernel = False
-        # The caller went on without it; both are changed under the lock of ``Kernels``.
+        # The caller continued without it; both are changed under the lock of ``Kernels``.
         self._is_left = False
         self._units = 0
         self._ends = 0.0
         self.seconds = 0.0
-        """Time that the caller waited for it so far."""
+        """Seconds that the caller has waited for it so far."""
 
     @property
     def is_begun(self) -> bool:
@@ -85,11 +85,11 @@ class SlicedWork(Generic[T]):
         return self._is_left and self._rested.locked()
 
     def run_slice(self, seconds: float = SLICE_SECONDS) -> bool:
-        """Do one more slice, and say whether the work is done."""
+        """Do one more slice, and return whether the work is done."""
         if self._outcome.done() or self.is_away:
             return self._outcome.done()
         if self._is_left:
-            # Back from a kernel, it has rested since.
+            # It has returned from its kernel, and rested since.
             self._rested.acquire()
             self._is_left = False
         began = time.monotonic()
@@ -108,7 +108,7 @@ class SlicedWork(Generic[T]):
         return self._outcome.done()
 
     def wait(self, seconds: float = SLICE_SECONDS) -> None:
-        """Wait for a kernel that it is in, for those who have nothing else to do."""
+        """Wait for the kernel that it is in, if any; for callers with nothing else to do."""
         if self.is_away and self._rested.acquire(timeout=seconds):
             self._rested.release()
 
@@ -118,11 +118,11 @@ class SlicedWork(Generic[T]):
             self.wait()
 
     def result(self) -> T:
-        """The result, once the work is done; raises what the work raised."""
+        """Return the result, once the work is done; raises what the work raised."""
         return self._outcome.result(timeout=0)
 
     def give_up(self) -> None:
-        """End the work where it rests; in a kernel, when that ends, which is not waited for."""
+        """End the work where it rests; in a kernel it ends later, without waiting for it."""
         if self._outcome.done() or not self._is_begun:
             self._is_given_up = True
             return
@@ -137,7 +137,7 @@ class SlicedWork(Generic[T]):
         self._rested.acquire()
 
     def _leave_in_kernel(self) -> bool:
-        """Go on without work that is in a kernel; False where it is not."""
+        """Continue without work that is in a kernel; False if it is not in one."""
         with self._kernels.lock:
             if self._is_in_kernel:
                 self._is_left = True
@@ -147,7 +147,7 @@ class SlicedWork(Generic[T]):
     # --- in the thread of the work --------------------------------------------------------
 
     def _run(self) -> None:
-        """The thread: do the work, keep its result or error, and wake who waits."""
+        """Run the thread: do the work, keep its result or error, and wake the caller."""
         try:
             pace = Pace(_EVERY, self._rest, self._enter_kernel, self._come_back)
             with paced(pace):
@@ -173,13 +173,13 @@ class SlicedWork(Generic[T]):
         self._is_in_kernel = True
 
     def _come_back(self) -> None:
-        """Leave a kernel; where the engine has gone on meanwhile, wait for the next slice."""
+        """Leave a kernel; if the engine has continued meanwhile, wait for the next slice."""
         with self._kernels.lock:
             self._is_in_kernel = False
             if not self._is_left:
                 return
             self._kernels.running -= 1
             if self._is_given_up:
-                # Nobody waits for this thread any more.
+                # Nothing waits for this thread any more.
                 raise _GivenUpError
         self._hand_over()

@@ -22,16 +22,16 @@ __all__ = ["CacheUse", "ServiceOrder", "Submission"]
 
 @dataclass(frozen=True, slots=True)
 class ServiceOrder:
-    """When a request is served; all moments are seconds of the clock that never goes back."""
+    """When a request is served; all moments are seconds of a clock that never goes back."""
 
     queue_key: float
     """The request with the smaller key is served first, and gives way last."""
     deadline: float | None = None
-    """When the answer has to be there."""
+    """When the answer has to be complete."""
 
     @classmethod
     def of(cls, request: GenerationRequest, received: float) -> ServiceOrder:
-        """The order of a request that was received at this moment."""
+        """Return the order of a request that was received at this moment."""
         # Both count from the same moment, however long the request took to get here.
         return cls(
             queue_key=request.queue_key(received),
@@ -39,7 +39,7 @@ class ServiceOrder:
         )
 
     def check(self, moment: float) -> None:
-        """Raise DeadlineExceededError where a model call would begin the answer too late."""
+        """Raise DeadlineExceededError if a model call would begin the answer too late."""
         if self.is_late(moment):
             raise DeadlineExceededError(
                 "the deadline came before the model had chosen anything of the answer",
@@ -56,11 +56,11 @@ class CacheUse:
     """Tokens of a request that were in the cache already, or had to be copied there."""
 
     reused: int | None = None
-    """Those of the prompt that earlier requests left; ``None`` until the request first runs."""
+    """Tokens of the prompt left by earlier requests; ``None`` until the request first runs."""
     shared: int = 0
-    """Those that one of its texts took over from another."""
+    """Tokens that one of its texts took over from another."""
     copied: int = 0
-    """Those that were copied where two of its texts part."""
+    """Tokens that were copied where two of its texts part."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,29 +77,29 @@ class Submission:
     """Compiles the constraint; its result is the position before the first token."""
     cache_use: CacheUse = field(default_factory=CacheUse)
     at_end: ExitStack = field(default_factory=ExitStack)
-    """What is to be given back when the request ends, however it ends."""
+    """Releases what the request holds when it ends, however it ends."""
     trace: Trace | None = None
-    """Notes the steps, where somebody wants to look at them."""
+    """Records the steps, where someone wants to look at them."""
     adapter: int = 0
     """Number of the LoRA adapter that answers, 0 for the model alone."""
     client: str = ""
-    """Who asked; clients take turns where work is done in slices."""
+    """Who sent it; clients take turns where work is done in slices."""
     admitting: SlicedWork[Group] | None = None
-    """Makes the group of its answers, where that takes long, once the constraint is compiled."""
+    """Makes the group of its answers, if that takes long, once the constraint is compiled."""
 
     @property
     def work(self) -> SlicedWork[Matcher] | SlicedWork[Group]:
-        """What is done in slices before it can be run."""
+        """The work in slices before it can run."""
         return self.matcher if self.admitting is None else self.admitting
 
     @property
     def salt(self) -> str:
-        """With what is kept for the request to share: adapters compute other keys and values."""
-        # The number always stands there: no salt of a caller may look like one of an adapter.
+        """The key under which prefixes are shared: adapters compute other keys and values."""
+        # The number always comes first: no salt of a caller may look like one of an adapter.
         return f"{self.adapter}:{self.request.cache_salt}"
 
     def end(self) -> None:
-        """Give back what the request held; a fault in that is logged and goes no further."""
+        """Release what the request held; a fault in that is logged and not passed on."""
         # Its outcome is settled by now, and the caller may be ending it for another fault.
         try:
             self.at_end.close()

@@ -12,15 +12,15 @@ __all__ = ["TextStream"]
 
 
 class TextStream:
-    """Turns tokens into text as far as it is certain: whole characters, and no part of a stop.
+    """Turns tokens into the text that is certain: whole characters, and no part of a stop.
 
     ::
 
         stop "end"     tokens  th | e e | n | d   →   "th", "e ", "", ""
                        tokens  th | e e | n | t   →   "th", "e ", "", "ent"
 
-    What is handed out is never taken back, and all of it together is the text of the answer. Each
-    token is read once.
+    Text that was handed out is never taken back, and all of it together is the text of the answer.
+    Each token is read once.
     """
 
     def __init__(
@@ -33,30 +33,30 @@ class TextStream:
     ) -> None:
         """The answer begins at token ``start``, and no part of a ``held`` string may be sent.
 
-        ``errors`` says how bytes are decoded that are no text, as for ``bytes.decode``.
+        ``errors`` says how to decode bytes that are not text, as for ``bytes.decode``.
         """
         self._token_bytes = token_bytes
         self._read = start
-        """Tokens read, those of the prompt included."""
+        """Tokens read, including those of the prompt."""
         self._beginnings = Beginnings(held)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
         self._decoded = 0
-        """Bytes of the answer that went to the decoder."""
+        """Bytes of the answer that were passed to the decoder."""
         self._kept = bytearray()
-        """Bytes after them, which are kept back."""
+        """Bytes after them, which are held back."""
 
     def begin_at(self, place: int) -> None:
-        """Begin at another token, before anything was read."""
+        """Begin at another token; only before anything was read."""
         self._read = place
 
     def grow(self, tokens: Sequence[TokenId]) -> str:
-        """The text that is certain now that prompt and answer have these tokens."""
-        # A stop string that has begun may yet be completed, and must not have been sent then.
+        """Return the new certain text, now that prompt and answer have these tokens."""
+        # A stop string that has begun may yet be completed, and then must not have been sent.
         held = self._beginnings.read(self._take(tokens))
         return self._decode(len(self._kept) - held, final=False)
 
     def end(self, tokens: Sequence[TokenId], length: int | None) -> str:
-        """The rest, when these are all tokens; ``length`` is that of the whole text in bytes.
+        """Return the rest, given all tokens; ``length`` is that of the whole text in bytes.
 
         ``None`` as length leaves nothing out.
         """

@@ -30,16 +30,16 @@ class Thoughts:
         *,
         is_streamed: bool,
     ) -> None:
-        """``matcher`` is before thoughts which begin at the token ``start``.
+        """``matcher`` stands before thoughts which begin at the token ``start``.
 
-        ``end`` is what is read in the text of what ends them: nothing of special tokens.
+        ``end`` is the text of what ends them, without its special tokens.
         """
         self._matcher = matcher
         self._vocabulary = vocabulary
         self._start = start
         self._end = end
         self.length = 0
-        """Tokens read so far: of all thoughts with their end, once that has come."""
+        """Tokens read so far: those of all thoughts and their end, once that has come."""
         self.is_over = False
         self._stream = (
             TextStream(
@@ -50,18 +50,18 @@ class Thoughts:
         )
 
     def read(self, token: TokenId) -> None:
-        """Read the next token of the answer, which is still one of the thoughts."""
+        """Read the next token of the answer, which still belongs to the thoughts."""
         self._matcher = self._matcher.advance(token)
         self.length += 1
         self.is_over = self._matcher.is_complete
 
     def text(self, answer: Sequence[TokenId]) -> str:
-        """The thoughts in the tokens of an answer, without what ends them."""
+        """Return the thoughts in the tokens of an answer, without their end."""
         whole = self._vocabulary.decode(answer[: self.length])
         return whole.removesuffix(self._end if self.is_over else b"").decode(errors="replace")
 
     def new_text(self, tokens: Sequence[TokenId]) -> str:
-        """The text of thoughts since the last call, empty where they are not streamed.
+        """Return the text of thoughts since the last call; empty if they are not streamed.
 
         ``tokens`` are those of prompt and answer.
         """

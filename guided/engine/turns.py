@@ -1,4 +1,4 @@
-"""Turns by client, where work is done in slices: one that brings much holds up only its own.
+"""Turns by client for work in slices: a client that brings much work delays only its own.
 
 ::
 
@@ -20,12 +20,12 @@ class HasClient(Protocol):
 
     @property
     def client(self) -> str:
-        """Who brought it."""
+        """The client that brought it."""
 
 
 T = TypeVar("T", bound=HasClient)
 
 
 def after_turn(line: Iterable[T], client: str) -> list[T]:
-    """A line once a client has had its turn: what others have there comes first."""
+    """Return the line after a client's turn: the others' entries move to the front."""
     return sorted(line, key=lambda each: each.client == client)

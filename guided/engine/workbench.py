@@ -1,8 +1,8 @@
-"""Work on constraints that no answer waits for: checking, compiling ahead, looking at them.
+"""Work on constraints that no answer waits for: checks, compilation ahead of use, inspection.
 
-It is done as the constraints of requests are compiled: in slices, between steps. Each task but that
-of a mask has a recogniser of its own, so it neither fills up nor locks one that answers are
-written by.
+It is done as the constraints of requests are compiled: in slices, between steps. Each task except
+that of a mask has a recogniser of its own, so it neither fills up nor locks the recognisers that
+answers use.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ __all__ = [
 _AT_ONCE = 4
 """Tasks that take turns; each may hold tens of megabytes, and the others have not begun."""
 _AT_MOST = 8
-"""The same, where each client that has begun none begins one."""
+"""The most tasks, where each client with none under way may begin one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Say how answers would be held to a constraint."""
+    """Report how a constraint would be enforced on answers."""
 
     constraint: Structure
 
 
 @dataclass(frozen=True, slots=True)
 class Compile:
-    """The same, and compile it for the requests to come."""
+    """The same, and compile it for later requests."""
 
     constraint: Structure
 
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """Say where a text leaves a constraint."""
+    """Report where a text leaves a constraint."""
 
     constraint: Structure
     text: bytes
@@ -68,7 +68,7 @@ class ReadText:
 
 @dataclass(frozen=True, slots=True)
 class ReadMask:
-    """Say which tokens may follow some of an answer."""
+    """Report which tokens may follow the given tokens of an answer."""
 
     constraint: Structure
     tokens: tuple[TokenId, ...]
@@ -101,7 +101,7 @@ class _Job:
 
 
 class Workbench:
-    """Clients take turns by slices, and so do the tasks of each.
+    """Clients take turns by slices, and so do the tasks of each client.
 
     For use from the thread that steps the engine.
     """
@@ -135,7 +135,7 @@ class Workbench:
         deadline: float | None = None,
         client: str = "",
     ) -> None:
-        """Take a task of a client, which is made when it begins.
+        """Take a task of a client; ``task`` makes it when it begins.
 
         ``deadline`` is a moment of the clock.
         """
@@ -143,7 +143,7 @@ class Workbench:
         self._line.append(_Job(request_id, work, deadline, client))
 
     def cancel(self, request_id: str) -> None:
-        """Forget a task; it gets no end. Unknown ids are fine."""
+        """Forget a task; it gets no end. Ignores unknown ids."""
         for job in [job for job in self._line if job.request_id == request_id]:
             self._line.remove(job)
             job.work.give_up()
@@ -151,7 +151,7 @@ class Workbench:
     def run_slice(self, *, is_alone: bool = True) -> list[FinishedTask]:
         """Do one more slice of the task whose turn it is, and return those that ended.
 
-        ``is_alone`` says that there is nothing else to do, so kernels are waited for.
+        ``is_alone`` says that there is nothing else to do, so this may wait for kernels.
         """
         finished = [self._late(job) for job in tuple(self._line) if self._is_late(job)]
         if self._line:
@@ -167,7 +167,7 @@ class Workbench:
         return finished
 
     def _next(self) -> _Job:
-        """The first in line that has begun or may begin."""
+        """Return the first job in line that has begun or may begin."""
         begun = Counter(job.client for job in self._line if job.work.is_begun)
         candidates = (
             job
@@ -180,13 +180,13 @@ class Workbench:
         return next((job for job in candidates if not job.work.is_away), first)
 
     def _do(self, make: Callable[[], Task]) -> Finding:
-        """Make a task and do it; this is the work that is cut into slices, ``make`` with it."""
+        """Make a task and do it; all of this, including ``make``, is the work that is sliced."""
         task = make()
         match task:
             case ReadText(constraint, text):
                 return read_text(constraint, text)
             case ReadMask(constraint, tokens):
-                # Where answers find it, and most of its masks: it is theirs that are asked for.
+                # In the cache of answers, which has most masks: the report is about theirs.
                 return read_mask(self._start(constraint), tokens, self._vocabulary)
             case Draw(constraint):
                 return automaton_of(constraint)

@@ -1,4 +1,4 @@
-"""The key/value cache: blocks of slots, who holds them, and the memory that they stand for."""
+"""The key/value cache: blocks of slots, their owners, and the memory that they stand for."""
 
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.reservation import Reservation, SlotCopies

@@ -28,11 +28,11 @@ class LayerGroup:
     num_blocks: int
     """Blocks of the group's pool."""
     window: int | None = None
-    """Positions that a token sees, its own among them; ``None`` sees all before it."""
+    """The number of positions that a token sees, including its own; ``None``: all before it."""
 
 
 class BlockCache:
-    """Hands blocks to sequences; counts only, and touches no tensor."""
+    """Hands out blocks to sequences; only counts, and touches no tensor."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class BlockCache:
     ) -> None:
         """``num_states`` is how many states of recurrent layers are kept for beginnings of texts.
 
-        ``None`` stands for a model that has none.
+        ``None`` is for a model without recurrent layers.
         """
         assert groups, "a cache without layers"
         self.block_size = block_size
@@ -55,7 +55,7 @@ class BlockCache:
             if reuse_prefixes
             else None
         )
-        """Known beginnings; ``None`` where nothing is reused."""
+        """Known beginnings; ``None`` if nothing is reused."""
         self.pools = tuple(
             BlockPool(
                 group.num_blocks,
@@ -64,14 +64,14 @@ class BlockCache:
             )
             for number, group in enumerate(groups)
         )
-        """By group."""
+        """One for each group of layers."""
         self._opened: set[SequenceBlocks] = set()
 
     def open(self, tokens: Sequence[TokenId] = (), *, salt: str = "") -> SequenceBlocks:
         """Start a sequence with what is known of the beginning of ``tokens``.
 
         ``committed`` of the result says how many of them need not be computed; at least the last
-        one does. ``salt`` names what keys depend on besides tokens. Never runs out of blocks.
+        one has to be. ``salt`` names what keys depend on besides tokens. Never runs out of blocks.
         """
         tables = [
             BlockTable(pool, group.window)
@@ -88,11 +88,11 @@ class BlockCache:
 
     @property
     def num_open(self) -> int:
-        """Sequences that were opened or forked and not released."""
+        """The number of sequences that were opened or forked and not released."""
         return len(self._opened)
 
     def most_tokens(self, step_tokens: int) -> int | None:
-        """Tokens that a sequence alone can get to in such steps; ``None`` is any number."""
+        """Return the most tokens that a sequence alone can reach in such steps; ``None``: any."""
         limits = [
             group.num_blocks * self.block_size
             for group in self.groups
@@ -120,7 +120,7 @@ class BlockCache:
             self.index.check()
 
     def _check_contents(self, sequence: SequenceBlocks) -> None:
-        """A block that a sequence holds and the index knows is known for the sequence's text."""
+        """Raise unless blocks that a sequence holds are indexed, if at all, under its text."""
         if self.index is None or sequence.cursor is None:
             return
         path = sequence.cursor.path()
@@ -136,5 +136,5 @@ class BlockCache:
 
 
 def _span(positions: int, block_size: int) -> int:
-    """Blocks that ``positions`` neighbouring positions touch at most."""
+    """Return the most blocks that ``positions`` neighbouring positions touch."""
     return (positions - 2) // block_size + 2 if positions > 1 else positions

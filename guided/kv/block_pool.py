@@ -1,7 +1,7 @@
 """The blocks of one group of layers: which are held, cached and free.
 
-A block is *held* while tables refer to it. Released by the last one, it is *free*, unless the
-prefix index knows what it holds: then it is *cached*, until somebody holds it again or its place is
+A block is *held* while tables refer to it. When the last one releases it, it is *free*, unless the
+prefix index knows its contents: then it is *cached*, until a table holds it again or its place is
 needed. Of the cached blocks, the one released longest ago gives way first. Always::
 
     free + cached + held = total
@@ -23,23 +23,23 @@ BlockId = NewType("BlockId", int)
 
 
 class KnownBlocks(Protocol):
-    """The blocks whose contents somebody could look up, as a pool sees them."""
+    """The blocks whose contents the index knows, as a pool sees them."""
 
     def __contains__(self, block: BlockId) -> bool:
         """Whether the contents of a block are known, so that it is worth caching."""
         ...
 
     def blocks(self) -> frozenset[BlockId]:
-        """All of them."""
+        """Return all known blocks."""
         ...
 
     def forget(self, block: BlockId) -> None:
-        """A known block gives way to other contents."""
+        """Forget a known block, which gives way to other contents."""
         ...
 
 
 class BlockPool:
-    """A fixed number of blocks with reference counts; counts only, and touches no tensor.
+    """A fixed number of blocks with reference counts; only counts, and touches no tensor.
 
     Every operation is O(1).
     """
@@ -54,7 +54,7 @@ class BlockPool:
         """Slots of a block; slot ``s`` is row ``s % block_size`` of block ``s // block_size``."""
         self._known = known
         self._references = [0] * num_blocks
-        # A stack: what was released last is used again first, so that memory which no request has
+        # A stack: the block released last is used again first, so that memory which no request has
         # needed so far is never touched.
         self._free = [BlockId(block) for block in reversed(range(num_blocks))]
         self._cached: OrderedDict[BlockId, None] = OrderedDict()
@@ -95,7 +95,7 @@ class BlockPool:
         return self._references[block]
 
     def held(self) -> dict[BlockId, int]:
-        """The blocks that tables hold, each with how many."""
+        """Return the blocks that tables hold, each with the number of its holders."""
         return {BlockId(block): count for block, count in enumerate(self._references) if count}
 
     def require(self, count: int) -> None:
@@ -123,7 +123,7 @@ class BlockPool:
         self._references[block] += 1
 
     def release(self, block: BlockId) -> None:
-        """Let go of a block once; with nobody left it is cached if known, else free."""
+        """Release one hold on a block; after the last it is cached if known, else free."""
         assert self._references[block] > 0, f"block {block} is not held"
         self._references[block] -= 1
         if self._references[block] > 0:
@@ -159,10 +159,11 @@ class BlockPool:
 
 
 def blocks_before_window(num_tokens: int, window: int | None, block_size: int) -> int:
-    """Leading blocks that no token after the first ``num_tokens`` can see; ``None`` sees all.
+    """Count the leading blocks that no token after the first ``num_tokens`` can see.
 
-    The next token, at position ``num_tokens``, sees ``window`` positions, its own among them.
-    Window 4, blocks of 2, 7 tokens: it sees 4, 5, 6 and 7, so blocks 0 and 1 are not needed::
+    The next token, at position ``num_tokens``, sees ``window`` positions, including its own;
+    with ``None`` it sees all. Window 4, blocks of 2, 7 tokens: it sees 4, 5, 6 and 7, so blocks 0
+    and 1 are not needed::
 
         0 1 | 2 3 | 4 5 | 6 _
         not needed| seen

@@ -1,14 +1,14 @@
 """The blocks of one sequence in one group of layers.
 
-Rows of a table with blocks of 4, 6 rows committed and 5 reserved; the sequence is elsewhere in the
-pool than its positions say::
+Rows of a table with blocks of 4, 6 rows committed and 5 reserved; the places of the rows in the
+pool differ from their positions in the sequence::
 
     position   0  1  2  3 | 4  5  6  7 | 8  9 10  _
     slot      20 21 22 23 |24 25 26 27 | 8  9 10 11
               committed         | reserved      | spare
 
-A commit keeps some of the reserved rows, in order, after the committed ones, and gives blocks
-that are left without a row back. See docs/paged-kv.md.
+A commit keeps some of the reserved rows, in order, after the committed ones, and releases blocks
+that are left without a row. See docs/paged-kv.md.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class BlockTable:
     def __init__(self, pool: BlockPool, window: int | None = None) -> None:
         self._pool = pool
         self.window = window
-        """Positions that a token sees, its own among them; ``None`` sees all before it."""
+        """The number of positions that a token sees, including its own; ``None``: all before it."""
         self._blocks: list[BlockId] = []
         self._dropped = 0
-        """Leading blocks that were given back because they are before the window."""
+        """Leading blocks that were released because they are before the window."""
         self._committed = 0
         self._reserved = 0
         self._slots = np.empty(4 * pool.block_size, np.int64)
-        """The slot of every position that a block was held for."""
+        """The slot of every position that a block was ever held for."""
 
     @property
     def blocks(self) -> tuple[BlockId, ...]:
@@ -67,7 +67,7 @@ class BlockTable:
 
     @property
     def committed(self) -> int:
-        """Rows that belong to the sequence for good, also those that the window has passed."""
+        """Rows that belong to the sequence for good, including those that the window has passed."""
         return self._committed
 
     @property
@@ -90,11 +90,11 @@ class BlockTable:
         return self._slots[self.start : self._committed]
 
     def block_at(self, index: int) -> BlockId:
-        """The block of positions ``index * block_size`` and on."""
+        """Return the block of positions ``index * block_size`` and on."""
         return self._blocks[index - self._dropped]
 
     def blocks_needed(self, count: int) -> int:
-        """How many blocks ``reserve(count)`` would allocate."""
+        """Return how many blocks ``reserve(count)`` would allocate."""
         missing = self._committed + count - self._end
         return max(0, -(-missing // self._pool.block_size)) + self._writes_shared(count)
 
@@ -109,8 +109,8 @@ class BlockTable:
     def reserve(self, count: int) -> Reservation:
         """Set aside the next ``count`` rows; the committed length does not change.
 
-        A last block with room in it that others hold as well is copied first. Raises
-        ``OutOfMemoryError`` and takes nothing when the pool has too few blocks.
+        A last block that has room but is shared is copied first. Raises ``OutOfMemoryError`` and
+        takes nothing if the pool has too few blocks.
         """
         assert self._reserved == 0, f"{self._reserved} rows are reserved already"
         self.require(count)
@@ -126,7 +126,7 @@ class BlockTable:
         )
 
     def commit(self, kept: Sequence[int]) -> SlotCopies:
-        """Keep the reserved rows with these offsets, in order, and give all others back.
+        """Keep the reserved rows with these offsets, in order, and release all others.
 
         Offsets 0, 1, 3 of a reservation at 10 → rows 10, 11, 13 → row 13 is copied to 12. The
         copies have to be made before anything else is written.
@@ -143,7 +143,7 @@ class BlockTable:
         return copies
 
     def adopt(self, blocks: Sequence[BlockId], *, first: int = 0) -> None:
-        """Start an empty table with full blocks found elsewhere, ``first`` before them missing."""
+        """Fill an empty table with full blocks found elsewhere, after ``first`` missing ones."""
         assert not self._blocks and self._committed == 0, "only an empty table adopts blocks"
         self._dropped = first
         for block in blocks:
@@ -152,7 +152,7 @@ class BlockTable:
         self._committed = self._end
 
     def fork(self) -> BlockTable:
-        """Another table with the same rows, which shares all blocks."""
+        """Return another table with the same rows, which shares all blocks."""
         assert self._reserved == 0, f"a table with {self._reserved} reserved rows is not forked"
         twin = BlockTable(self._pool, self.window)
         for block in self._blocks:
@@ -164,14 +164,14 @@ class BlockTable:
         return twin
 
     def release_before_window(self) -> None:
-        """Give back the blocks that no later token can see."""
+        """Release the blocks that no later token can see."""
         passed = blocks_before_window(self._committed, self.window, self._pool.block_size)
         while self._dropped < passed:
             self._pool.release(self._blocks.pop(0))
             self._dropped += 1
 
     def release(self) -> None:
-        """Give all blocks back, the last one first; the table is empty then.
+        """Release all blocks, the last one first; the table is empty then.
 
         So the beginning, which more sequences may share, is cached longest.
         """
@@ -208,7 +208,7 @@ class BlockTable:
         )
 
     def _moves(self, kept: Sequence[int]) -> SlotCopies:
-        """The copies by which reserved rows with these offsets come to stand one by one."""
+        """Return the copies that close the gaps between reserved rows with these offsets."""
         if not kept or kept[-1] == len(kept) - 1:
             return SlotCopies.none()
         offsets = np.asarray(kept, np.int64)
@@ -218,7 +218,7 @@ class BlockTable:
         return SlotCopies(rows[offsets[moved]], rows[places[moved]])
 
     def _own_last(self) -> SlotCopies:
-        """Swap the shared last block for one of the table's own; its rows are to be copied."""
+        """Swap the shared last block for one of its own; return the copies of its rows."""
         first = self._end - self._pool.block_size
         sources = self._slots[first : self._committed].copy()
         shared = self._blocks.pop()

@@ -1,4 +1,4 @@
-"""Layers by how far back they see, and what a token takes in each group of them."""
+"""Groups of layers by how far back they see, and the bytes of a token in each group."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class LayerShape:
 
     @property
     def numbers(self) -> int:
-        """Numbers kept for a token."""
+        """The numbers kept for a token."""
         return self.heads * (self.key_size + self.value_size)
 
 
 NO_KEYS = LayerShape(0, 0, 0)
-"""A layer that keeps nothing of a token: it is recurrent, or has a part after attention alone."""
+"""A layer that keeps nothing of a token: it is recurrent, or has only a part after attention."""
 
 
 def window_groups(windows: Sequence[int | None]) -> tuple[int | None, ...]:
-    """The different windows of layers, the widest first; ``None`` is all."""
+    """Return the different windows of layers, the widest first; ``None`` sees everything."""
     every: list[int | None] = [None] if None in windows else []
     return (*every, *sorted({w for w in windows if w is not None}, reverse=True))
 
@@ -39,7 +39,7 @@ def window_groups(windows: Sequence[int | None]) -> tuple[int | None, ...]:
 def bytes_per_slot(
     layers: Iterable[LayerShape], dtype: torch.dtype, *, is_quantised: bool = False
 ) -> int:
-    """Memory that one token takes in these layers."""
+    """Return the bytes of one token in these layers."""
     if is_quantised:
         return sum(layer.numbers + 2 * layer.heads * _SCALE_BYTES for layer in layers)
     return sum(layer.numbers * dtype.itemsize for layer in layers)
@@ -52,7 +52,7 @@ def slot_bytes(
     *,
     is_quantised: bool,
 ) -> tuple[int, ...]:
-    """Memory that one token takes in each group of layers."""
+    """Return the bytes of one token in each group of layers."""
     return tuple(
         bytes_per_slot(
             (layer for layer, own in zip(layers, windows, strict=True) if own == window),

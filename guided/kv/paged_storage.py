@@ -33,8 +33,9 @@ _MOST: Final = 127
 class SlotTensor:
     """The keys, or the values, of one layer.
 
-    Kept as int8, each head of each slot has the scale that its largest number needs: a number of a
-    head whose largest is ``m`` comes back within ``m / 254``, before it is rounded to ``dtype``.
+    As int8, each head of each slot has the scale that its largest number needs: if the largest is
+    ``m``, each number of the head is restored within ``m / 254``, before it is rounded to
+    ``dtype``.
     """
 
     __slots__ = ("_dtype", "numbers", "scales")
@@ -52,15 +53,15 @@ class SlotTensor:
         self._dtype = dtype
         kept = torch.int8 if is_quantised else dtype
         self.numbers = _zeros(num_slots, heads, size, dtype=kept, device=device)
-        """``[slots, heads, size]``; to be read by kernels, and written by ``write`` alone."""
+        """``[slots, heads, size]``; kernels may read it, only ``write`` writes it."""
         self.scales: torch.Tensor | None = None
-        """What to multiply them by, ``[slots, heads, 1]``; ``None`` where they are not int8."""
+        """The factors of the numbers, ``[slots, heads, 1]``; ``None`` if they are not int8."""
         if is_quantised:
             self.scales = _zeros(num_slots, heads, 1, dtype=torch.float32, device=device)
 
     @property
     def nbytes(self) -> int:
-        """Memory taken."""
+        """Bytes taken."""
         return self.numbers.nbytes + (0 if self.scales is None else self.scales.nbytes)
 
     def write(self, slots: torch.Tensor, rows: torch.Tensor) -> None:
@@ -76,7 +77,7 @@ class SlotTensor:
         self.scales.index_copy_(0, slots, scales)
 
     def read(self, slots: torch.Tensor) -> torch.Tensor:
-        """The rows in ``slots``, ``[rows, heads, size]``; a copy."""
+        """Return a copy of the rows in ``slots``, ``[rows, heads, size]``."""
         numbers = self.numbers.index_select(0, slots)
         if self.scales is None:
             return numbers
@@ -101,15 +102,15 @@ class LayerSlots(NamedTuple):
         self.values.write(slots, value)
 
     def read(self, slots: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The keys and values in ``slots``, ``[rows, heads, size]`` each, as copies."""
+        """Return copies of the keys and values in ``slots``, ``[rows, heads, size]`` each."""
         return self.keys.read(slots), self.values.read(slots)
 
 
 class PagedStorage:
     """Keys and values by layer.
 
-    ``layers`` are the group's layers by their number in the model. ``dtype`` is that of what comes
-    back; ``is_quantised`` keeps int8 with a scale for each slot and head.
+    ``layers`` has the group's layers by their number in the model. ``dtype`` is the type that is
+    read back; ``is_quantised`` keeps int8 with a scale for each slot and head.
     """
 
     __slots__ = ("_device", "layers", "num_slots")
@@ -136,15 +137,15 @@ class PagedStorage:
             )
             for number, shape in layers.items()
         }
-        """By their number in the model."""
+        """Keyed by their number in the model."""
 
     @property
     def nbytes(self) -> int:
-        """Memory taken."""
+        """Bytes taken."""
         return sum(tensor.nbytes for layer in self.layers.values() for tensor in layer)
 
     def locate(self, slots: NDArray[np.int64]) -> torch.Tensor:
-        """Slots as layers want them: on the device, once a step and not once a layer.
+        """Return slots as layers need them: on the device, once a step and not once a layer.
 
         On the CPU the tensor shares the array's memory.
         """
@@ -161,10 +162,10 @@ class PagedStorage:
 
 
 def _zeros(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Zeros, because a slot that was never written may be read under a mask, and 0 * NaN is NaN.
+    """Return zeros: a mask may cover a slot that was never written, and 0 * NaN is NaN.
 
-    On the CPU what is not written to takes no memory. An allocator may fill memory that was freed
-    with zeros, and numpy asks for pages of 2 MiB, of which every layer would have one for its keys
+    On the CPU, memory that was never written takes no space. But an allocator may zero memory that
+    was freed, and numpy requests pages of 2 MiB, of which every layer would have one for its keys
     and one for its values as soon as there is a token.
     """
     if device.type != "cpu":
@@ -172,6 +173,6 @@ def _zeros(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tenso
     nbytes = math.prod(shape) * dtype.itemsize
     pages = mmap.mmap(-1, max(1, nbytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
-        with suppress(OSError):  # a system without large pages has no use for it
+        with suppress(OSError):  # a system without large pages needs no advice
             pages.madvise(mmap.MADV_NOHUGEPAGE)
     return torch.from_numpy(np.frombuffer(pages, np.uint8, nbytes)).view(dtype).view(shape)

@@ -1,4 +1,4 @@
-"""Where one sequence stands in the prefix index."""
+"""The place of one sequence in the prefix index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["PrefixCursor"]
 class PrefixCursor:
     """The node of a sequence's last full block, and its tokens after that block.
 
-    The node stays in the index while a cursor stands on it, even when its blocks give way.
+    The node stays in the index while a cursor stands on it, even if its blocks give way.
     """
 
     __slots__ = ("_block_size", "_index", "_node", "_remembered", "_tail")
@@ -26,10 +26,10 @@ class PrefixCursor:
         self._node = index.enter(salt)
         self._tail: list[TokenId] = []
         self._remembered: PrefixNode | None = None
-        """The last node for which a state was remembered in place of the one before."""
+        """The last node that remembered a state as a replacement for an earlier one."""
 
     def find(self, tokens: Sequence[TokenId]) -> tuple[tuple[BlockId, ...], ...]:
-        """Move from the root to the longest beginning known; its blocks, by group."""
+        """Move from the root to the longest known beginning; return its blocks, by group."""
         assert self._node.depth == 0 and not self._tail, "only an empty sequence looks for a prefix"
         match = self._index.match(self._node, tokens)
         self._move(match.node)
@@ -44,14 +44,14 @@ class PrefixCursor:
 
     @property
     def state(self) -> SequenceState | None:
-        """The state of recurrent layers after the last full block, where it is remembered."""
+        """The state of recurrent layers after the last full block, if it is remembered."""
         return self._node.state
 
     def remember(self, state: SequenceState, *, replacing: bool) -> None:
         """Keep a state after one of the full blocks of the sequence.
 
-        Where it is ``replacing``, the last that was kept so is given up: an answer that grows would
-        else drive all others out.
+        If ``replacing``, the last state kept so is given up: otherwise a growing answer would drive
+        out all others.
         """
         node = self._node
         while node.depth * self._block_size > state.length and node.parent is not None:
@@ -81,7 +81,7 @@ class PrefixCursor:
     ) -> None:
         """Move past committed tokens, and enter each block that they fill into the index.
 
-        ``blocks_at`` gives the blocks of the full block with a number, by group of layers.
+        ``blocks_at`` maps the index of a full block to its blocks, by group of layers.
         """
         self._tail += tokens
         while len(self._tail) >= self._block_size:
@@ -90,18 +90,18 @@ class PrefixCursor:
             del self._tail[: self._block_size]
 
     def fork(self) -> PrefixCursor:
-        """Another cursor at the same place."""
+        """Return another cursor at the same place."""
         twin = PrefixCursor(self._index, self._block_size, self._node.salt)
         twin._move(self._node)
         twin._tail = self._tail.copy()
         return twin
 
     def close(self) -> None:
-        """Stand nowhere; the cursor must not be used any more."""
+        """Leave the index; the cursor must not be used any more."""
         self._index.leave(self._node)
 
     def path(self) -> list[PrefixNode]:
-        """The nodes of the full blocks, first to last."""
+        """Return the nodes of the full blocks, first to last."""
         nodes = []
         node = self._node
         while node.parent is not None:

@@ -2,8 +2,8 @@
 
 A tree with one node for every full block of tokens that follows another. Its edges are the tokens
 themselves, found by hash and compared by value, so a path stands for exactly one beginning, and
-hashes that collide cannot mix two up. A node names a block for each group of layers, or none where
-that group's block has given way::
+hash collisions cannot mix up two beginnings. A node names a block for each group of layers, or none
+if that group's block has given way::
 
     root ─ "You are a helpful" ─ " assistant. Sum up" ─ " the text below:"
               3 | 11                7 | 12                 8 | none
@@ -41,16 +41,16 @@ class PrefixNode:
         self.parent = parent
         self.salt = salt
         self.tokens = tokens
-        """Those of its last block."""
+        """The tokens of its last block."""
         self.depth: int = 0 if parent is None else parent.depth + 1
         """Blocks from the root on."""
         self.blocks: list[BlockId | None] = [None] * num_groups
         """The block of these tokens, by group."""
         self.children: dict[tuple[TokenId, ...], PrefixNode] = {}
         self.readers = 0
-        """Sequences that stand here and may go on."""
+        """Sequences that stand here and may continue."""
         self.state: SequenceState | None = None
-        """That of recurrent layers after its last block, where it is remembered."""
+        """The state of recurrent layers after its last block, if it is remembered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class PrefixMatch:
 
 
 class GroupContents:
-    """What the blocks of one group hold; this is what the group's pool asks."""
+    """The known contents of one group's blocks, which the group's pool looks up."""
 
     __slots__ = ("_group", "_index", "nodes")
 
@@ -76,11 +76,11 @@ class GroupContents:
         return block in self.nodes
 
     def blocks(self) -> frozenset[BlockId]:
-        """All whose contents are known."""
+        """Return all blocks whose contents are known."""
         return frozenset(self.nodes)
 
     def forget(self, block: BlockId) -> None:
-        """The block gives way to other contents."""
+        """Forget a block, which gives way to other contents."""
         node = self.nodes.pop(block)
         node.blocks[self._group] = None
         if self._index.states is not None:
@@ -96,18 +96,18 @@ class PrefixIndex:
     def __init__(
         self, block_size: int, windows: Sequence[int | None], num_states: int | None = None
     ) -> None:
-        """``num_states`` are remembered of recurrent layers; ``None``: the model has none."""
+        """``num_states`` is how many recurrent states to remember; ``None``: the model has none."""
         self.states = None if num_states is None else RememberedStates(num_states)
-        """A beginning is reused only where the state after it is among them; ``None``: anywhere."""
+        """If set, a beginning is reused only if the state after it is here; ``None``: anywhere."""
         self._block_size = block_size
         self._windows = tuple(windows)
         self._roots: dict[str, PrefixNode] = {}
         self.groups = tuple(GroupContents(self, group) for group in range(len(windows)))
-        """What the blocks of each group hold."""
+        """The contents of the blocks of each group."""
 
     @property
     def num_nodes(self) -> int:
-        """Nodes of the tree, the root of each salt among them."""
+        """The number of nodes of the tree, including the root of each salt."""
         return sum(1 for _ in self._nodes())
 
     def enter(self, salt: str) -> PrefixNode:
@@ -128,15 +128,15 @@ class PrefixIndex:
         node.readers += 1
 
     def leave(self, node: PrefixNode) -> None:
-        """Stand at a node no longer."""
+        """Stop standing at a node."""
         assert node.readers > 0, f"nobody stands at the node of depth {node.depth}"
         node.readers -= 1
         self.prune(node)
 
     def match(self, root: PrefixNode, tokens: Sequence[TokenId]) -> PrefixMatch:
-        """The longest beginning of which every group has what the next token sees.
+        """Find the longest beginning of which every group has what the next token sees.
 
-        At least one token is left over, because its logits are wanted.
+        At least one token is left over, because its logits are needed.
         """
         path = self._path(root, tokens)
         held = [0] * len(self.groups)  # consecutive blocks up to here, by group
@@ -160,9 +160,9 @@ class PrefixIndex:
     def extend(
         self, node: PrefixNode, tokens: tuple[TokenId, ...], blocks: Sequence[BlockId]
     ) -> PrefixNode:
-        """Make known that ``blocks``, by group, hold these tokens after a node.
+        """Record that ``blocks``, by group, hold these tokens after a node.
 
-        Where a group knows another block of the same contents, that one stays.
+        If a group knows another block with the same contents, that one stays.
         """
         assert len(tokens) == self._block_size, f"{len(tokens)} tokens are no full block"
         child = node.children.get(tokens)
@@ -179,7 +179,7 @@ class PrefixIndex:
         return child
 
     def prune(self, node: PrefixNode) -> None:
-        """Take out nodes without a use, from this one towards the root."""
+        """Remove nodes without a use, from this one towards the root."""
         while not node.readers and not node.children and not any(_has(b) for b in node.blocks):
             parent = node.parent
             if parent is None:
@@ -189,7 +189,7 @@ class PrefixIndex:
             node = parent
 
     def check(self) -> None:
-        """Raise unless nodes and blocks name each other, and no node is without a use."""
+        """Raise unless nodes and blocks name each other, and every node has a use."""
         named: list[dict[BlockId, PrefixNode]] = [{} for _ in self.groups]
         for node in self._nodes():
             used = node.readers or node.children or any(_has(b) for b in node.blocks)
@@ -214,7 +214,7 @@ class PrefixIndex:
             todo += node.children.values()
 
     def _path(self, root: PrefixNode, tokens: Sequence[TokenId]) -> list[PrefixNode]:
-        """The nodes along a text, without its last token."""
+        """Return the nodes along a text, without its last token."""
         size, node = self._block_size, root
         path: list[PrefixNode] = []
         for start in range(0, len(tokens) - size, size):

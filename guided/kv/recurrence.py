@@ -1,12 +1,12 @@
-"""Where the recurrent layers of one sequence stand.
+"""The state of the recurrent layers of one sequence.
 
-Keys and values of tokens that were guessed wrong are left behind in their slots. A state that has
-read them cannot be un-read, so it is a value that never changes, and each call makes another::
+Keys and values of wrongly drafted tokens are simply left in their slots. A state that has read
+such tokens cannot be undone, so it is a value that never changes, and each call makes another::
 
     state ── call ──▶ ComputedStates ─┬─ commit(path) ──▶ the state after that path
                                       └─ (nothing kept)   the state as it was
 
-Nothing here knows what a state is made of (``guided.model.recurrent``). See docs/recurrent.md.
+Nothing here knows what a state consists of (``guided.model.recurrent``). See docs/recurrent.md.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class SequenceState(Protocol):
 
     @property
     def length(self) -> int:
-        """Tokens of that beginning."""
+        """The number of tokens of that beginning."""
         ...
 
 
 class ComputedStates(Protocol):
-    """What a model call found for the tokens of one segment."""
+    """The states that a model call computed for the tokens of one segment."""
 
     @property
     def checkpoint(self) -> SequenceState | None:
@@ -35,28 +35,28 @@ class ComputedStates(Protocol):
         ...
 
     def after(self, kept: Sequence[int]) -> SequenceState:
-        """The state after those of the new tokens that stay."""
+        """Return the state after those of the new tokens that stay."""
         ...
 
 
 class Recurrence:
-    """The state after the committed tokens of a sequence, and what the last call would make it.
+    """The state after the committed tokens of a sequence, and the states of the last call.
 
-    A model without recurrent layers leaves both empty.
+    Both are empty for a model without recurrent layers.
     """
 
     __slots__ = ("computed", "state")
 
     def __init__(self, state: SequenceState | None = None) -> None:
         self.state = state
-        """After the committed tokens; ``None`` where nothing was read."""
+        """After the committed tokens; ``None`` if nothing was read."""
         self.computed: ComputedStates | None = None
-        """Set by the model for the reserved rows, and used up by their commit."""
+        """Set by the model for the reserved rows, and consumed by their commit."""
 
     def commit(self, kept: Sequence[int]) -> SequenceState | None:
         """Move on over the rows that stay; returns the checkpoint of the call, if it made one."""
         computed, self.computed = self.computed, None
-        # Rows of a step that failed, or that was given up, leave the state as it is.
+        # Rows of a step that failed or was given up leave the state as it is.
         if computed is None or not kept:
             return None
         self.state = computed.after(kept)

@@ -17,14 +17,14 @@ class _Place(Protocol):
 
 
 class RememberedStates:
-    """At most so many of them; the one that was used longest ago gives way."""
+    """A limited number of states; the one used longest ago gives way."""
 
     __slots__ = ("_most", "_places")
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._places: OrderedDict[_Place, None] = OrderedDict()
-        """The one that was used longest ago first."""
+        """The one used longest ago first."""
 
     def remember(self, place: _Place, state: SequenceState) -> None:
         """Keep a state at its place."""
@@ -35,13 +35,13 @@ class RememberedStates:
             oldest.state = None
 
     def use(self, place: _Place) -> None:
-        """Note that the state of a place, if it has one, is used just now."""
+        """Mark the state of a place, if it has one, as just used."""
         if place.state is not None:
             self._places[place] = None
             self._places.move_to_end(place)
 
     def forget(self, place: _Place) -> None:
-        """Give the state of a place up."""
+        """Drop the state of a place."""
         if place.state is not None:
             place.state = None
             del self._places[place]

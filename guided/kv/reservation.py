@@ -1,4 +1,4 @@
-"""What a table hands out: slots for new rows, and the copies of rows that go with them."""
+"""The slots that a table reserves for new rows, and the copies of rows that go with them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SlotCopies:
 
     @staticmethod
     def none() -> SlotCopies:
-        """Nothing to copy."""
+        """Return copies of nothing."""
         return _NONE
 
     def __len__(self) -> int:
@@ -36,7 +36,7 @@ _NONE: Final = SlotCopies(np.empty(0, np.int64), np.empty(0, np.int64))
 class Reservation:
     """Rows set aside for the nodes of one draft tree, after those that a table has committed.
 
-    The arrays are views of the table's own: they hold until it changes again.
+    The arrays are views of the table's own: they are valid until it changes again.
     """
 
     __slots__ = ("copies", "count", "seen", "start")
@@ -49,13 +49,13 @@ class Reservation:
         copies: SlotCopies,
     ) -> None:
         self.start = start
-        """The position of the first seen row; above 0 where a sliding window has moved on."""
+        """The position of the first seen row; above 0 if a sliding window has moved on."""
         self.seen = seen
         """Slots of the committed rows still held, then of the new ones, ``[rows]``."""
         self.count = count
         """How many of them are new."""
         self.copies = copies
-        """To be made before the new rows are written: a shared block made the table's own."""
+        """To be made before the new rows are written; they give the table its own last block."""
 
     @property
     def slots(self) -> NDArray[np.int64]:
@@ -63,7 +63,7 @@ class Reservation:
         return self.seen[len(self.seen) - self.count :]
 
     def part(self, first: int, last: int) -> Reservation:
-        """The new rows from ``first`` up to ``last``, after all rows before them.
+        """Return the new rows from ``first`` up to ``last``, after all rows before them.
 
         So the nodes of a tree may be computed in several calls. Copies are left to the whole.
         """

@@ -17,8 +17,8 @@ __all__ = ["SequenceBlocks"]
 class SequenceBlocks:
     """One table for each group of layers; opened by a ``BlockCache`` and ended by ``release``.
 
-    Tuples that its methods return have one entry a group. Copies have to be made in the order they
-    are handed out, and before any new row is written.
+    Tuples that its methods return have one entry for each group. Copies have to be made in the
+    order in which they are handed out, and before any new row is written.
     """
 
     __slots__ = ("_opened", "_opened_for", "cursor", "recurrence", "tables")
@@ -31,20 +31,20 @@ class SequenceBlocks:
         recurrence: Recurrence,
         opened_for: int = 0,
     ) -> None:
-        """``opened_for`` is how long the text was that it was opened for; what follows is added."""
+        """``opened_for`` is the length of the text at the opening; later rows are new."""
         self.tables = tuple(tables)
-        """By group."""
+        """One for each group of layers."""
         self.cursor = cursor
-        """Where the sequence stands in the prefix index; ``None`` where nothing is reused."""
+        """The sequence's place in the prefix index; ``None`` if nothing is reused."""
         self.recurrence = recurrence
-        """Where recurrent layers stand, if the model has any."""
+        """The state of recurrent layers, if the model has any."""
         self._opened = opened
         self._opened_for = opened_for
         opened.add(self)
 
     @property
     def committed(self) -> int:
-        """Rows that belong to the sequence for good, also those that a window has passed."""
+        """Rows that belong to the sequence for good, including those that a window has passed."""
         return self.tables[0].committed
 
     @property
@@ -59,19 +59,19 @@ class SequenceBlocks:
     def reserve(self, count: int) -> tuple[Reservation, ...]:
         """Set aside the next ``count`` rows in every group.
 
-        Raises ``OutOfMemoryError``, and takes nothing anywhere, when one group has too few blocks.
+        Raises ``OutOfMemoryError``, and takes nothing anywhere, if one group has too few blocks.
         """
-        # One alone looks by itself whether there is room.
+        # A single group checks for room itself.
         if len(self.tables) > 1:
             for table in self.tables:
                 table.require(count)
         return tuple([table.reserve(count) for table in self.tables])
 
     def commit(self, kept: Sequence[int], tokens: Sequence[TokenId]) -> tuple[SlotCopies, ...]:
-        """Keep the reserved rows with these offsets, in order, and give all others back.
+        """Keep the reserved rows with these offsets, in order, and release all others.
 
-        ``tokens`` are those of the kept rows. Full blocks become known to the prefix index; blocks
-        before a window are given back.
+        ``tokens`` are those of the kept rows. The prefix index learns full blocks; blocks before a
+        window are released.
         """
         assert len(kept) == len(tokens), f"{len(kept)} rows kept for {len(tokens)} tokens"
         copies = tuple([table.commit(kept) for table in self.tables])
@@ -86,9 +86,9 @@ class SequenceBlocks:
         return copies
 
     def checkpoint(self, certain: int) -> int:
-        """Of the next ``certain`` tokens, after how many the state is to be remembered; 0 is none.
+        """Return after how many of the next ``certain`` tokens to remember the state; 0 for never.
 
-        Those are up to the end of the last full block. For a few tokens that is not worth a cut.
+        It is the end of the last full block. A few tokens are not worth a cut.
         """
         if self.cursor is None or not self.cursor.keeps_states:
             return 0
@@ -97,14 +97,14 @@ class SequenceBlocks:
         return whole if rest == 0 or whole >= self.tables[0].block_size else 0
 
     def fork(self) -> SequenceBlocks:
-        """Another sequence with the same rows, which shares all blocks until it writes."""
+        """Return another sequence with the same rows, which shares all blocks until it writes."""
         tables = [table.fork() for table in self.tables]
         cursor = None if self.cursor is None else self.cursor.fork()
         recurrence = Recurrence(self.recurrence.state)
         return SequenceBlocks(tables, cursor, self._opened, recurrence, self._opened_for)
 
     def release(self) -> None:
-        """Give everything back, reserved rows as well; the sequence must not be used any more."""
+        """Release everything, including reserved rows; the sequence must not be used any more."""
         assert self in self._opened, "these blocks were released before"
         self._opened.remove(self)
         for table in self.tables:

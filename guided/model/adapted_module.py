@@ -1,4 +1,4 @@
-"""What LoRA adapters add to the matrices of a module of transformers."""
+"""Adds LoRA adapters to the matrices of a module of transformers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["adapt_module"]
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _Addition: TypeAlias = tuple[torch.Tensor, torch.Tensor]
-"""Both halves, where and as the module computes; the scale is in the second."""
+"""Both halves, in the module's type and on its device; the second includes the scale."""
 
 
 def adapt_module(
@@ -28,12 +28,12 @@ def adapt_module(
     rows: AdaptedRows,
     apart: Iterable[nn.Module],
 ) -> None:
-    """From now on add to the rows of each call what the adapters do.
+    """Make the module add to the rows of each call what the adapters do.
 
-    They are numbered from 1 on in their order; ``rows`` is to be about each call before it is
-    computed. Raises ModelError for an adapter of a matrix that the module has not, or has in
-    another size, and for those that are not given all rows of a call: that of the logits, those of
-    experts, and those of the modules ``apart``.
+    They are numbered from 1 in their order; ``rows`` must describe each call before it is
+    computed. Raises ModelError for an adapter of a matrix that the module does not have, or has in
+    another size, and for matrices that do not see all rows of a call: that of the logits, those
+    of experts, and those of the modules ``apart``.
     """
     additions: dict[str, dict[int, _Addition]] = {}
     parts = dict(module.named_modules())
@@ -43,7 +43,7 @@ def adapt_module(
     for number, adapter in enumerate(adapters, 1):
         for name, low_rank in adapter.matrices.items():
             matrix = parts.get(name)
-            # Experts are given the rows that were chosen for them, in an order of their own.
+            # Experts see only the rows chosen for them, in an order of their own.
             if not isinstance(matrix, nn.Linear) or matrix in not_whole or ".experts." in name:
                 raise no_matrix(adapter, name)
             if matrix.weight.dtype not in _FLOATS:
@@ -63,7 +63,7 @@ def adapt_module(
 def _adding(
     additions: Mapping[int, _Addition], rows: AdaptedRows
 ) -> Callable[[Any, Any, torch.Tensor], torch.Tensor]:
-    """A hook that adds to a product of packed rows, ``[1, tokens, out]`` or ``[tokens, out]``."""
+    """Make a hook that adds to a packed product, ``[1, tokens, out]`` or ``[tokens, out]``."""
 
     def add(_module: object, inputs: tuple[torch.Tensor, ...], product: torch.Tensor) -> Any:
         flat, of_rows = product.view(-1, product.shape[-1]), inputs[0].flatten(0, -2)

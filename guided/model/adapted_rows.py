@@ -16,20 +16,20 @@ __all__ = ["AdaptedRows"]
 class AdaptedRows:
     """The packed rows of the call that is being computed, by adapter.
 
-    Shared by all that an adapter adds to: a model computes one call at a time.
+    Shared by all matrices that an adapter adds to: a model computes one call at a time.
     """
 
     def __init__(self) -> None:
         self.by_adapter: Mapping[int, NDArray[np.int64]] = {}
-        """By number of the adapter, from 1 on, its rows, one at least. Rows of the model alone are
-        not here."""
+        """The rows of each adapter, by its number, from 1; at least one row each. Rows of the model
+        alone are left out."""
         self.count = 0
-        """All rows."""
+        """The number of all rows."""
         self._on_device: dict[int, torch.Tensor] | None = None
-        """Those of ``by_adapter`` where the model computes, once they were asked for there."""
+        """``by_adapter`` on the model's device, once it was needed there."""
 
     def begin(self, batch: StepBatch) -> None:
-        """Let this be about the rows of another call."""
+        """Describe the rows of another call."""
         numbers = batch.adapters
         self.count = len(numbers)
         self._on_device = None
@@ -40,7 +40,7 @@ class AdaptedRows:
         }
 
     def on(self, device: torch.device) -> Mapping[int, torch.Tensor]:
-        """``by_adapter`` on the device of the model: it is copied there once a call."""
+        """Return ``by_adapter`` on the device of the model; it is copied there once a call."""
         if self._on_device is None:
             self._on_device = {
                 number: torch.from_numpy(rows).to(device)

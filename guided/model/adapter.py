@@ -1,7 +1,7 @@
 """LoRA adapters as peft writes them: low-rank additions to the matrices of a model.
 
-A folder has ``adapter_config.json`` and ``adapter_model.safetensors``. For a matrix ``W`` that it
-names, ``W x`` becomes ``W x + scale · B (A x)``, with ``A`` of ``[rank, in]`` and ``B`` of
+A folder has ``adapter_config.json`` and ``adapter_model.safetensors``. For a matrix ``W`` that the
+adapter names, ``W x`` becomes ``W x + scale · B (A x)``, with ``A`` of ``[rank, in]`` and ``B`` of
 ``[out, rank]`` (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021)::
 
     base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight
@@ -48,9 +48,9 @@ _UNUSED: Final = frozenset(
 )
 """Settings that are read elsewhere here, or only matter for training."""
 _PLAIN_STARTS: Final = (None, True, False, "gaussian", "eva", "orthogonal")
-"""Ways to begin the training that leave the matrices of the model as they are."""
+"""Initialisations for training that leave the matrices of the model unchanged."""
 _PADDED: Final = 32
-"""Ranks are filled up to a multiple of this where they are kept as bf16."""
+"""Ranks are padded to a multiple of this if they are kept as bf16."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,13 +69,13 @@ class Adapter:
     """A LoRA adapter of one model."""
 
     name: str
-    """By which requests ask for it."""
+    """The name that requests use."""
     matrices: Mapping[str, LowRank]
     """By name of the matrix in the model, without ``.weight``."""
 
     @property
     def nbytes(self) -> int:
-        """Memory that its numbers take at most, as float32 or bf16."""
+        """The most bytes that its numbers take, as float32 or bf16."""
         total = 0
         for each in self.matrices.values():
             rank, inputs = each.down.shape
@@ -85,10 +85,10 @@ class Adapter:
 
 
 def read_adapter(name: str, folder: str | Path) -> Adapter:
-    """The adapter in a folder that peft has written.
+    """Read the adapter in a folder that peft has written.
 
-    Raises ModelError where it is none, where it is incomplete, and for what is not supported:
-    other methods than LoRA, DoRA, biases, and modules besides matrices.
+    Raises ModelError if there is none, if it is incomplete, or if it has something unsupported:
+    methods other than LoRA, DoRA, biases, and modules besides matrices.
     """
     folder = Path(folder)
     config = _config(folder)
@@ -99,7 +99,7 @@ def read_adapter(name: str, folder: str | Path) -> Adapter:
                 found = _TENSOR.fullmatch(key)
                 if found is None:
                     raise _not_supported(folder, f"it has a tensor {key}")
-                # A copy: the file is the caller's, who may train on.
+                # A copy: the file belongs to the caller, who may continue training.
                 tensor = file.get_tensor(key).to(torch.float32, copy=True)
                 parts.setdefault(found["matrix"], {})[found["part"]] = tensor
     except (OSError, SafetensorError) as error:
@@ -126,7 +126,7 @@ def check_shape(adapter: Adapter, name: str, low_rank: LowRank, shape: tuple[int
 
 
 def no_matrix(adapter: Adapter, name: str) -> ModelError:
-    """The error for an adapter that adds to something that is no matrix of the layers."""
+    """Return the error for an adapter that adds to something other than a matrix of a layer."""
     return ModelError(
         f"the adapter {adapter.name!r} adds to {name}, which is no matrix of a layer of the model",
         hint="serve the model that the adapter was trained on, or merge it into that model",
@@ -134,9 +134,9 @@ def no_matrix(adapter: Adapter, name: str) -> ModelError:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """The config of an adapter; ModelError for anything but plain LoRA.
+    """Read the config of an adapter; ModelError for anything but plain LoRA.
 
-    A setting that is not known to have no effect is refused when it is set, since ignoring it could
+    A setting that is not known to have no effect is refused if it is set, because ignoring it could
     change answers.
     """
     try:
@@ -168,7 +168,7 @@ def _config(folder: Path) -> dict[str, Any]:
 def _low_rank(
     folder: Path, config: Mapping[str, Any], matrix: str, two: Mapping[str, torch.Tensor]
 ) -> LowRank:
-    """The two halves of one matrix, checked, with the scale of their product.
+    """Read and check the two halves of one matrix, with the scale of their product.
 
     ``two`` has ``A`` ``[rank, inputs]`` and ``B`` ``[outputs, rank]``.
     """
@@ -196,7 +196,7 @@ def _low_rank(
 
 
 def _of_matrix(patterns: Mapping[str, float] | None, matrix: str, otherwise: float) -> float:
-    """What a config says of one matrix: patterns are regexes that match the end of its name."""
+    """Return a setting of one matrix: patterns are regexes that match the end of its name."""
     for pattern, value in (patterns or {}).items():
         if re.match(rf"(.*\.)?({pattern})$", matrix):
             return float(value)

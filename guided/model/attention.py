@@ -1,9 +1,9 @@
 """Attention of model calls over the paged cache, plugged into transformers' attention interface.
 
 A model of transformers calls one function for the attention of each layer. Ours is registered as
-``guided`` and finds the running step in a context variable, since some models pass no keyword
+``guided`` and finds the running step in a context variable, because some models pass no keyword
 arguments down to their layers; so engines may run beside each other, each in its own thread.
-Because no mask function carries that name, transformers builds no mask::
+No mask function has that name, so transformers builds no mask::
 
     layer of a model ──▶ _attention ──▶ PackedAttention.attend     writes new keys and values
                                          └─▶ Attention.attend      by torch, or by Triton
@@ -77,12 +77,12 @@ class AttentionKernel(StrEnum):
     TORCH = "torch"
     """Torch's kernel over gathered keys and values, on any device."""
     TRITON = "triton"
-    """A kernel of ours that reads them where they lie, on CUDA devices beside Triton; narrow calls
-    are replayed from graphs then (``guided.model.cuda_graphs``)."""
+    """A kernel of ours that reads them in place, on CUDA devices with Triton; narrow calls are then
+    replayed from graphs (``guided.model.cuda_graphs``)."""
 
 
 class Attention(Protocol):
-    """Attention of one model call in one group of layers: what each kernel implements."""
+    """Attention of one model call in one group of layers; the interface of each kernel."""
 
     def attend(
         self,
@@ -90,14 +90,14 @@ class Attention(Protocol):
         layer: LayerSlots,
         scores: ScoreOptions,
     ) -> torch.Tensor:
-        """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
+        """Map ``[packed tokens, heads, size]`` to ``[packed tokens, heads, value size]``."""
         ...
 
 
 def chosen_kernel(dtype: torch.dtype, device: torch.device) -> AttentionKernel:
-    """The one that ``GUIDED_ATTENTION`` names; without it Triton's where that can run.
+    """Return the kernel that ``GUIDED_ATTENTION`` names; by default Triton's if it can run.
 
-    Raises ``ModelError`` for a kernel that nobody knows, and where the one asked for cannot run.
+    Raises ``ModelError`` for an unknown kernel, and if the requested one cannot run.
     """
     can_run = device.type == "cuda" and find_spec("triton") is not None and dtype in _TRITON_DTYPES
     name = os.environ.get(KERNEL_VARIABLE)
@@ -127,14 +127,14 @@ def open_attention(
     """Work out who sees what, for sequences in packed order."""
     if kernel is AttentionKernel.TORCH:
         return TorchAttention(visible, dtype=dtype, device=device)
-    # Triton is not among what is installed everywhere.
+    # Triton is not installed everywhere.
     from guided.model.triton_attention import TritonAttention
 
     return TritonAttention(visible, device=device)
 
 
 class LayerCall(NamedTuple):
-    """What a layer of transformers asks of its attention; ``[1, heads, tokens, dim]`` each."""
+    """What a layer of transformers passes to attention; ``[1, heads, tokens, dim]`` each."""
 
     layer: int
     query: torch.Tensor
@@ -148,7 +148,7 @@ class AttentionStep(Protocol):
     """One model call, as the layers of transformers see it."""
 
     def attend(self, call: LayerCall) -> torch.Tensor:
-        """Attention of one layer, ``[1, tokens, heads, dim]``."""
+        """Compute the attention of one layer, ``[1, tokens, heads, dim]``."""
         ...
 
 
@@ -178,7 +178,7 @@ class PackedAttention:
         dtype: torch.dtype,
         device: torch.device,
     ) -> PackedAttention:
-        """Place what a batch needs; ``storages`` in the order of a segment's rows."""
+        """Prepare a batch on the device; ``storages`` are in the order of a segment's rows."""
         groups = {}
         for number, (window, storage) in enumerate(storages.items()):
             seen = visible_slots(batch, number, window)
@@ -201,7 +201,7 @@ _running: ContextVar[AttentionStep] = ContextVar("guided_step")
 
 @contextmanager
 def running(step: AttentionStep) -> Iterator[None]:
-    """Let the attention of a model that is called in here be that of ``step``."""
+    """Make ``step`` compute the attention of any model that is called inside."""
     token = _running.set(step)
     try:
         yield
@@ -210,8 +210,8 @@ def running(step: AttentionStep) -> Iterator[None]:
 
 
 def register_attention() -> None:
-    """Make the attention function known to transformers; doing it again changes nothing."""
-    # Two seconds of modules, which our own forward pass has no use for.
+    """Register the attention function with transformers; registering twice changes nothing."""
+    # Importing takes two seconds, and our own forward pass does not need it.
     from transformers import AttentionInterface
 
     AttentionInterface.register(ATTENTION_NAME, _attention)
@@ -230,7 +230,7 @@ def _attention(
     s_aux: torch.Tensor | None = None,
     **extras: object,
 ) -> tuple[torch.Tensor, None]:
-    """What a layer calls; an argument that would change the result and is not known is refused."""
+    """Compute attention for a layer; refuse unknown arguments that would change the result."""
     layer = getattr(module, "layer_idx", None)
     kind = type(module).__name__
     if not isinstance(layer, int):
@@ -246,7 +246,7 @@ def _attention(
             hint="use a model without it",
         )
     scores = ScoreOptions(scaling, softcap, s_aux)
-    # Some configs say 0 for no window.
+    # Some configs use 0 for no window.
     call = LayerCall(layer, query, key, value, sliding_window or None, scores)
-    # As attention of transformers gives it, for models that look at it in another shape.
+    # In the layout of transformers' own attention, for models that view it in another shape.
     return _running.get().attend(call).contiguous(), None

@@ -53,30 +53,30 @@ class Segment:
         checkpoint: int = 0,
     ) -> None:
         self.rows = rows
-        """By group of layers; the new tokens are the last rows of each."""
+        """One for each group of layers; the new tokens are the last rows of each."""
         self.committed = committed
         """Tokens of the sequence that were computed before."""
         self.tokens = tokens
         self.depths = depths
-        """How many of the new tokens lie before each, so its position is ``committed + depth``."""
+        """How many of the new tokens come before each; its position is ``committed + depth``."""
         self.ancestors = ancestors
         """Which tokens of their tree the new ones see, ``[tokens, earlier + tokens]``; ``None``
-        when they form a chain, and are the whole of it."""
+        if they are a chain and the whole tree."""
         self.deciding = deciding
-        """The tokens whose logits are wanted."""
+        """The tokens whose logits are needed."""
         self.wants_states = wants_states
-        """Whether the hidden states of all its tokens are wanted."""
+        """Whether the hidden states of all its tokens are needed."""
         self.earlier = earlier
-        """The depths of those tokens of the same tree that earlier calls computed. Their rows come
+        """The depths of the tokens of the same tree that earlier calls computed. Their rows come
         right before the new ones, and are not committed either."""
         self.adapter = adapter
-        """Number of the LoRA adapter that is added to the model, from 1 on; 0 for none."""
+        """Number of the LoRA adapter that is added to the model, from 1; 0 for none."""
         self.recurrence = recurrence
-        """Where the recurrent layers of the sequence stand; ``None`` is at its beginning."""
+        """The state of the sequence's recurrent layers; ``None`` is at its beginning."""
         self.certain = certain
-        """How many of the new tokens, the first ones, stay whatever the model says."""
+        """How many of the first new tokens stay whatever the model says."""
         self.checkpoint = checkpoint
-        """After how many of those the state of recurrent layers is wanted as well; 0 is none."""
+        """After how many of those the recurrent state is needed as well; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,8 +91,8 @@ class StepBatch:
 
     segments: tuple[Segment, ...]
     to_draw: Callable[[], Sequence[Draw | None]] | None = None
-    """What to draw of each row of logits, for runners that draw where they are. To find the masks
-    takes time, so a device is asked for the logits first."""
+    """What to draw from each row of logits, for runners that draw on the device. Finding the masks
+    takes time, so the device computes the logits meanwhile."""
 
     @property
     def tokens(self) -> list[TokenId]:
@@ -123,7 +123,7 @@ class StepBatch:
 
     @property
     def logits_rows(self) -> list[int]:
-        """The packed tokens whose logits are wanted, in the order the logits come back."""
+        """The packed tokens whose logits are needed, in the order of the returned logits."""
         return [
             start + node
             for start, segment in zip(self.starts, self.segments, strict=True)
@@ -132,7 +132,7 @@ class StepBatch:
 
     @property
     def states_rows(self) -> list[int]:
-        """The packed tokens whose hidden states are wanted, in the order they come back."""
+        """The packed tokens whose hidden states are needed, in the order of the returned states."""
         return [
             row
             for start, segment in zip(self.starts, self.segments, strict=True)
@@ -141,12 +141,12 @@ class StepBatch:
         ]
 
     def new_slots(self, group: int) -> NDArray[np.int64]:
-        """Where the packed tokens go in one group of layers, ``[tokens]``."""
+        """Return where the packed tokens go in one group of layers, ``[tokens]``."""
         return np.concatenate([segment.rows[group].slots for segment in self.segments])
 
 
 class SegmentOutput:
-    """What the model says to one segment."""
+    """The model's output for one segment."""
 
     __slots__ = ("_first", "_last", "_rows", "states", "taps")
 
@@ -161,10 +161,10 @@ class SegmentOutput:
         """Its logits are the ``rows`` from ``first`` up to ``last``."""
         self._rows, self._first, self._last = rows, first, last
         self.states = states
-        """What the head reads of each token, ``[tokens, size]``; no rows where nobody asks."""
+        """What the head reads of each token, ``[tokens, size]``; no rows unless requested."""
         self.taps = taps
-        """What enters the tapped layers, side by side, ``[tokens, taps · size]``; no rows where
-        nobody asks for states, no columns where no layer is tapped."""
+        """What enters the tapped layers, side by side, ``[tokens, taps · size]``; no rows unless
+        states are requested, no columns if no layer is tapped."""
 
     @property
     def logits(self) -> NDArray[np.float32]:
@@ -173,30 +173,30 @@ class SegmentOutput:
 
     @property
     def drawn(self) -> tuple[TokenId | None, ...]:
-        """What was drawn after each deciding token, where that was."""
+        """The tokens drawn after the deciding tokens, where drawn."""
         return self._rows.drawn[self._first : self._last]
 
     def logits_of(self, deciding: int) -> NDArray[np.float32]:
-        """Those of one deciding token, by its number among them, ``[vocabulary]``."""
+        """Return the logits after one deciding token, by its index among them, ``[vocabulary]``."""
         return self._rows[self._first + deciding]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepOutput:
-    """What the model says to a step batch."""
+    """The model's output for a step batch."""
 
     logits: torch.Tensor
-    """``[rows, vocabulary]``, in the order of ``StepBatch.logits_rows``, where it was computed."""
+    """``[rows, vocabulary]``, in the order of ``StepBatch.logits_rows``, on the model's device."""
     states: torch.Tensor
-    """Of the last layer after its norm, ``[rows, size]``, as ``StepBatch.states_rows``; float32 on
-    the CPU."""
+    """States of the last layer after its norm, ``[rows, size]``, as ``StepBatch.states_rows``;
+    float32 on the CPU."""
     taps: torch.Tensor
-    """What enters the tapped layers, ``[rows, taps · size]``, likewise."""
+    """What enters the tapped layers, ``[rows, taps · size]``, for the same rows."""
     drawn: tuple[TokenId | None, ...] = ()
-    """What was drawn of each row, where anything was."""
+    """The tokens drawn from each row, if any were."""
 
     def split(self, segments: Sequence[Segment]) -> list[SegmentOutput]:
-        """The part of each segment of the batch."""
+        """Return the part of each segment of the batch."""
         rows, states, taps = (
             LogitsRows(self.logits, self.drawn),
             self.states.numpy(),

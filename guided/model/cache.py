@@ -1,4 +1,4 @@
-"""The folder where fetched and converted models are kept: each is made once, whoever asks first."""
+"""The folder of fetched and converted models: each is made once, by whichever process is first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MEGABYTE = 1_000_000
 
 
 def cache_folder() -> Path:
-    """``GUIDED_CACHE`` where it is set, else ``guided`` in the user's cache folder."""
+    """Return ``GUIDED_CACHE`` if it is set, else ``guided`` in the user's cache folder."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen).expanduser().absolute()
     from platformdirs import user_cache_path
@@ -51,7 +51,7 @@ def require_space(folder: Path, needed: int) -> None:
 
 
 def full_disk_error(folder: Path, needed: int, free: int | None = None) -> ModelError:
-    """What to raise where the disk of the cache is full."""
+    """Return the error to raise if the disk of the cache is full."""
     has = "" if free is None else f": {free // _MEGABYTE} MB are free"
     return ModelError(
         f"no space left in the model cache {folder}{has}, {needed // _MEGABYTE} MB are needed",
@@ -61,7 +61,7 @@ def full_disk_error(folder: Path, needed: int, free: int | None = None) -> Model
 
 @contextmanager
 def writing_to(folder: Path, needed: int) -> Iterator[None]:
-    """Turn a full disk, or a folder that must not be written to, into ``ModelError``."""
+    """Turn a full disk, or a folder without write permission, into ``ModelError``."""
     try:
         yield
     except OSError as error:
@@ -83,11 +83,11 @@ def made_once(
     space_needed: int,
     progress: Progress,
 ) -> Path:
-    """The folder ``models/name`` of the cache, made where it is missing.
+    """Return the folder ``models/name`` of the cache, and make it if it is missing.
 
-    ``make`` is given a work folder, which survives an interruption with what was left in it, and
-    returns the finished folder inside of it; that is then renamed into place, so a half-done one is
-    never used. One process makes it while others wait; ``what`` they wait for is said.
+    ``make`` takes a work folder, which survives an interruption with its contents, and returns the
+    finished folder inside it; that is then renamed into place, so a half-done one is never used.
+    One process makes it while others wait; ``what`` names for users what they wait for.
     """
     cache = cache_folder() / "models"
     finished = cache / name
@@ -105,7 +105,7 @@ def made_once(
 
 
 def remove_all_but(folder: Path, kept: tuple[Path, ...] = ()) -> None:
-    """Throw away what an interrupted run left, except for files that are whole."""
+    """Delete what an interrupted run left, except for files that are complete."""
     for leftover in folder.iterdir():
         if leftover not in kept:
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
@@ -113,7 +113,7 @@ def remove_all_but(folder: Path, kept: tuple[Path, ...] = ()) -> None:
 
 @contextmanager
 def _sole_maker(lock_file: Path, what: str, progress: Progress) -> Iterator[None]:
-    """Hold a lock between processes, and tell that one waits for it."""
+    """Hold a lock between processes, and report waiting for it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(lock_file)

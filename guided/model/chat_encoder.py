@@ -1,11 +1,11 @@
-"""Conversations to tokens, so that what somebody says is never taken for a control token.
+"""Turns conversations into tokens, so that a message's text never becomes a control token.
 
-The template is rendered up to three times. Mostly once: where no message holds a character that a
-control token begins or ends with, all such tokens are the template's::
+The template is rendered up to three times. Mostly once: if no message holds a character that a
+control token begins or ends with, all control tokens are the template's::
 
     plain     what the model is to read
-    defused   the same where the messages can spell no token: those it has are the template's own
-    marked    the same with tokens that messages spell between marks, which says where they stand
+    defused   the same with messages that spell no token: all tokens are the template's own
+    marked    the same with marks around the tokens that messages spell, which shows their places
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_TEMPLATE_CHARACTERS", "ChatEncoder"]
 
 MOST_TEMPLATE_CHARACTERS = 2**20
-"""Of a chat template; the longest in use have a fiftieth of that."""
+"""The most characters of a chat template; the longest in use have a fiftieth of that."""
 
 Messages: TypeAlias = tuple[Message, ...]
 Tools: TypeAlias = tuple[Tool, ...]
@@ -43,9 +43,9 @@ _PROBES: Final = (
     (Message("user", "b"), Message("assistant", "c"), Message("user", "d")),
     (Message("user", "b"),),
 )
-"""Conversations that say nothing; a template may refuse the first of them."""
+"""Conversations without content; a template may refuse the first of them."""
 _THINKING: Final = ("enable_thinking", "thinking")
-"""What templates call it: those of Qwen, SmolLM and most others, and of DeepSeek and Granite."""
+"""The template variables: those of Qwen, SmolLM and most others, and of DeepSeek and Granite."""
 _SIGN: Final = re.compile(r"[^\w\s]")
 
 
@@ -55,8 +55,8 @@ class ChatEncoder:
     def __init__(
         self, name: str, tokenizer: PreTrainedTokenizerBase, *, thinks: bool | None = None
     ) -> None:
-        """``name`` is that of the model, for errors; ``thinks`` tells a template that knows both
-        ways whether the model thinks before it answers, ``None`` leaves it to the template.
+        """``name`` is that of the model, for errors; ``thinks`` tells a template with a switch
+        whether the model thinks before it answers, ``None`` leaves it to the template.
         """
         if not tokenizer.is_fast:
             raise ModelError(
@@ -73,7 +73,7 @@ class ChatEncoder:
     def encode_text(
         self, text: str, *, allow_special_tokens: bool, longest: int | None = None
     ) -> list[int]:
-        """The tokens of a plain text, with what the tokenizer puts before any.
+        """Return the tokens of a plain text, with the tokenizer's usual prefix.
 
         Raises LimitExceededError for more than the ``longest`` number of tokens.
         """
@@ -91,10 +91,10 @@ class ChatEncoder:
         add_generation_prompt: bool = True,
         longest: int | None = None,
     ) -> list[int]:
-        """The tokens of messages that were ``rendered`` to this text.
+        """Return the tokens of messages that were ``rendered`` to this text.
 
         Raises LimitExceededError for more than the ``longest`` number of tokens, and RequestError
-        where the messages spell a control token that cannot be told from those of the template.
+        if messages spell a control token that cannot be told apart from the template's.
         """
         named = None
         if not allow_special_tokens and any(
@@ -109,12 +109,12 @@ class ChatEncoder:
         return self._encoder.encode_named(named, longest=longest)
 
     def encode_written(self, text: str) -> list[int]:
-        """The tokens of what a template could have written, its special tokens as such."""
+        """Return the tokens of text as a template could write it, special tokens included."""
         return self._encoder.encode(text)
 
     @cached_property
     def reasoning_format(self) -> ReasoningFormat | None:
-        """How thoughts before an answer are written, which the template knows by its own text."""
+        """How thoughts before an answer are written, which the template's own text shows."""
         template = self._tokenizer.chat_template
         texts = template.values() if isinstance(template, dict) else (template or "",)
         for form in REASONING_FORMATS:
@@ -124,14 +124,14 @@ class ChatEncoder:
 
     @cached_property
     def tool_format(self) -> ToolFormat | None:
-        """How the template writes calls of tools; ``None`` where it is told of none."""
+        """How the template writes tool calls; ``None`` if it takes no tools."""
         if self._tokenizer.chat_template is None:
             return None
         added = self._tokenizer.backend_tokenizer.get_added_tokens_decoder().values()
         return template_format(self.rendered, {token.content for token in added})
 
     def check_tools(self) -> None:
-        """Raise RequestError where the template writes calls in none of our formats."""
+        """Raise RequestError if the template writes calls in none of our formats."""
         if self._writes_calls_otherwise:
             raise RequestError(
                 f"the chat template of {self._name} writes calls of tools in a format that is none "
@@ -148,19 +148,19 @@ class ChatEncoder:
     def rendered(
         self, messages: Messages, tools: Tools = (), *, add_generation_prompt: bool = True
     ) -> str:
-        """The messages in the chat template, which must be there, or RequestError."""
+        """Render the messages with the chat template; RequestError if there is none."""
         told = [described(tool) for tool in tools]
         return self._rendered([turn_of(turn) for turn in messages], told, add_generation_prompt)
 
     def _rendered(
         self, turns: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool
     ) -> str:
-        """A conversation as the chat template writes it; RequestError where the template raises."""
+        """Render a conversation with the chat template; RequestError if the template raises."""
         from jinja2 import TemplateError
 
         self._check_template()
         try:
-            # In a sandbox (jinja2's) that lets a template call nothing that is not a text's.
+            # In a sandbox (jinja2's) that lets a template call only methods of texts.
             text = self._tokenizer.apply_chat_template(
                 turns,
                 tools=tools or None,  # type: ignore[arg-type] # schemas are dicts, too
@@ -179,9 +179,9 @@ class ChatEncoder:
     def _named(
         self, messages: Messages, plain: str, tools: Tools, *, add_generation_prompt: bool
     ) -> str | None:
-        """The rendered text with control tokens by private names where the template wrote them.
+        """Return the rendered text with private names for control tokens of the template.
 
-        ``None`` where it has no others.
+        ``None`` if all its control tokens are the template's.
         """
         control = self._control
 
@@ -214,11 +214,11 @@ class ChatEncoder:
         return control.named(marked)
 
     def _control_names(self) -> Iterator[str]:
-        """Special tokens, and those of the others that the template puts around what is said."""
+        """Yield special tokens, and other tokens that the template puts around messages."""
         added = self._tokenizer.backend_tokenizer.get_added_tokens_decoder().values()
         yield from self._tokenizer.all_special_tokens
         yield from (token.content for token in added if token.special)
-        # Letters and spaces alone are what people write.
+        # People write names of letters and spaces alone.
         others = [token.content for token in added if _SIGN.search(token.content)]
         written = self._written_by_template()
         yield from (name for name in others if name in written or name in self._thought_names)
@@ -237,16 +237,16 @@ class ChatEncoder:
         )
 
     def _without_thoughts(self, names: list[str]) -> list[str]:
-        """Names of tokens but for those around thoughts: templates put these where a turn begins
-        with some text or other, which is not there in a defused one.
+        """Remove the tokens around thoughts from names: templates put these where a turn begins
+        with certain texts, which a defused turn does not have.
         """
         return [name for name in names if name not in self._thought_names]
 
     def _beside_thoughts(self, change: Callable[[str], str]) -> Callable[[str], str]:
-        """A change of what the model said, that leaves the signs of its thoughts as they are.
+        """Make a change of the model's own messages that leaves the signs of its thoughts alone.
 
-        Templates look for them there, to take the thoughts out; and who tells what the model said
-        may tell what it thought.
+        Templates look for the signs, to take the thoughts out; and whoever supplies the model's
+        messages may supply its thoughts.
         """
         if not self._thought_names:
             return change
@@ -259,7 +259,7 @@ class ChatEncoder:
         return beside
 
     def _written_by_template(self) -> str:
-        """What the template writes of messages, and of tools where it is given them."""
+        """Return what the template writes around messages, and around tools if it takes them."""
         if self._tokenizer.chat_template is None:
             return ""
         of_tools = "" if self.tool_format is None else rendered_with_tools(self.rendered)

@@ -1,4 +1,4 @@
-"""Thoughts before answers, as the chat template of a model has them, or a request."""
+"""Thoughts before answers, in the format of the model's chat template or of a request."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class ChatThoughts:
         *,
         thinks: bool = True,
     ) -> tuple[TokenId, ...]:
-        """The tokens of a prompt; a template that knows both ways is told whether to think."""
+        """Return the tokens of a prompt; a template with a switch is told whether to think."""
         return render_prompt(
             self._model, prompt, schema, allow_special_tokens, tools, thinks=thinks
         )
 
     def answers_at_once(self, tokens: tuple[TokenId, ...]) -> bool:
-        """Whether an answer to a prompt without thoughts has none of them before it to be ended."""
+        """Whether a prompt without thoughts is answered at once, with no thoughts to end first."""
         form = encoder_of(self._model).reasoning_format
         if form is None or form.answer or form.is_asked_for:
             return True
@@ -46,7 +46,7 @@ class ChatThoughts:
         return any(self._ends(tokens, written) for written in (form.end, f"{end}\n", end))
 
     def answering(self, tokens: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
-        """A prompt with what the answer begins with after it, where the format has something."""
+        """Return a prompt followed by the beginning of the answer, where the format has one."""
         form = encoder_of(self._model).reasoning_format
         if form is None or not form.answer or self._ends(tokens, form.answer):
             return tokens
@@ -55,13 +55,12 @@ class ChatThoughts:
     def opened(
         self, tokens: tuple[TokenId, ...], asked: Reasoning, *, tells_itself: bool = False
     ) -> tuple[tuple[TokenId, ...], tuple[Text | SpecialToken, ...]]:
-        """The prompt with thoughts begun after it, and what ends them.
+        """Return the prompt with thoughts begun after it, and what ends them.
 
-        ``tells_itself`` says that the constraint has in it what an answer begins with.
+        ``tells_itself`` says that the constraint already contains the beginning of an answer.
 
-        Templates mostly begin them themselves where they may; what is there is not written again.
-        Raises RequestError where neither the request nor the template tells what stands around
-        thoughts.
+        Most templates with thoughts begin them themselves; then nothing is added. Raises
+        RequestError if neither the request nor the template says what stands around thoughts.
         """
         begin, end = asked.begin, asked.end
         form = encoder_of(self._model).reasoning_format

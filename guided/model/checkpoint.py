@@ -1,4 +1,4 @@
-"""What the weights of a model folder are, by the headers of its files."""
+"""The weights of a model folder, as the headers of its files describe them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["SINGLE", "Checkpoint", "index_of", "read_checkpoint"]
 SINGLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _INTEGERS = {"I8": 1, "U8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8}
-"""Bytes of each, by their names in safetensors."""
+"""Bytes of each integer type, by its name in safetensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Weights that nobody has read yet."""
+    """Weights that have not been read yet."""
 
     types: Mapping[str, int]
     """How many numbers there are of each type of safetensors: ``{"BF16": 123}``."""
     shapes: Mapping[str, tuple[int, ...]]
-    """Of each tensor, by its name."""
+    """The shape of each tensor, by its name."""
     files: Mapping[str, Path]
-    """Where each tensor is, by its name."""
+    """The file of each tensor, by its name."""
     nbytes: int
     """Size of the files."""
 
@@ -46,13 +46,13 @@ class Checkpoint:
 
 
 def index_of(folder: Path) -> Path | None:
-    """The file that says where each weight is, if there is more than one file of weights."""
+    """Return the file that lists where each weight is, if there are several files of weights."""
     index = folder / _INDEX
     return index if index.is_file() and not (folder / SINGLE).is_file() else None
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """The headers of a folder's weights; raises ``ModelError`` for files missing or broken."""
+    """Read the headers of a folder's weights; raises ``ModelError`` for missing or broken files."""
     from safetensors import safe_open
 
     types: Counter[str] = Counter()
@@ -70,7 +70,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of the weights in a folder, sorted; ModelError where one is missing."""
+    """Return the files of the weights in a folder, sorted; ModelError if one is missing."""
     index = index_of(folder)
     if index is None:
         names = {SINGLE}

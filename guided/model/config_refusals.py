@@ -1,4 +1,4 @@
-"""Models that cannot run, told by their configs, before anything is loaded."""
+"""Refuses models that cannot run, by their configs, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["refuse_by_config"]
 
 _DECODERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-"""How the names of classes end that can continue a text."""
+"""The suffixes of class names that can continue a text."""
 _OWN_STATES = frozenset({"recurrent_gemma", "xlstm"})
-"""Types that keep a state where it can be neither given to them nor taken from them."""
+"""Types that keep a state inside, where it can be neither set nor read."""
 _NEEDED = ("hidden_size", "num_hidden_layers", "vocab_size")
 _DECODER_HINT = "choose a model that continues a text (a causal language model)"
 _ATTENTION_HINT = "choose a decoder all of whose layers are attention"
 
 
 def refuse_by_config(config: PretrainedConfig, folder: Path) -> None:
-    """Raise ``ModelError`` for a model that cannot run, and say why, before anything is loaded."""
+    """Raise ``ModelError`` with the reason if a model cannot run, before anything is loaded."""
     classes = config.architectures or []
     if config.is_encoder_decoder or not (not classes or any(map(_continues, classes))):
         raise ModelError(
@@ -57,7 +57,7 @@ def refuse_by_config(config: PretrainedConfig, folder: Path) -> None:
             f"{folder} is a {kind}, all of whose layers read the keys of another model",
             hint="choose that model; such an assistant answers nothing alone",
         )
-    # Others name what sees both ways, such as the tokens of an image, which texts have none of.
+    # Other values name tokens with bidirectional attention, such as an image's; texts have none.
     if getattr(text, "use_bidirectional_attention", None) is True:
         raise ModelError(
             f"{folder} is a {kind} whose tokens see those after them (use_bidirectional_attention "

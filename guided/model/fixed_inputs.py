@@ -1,12 +1,12 @@
-"""What a narrow call reads, at addresses that stay the same from call to call.
+"""The inputs of narrow calls, at addresses that stay the same from call to call.
 
 A graph of a call is recorded once for a *width* and replayed for any batch of at most that many
-tokens. So all that a call reads of a batch is written to the same places each time, and a batch is
-filled up with tokens that nobody asked for. They write to a slot that nothing reads::
+tokens. So all inputs of a batch are written to the same places each time, and a batch is padded
+with unused tokens. They write to a slot that nothing reads::
 
     width 4         token     position    new slot    piece of attention
     the batch       17 23     90 4        35 8        1 token after 90 rows, 1 token after 4
-    filled up        0  0      0 0         S S        none
+    padding          0  0      0 0         S S        none
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from guided.model.visible import visible_slots
 __all__ = ["FixedInputs"]
 
 _TEXTS_OF_A_SLOT: Final = 16
-"""Texts with a beginning in common each have its slots in their table; more are rare."""
+"""Texts with a common beginning each have its slots in their table; more are rare."""
 _ROWS_READ_AGAIN: Final = 1 << 18
-"""Each token reads the rows of its text by itself, which for many takes longer than to ask the
-device for a call by larger pieces."""
+"""Each token reads the rows of its text separately, which for many rows takes longer than
+launching a call with larger pieces."""
 
 
 class FixedInputs:
@@ -55,7 +55,7 @@ class FixedInputs:
         )
 
     def fill(self, batch: StepBatch, width: int) -> None:
-        """Write a batch that they take, and send it to the device."""
+        """Write a batch for which ``take`` was true, and send it to the device."""
         self._tokens.fill(batch.tokens, width)
         self._positions.fill(batch.positions, width)
         self._rows.fill(batch.logits_rows, width)
@@ -70,7 +70,7 @@ class FixedInputs:
             group.clear(width)
 
     def arguments(self, width: int) -> dict[str, torch.Tensor]:
-        """What a module is called with."""
+        """Return the arguments of the module."""
         return {
             "input_ids": self._tokens.placed[None, :width],
             "position_ids": self._positions.placed[None, :width],
@@ -78,7 +78,7 @@ class FixedInputs:
         }
 
     def step(self, width: int) -> PackedAttention:
-        """The attention of its layers."""
+        """Return the attention of its layers."""
         return PackedAttention(
             {window: group.of_width(width) for window, group in self._groups.items()}
         )
@@ -88,7 +88,7 @@ class _Input:
     """Numbers on a device, and the memory from which they are sent there."""
 
     def __init__(self, size: int, dtype: torch.dtype, device: torch.device) -> None:
-        # Only what is pinned is copied while the processor goes on.
+        # Only pinned memory is copied while the processor continues.
         self._sent = torch.zeros(size, dtype=dtype, pin_memory=device.type == "cuda")
         self._numbers = self._sent.numpy()
         self.placed = self._sent.to(device)
@@ -97,7 +97,7 @@ class _Input:
         return len(self._numbers)
 
     def fill(self, numbers: object, size: int, rest: int = 0) -> None:
-        """Send numbers, and ``rest`` in each place after them, up to ``size`` in all."""
+        """Send numbers, then ``rest`` in each further place, up to ``size`` in all."""
         given = np.asarray(numbers, self._numbers.dtype)
         self._numbers[: len(given)] = given
         self._numbers[len(given) : size] = rest
@@ -106,7 +106,7 @@ class _Input:
 
 
 class _GroupInputs:
-    """What the layers of one group read."""
+    """The inputs of the layers of one group."""
 
     def __init__(self, storage: PagedStorage, widest: int, device: torch.device) -> None:
         self._storage = storage
@@ -118,7 +118,7 @@ class _GroupInputs:
         self._pieces = _Input(widest * PIECE, torch.int32, device)
 
     def take(self, batch: StepBatch, number: int) -> bool:
-        """Whether their tables have room for a batch, and it is worth it."""
+        """Whether the tables have room for a batch, and it is worth it."""
         texts = [(len(each.rows[number].seen), len(each.tokens)) for each in batch.segments]
         rows = sum([seen for seen, _ in texts])
         again = sum([seen * (tokens - 1) for seen, tokens in texts])
@@ -130,7 +130,7 @@ class _GroupInputs:
         return has_room and again <= _ROWS_READ_AGAIN
 
     def fill(self, batch: StepBatch, number: int, window: int | None, width: int) -> None:
-        """Copy to the device what the layers of one group read of a batch, filled up to ``width``.
+        """Copy a batch's inputs for one group of layers to the device, padded to ``width``.
 
         ``number`` is that of the group, ``window`` that of its layers.
         """
@@ -144,7 +144,7 @@ class _GroupInputs:
         self._pieces.fill(pieces_of(seen, 1).reshape(-1), width * PIECE)
 
     def clear(self, width: int) -> None:
-        """The same of a batch of no tokens."""
+        """Do the same for a batch of no tokens."""
         self._new_slots.fill((), width, self._spare)
         self._pieces.fill((), width * PIECE)
 
@@ -157,7 +157,7 @@ class _GroupInputs:
 
 
 class _FixedAttention:
-    """Attention by tables that stay where they are; each token is a piece of its own."""
+    """Attention with tables that stay where they are; each token is a piece of its own."""
 
     def __init__(self, tables: SeenTables, pieces: torch.Tensor) -> None:
         self._tables = tables

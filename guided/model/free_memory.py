@@ -1,4 +1,4 @@
-"""How much memory there is to take, and amounts of it for people."""
+"""How much memory can still be taken, and amounts of it for people."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ROOT = Path("/")
 
 
 def free_memory(device: torch.device, root: Path = _ROOT) -> int:
-    """Bytes that can still be taken on a device; ``root`` is where ``proc`` and ``sys`` lie.
+    """Return the bytes that can still be taken on a device; ``root`` contains ``proc`` and ``sys``.
 
-    On the CPU what the system calls available, or less where a control group has a limit; files
-    that are only cached count as free. On CUDA what the driver says.
+    On the CPU it is what the system calls available, or less if a control group has a limit; files
+    that are only cached count as free. On CUDA it is what the driver reports.
     """
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
@@ -27,7 +27,7 @@ def free_memory(device: torch.device, root: Path = _ROOT) -> int:
 
 
 def size_text(nbytes: int) -> str:
-    """Such as ``1.5 GiB``."""
+    """Format an amount, such as ``1.5 GiB``."""
     return ByteSize(nbytes).human_readable(separator=" ")
 
 
@@ -36,7 +36,7 @@ def _available(root: Path) -> int:
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """What is left below the limit of each control group that this process is in."""
+    """Yield what is left below the limit of each control group that this process is in."""
     groups = root / "proc/self/cgroup"
     if not groups.exists():
         return
@@ -54,10 +54,10 @@ def _left_in_groups(root: Path) -> Iterator[int]:
 
 
 def _left(mount: Path, path: str, limit: str, usage: str) -> Iterator[int]:
-    """The bytes left below each limit of a control group and of the groups around it.
+    """Yield the bytes left below each limit of a control group and of the groups around it.
 
-    In a container only the root of the ``mount`` may be visible, so folders that are missing are
-    passed over. Cached files that can be dropped count as free.
+    In a container only the root of the ``mount`` may be visible, so missing folders are skipped.
+    Cached files that can be dropped count as free.
     """
     group = mount / path.lstrip("/")
     for folder in (group, *group.parents):

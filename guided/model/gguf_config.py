@@ -1,8 +1,8 @@
-"""What a GGUF file says of its model: every setting of it is applied, or refused by name.
+"""The config that a GGUF file describes: every setting is applied, or refused by name.
 
-Transformers reads a part of the settings and leaves the others at what one checkpoint had, so a
-model would run a little wrong without a word. Here what the file says is compared, and a setting
-that nobody knows is an error.
+Transformers reads some of the settings and leaves the others at the values of one checkpoint, so a
+model would silently run a little wrong. Here the file's settings are compared, and an unknown
+setting is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 GGUF_ARCHITECTURES = ("gemma2", "gemma3", "gpt2", "llama", "phi3", "qwen2", "qwen3")
-"""Those that come out of a GGUF file as they went in, by test."""
+"""Architectures that are converted exactly, as tested."""
 
 GGUF_TYPES = (
     *("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"),
@@ -37,7 +37,7 @@ GGUF_TYPES = (
     *("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"),
     *("TQ1_0", "TQ2_0", "MXFP4"),
 )
-"""Types of ggml that are unpacked, each by test."""
+"""Types of ggml that are unpacked, each tested."""
 
 _SETTINGS = {
     "context_length": "max_position_embeddings",
@@ -52,16 +52,16 @@ _SETTINGS = {
     "final_logit_softcapping": "final_logit_softcapping",
     "vocab_size": "vocab_size",
 }
-"""What they are called in a config of transformers."""
+"""Their names in a config of transformers."""
 
 _ENDS = ("ggml.eos_token_id", "ggml.eot_token_id", "ggml.eom_token_id")
 """Tokens that end a text, a turn, or a message."""
 _HEAD_SIZES = ("attention.key_length", "attention.value_length", "rope.dimension_count")
 _LLAMA3_FACTORS = (8.0, 32.0)
-"""By how much models of the Llama 3 family slow their lowest rotary frequencies down."""
+"""By how much models of the Llama 3 family slow down their lowest rotary frequencies."""
 _LOW, _HIGH, _LEARNT_LENGTH = 1.0, 4.0, 8192
 _ODD_ATTENTION_SCALE = {"gemma2": 46, "gemma3": 62}
-"""Layers of the one size of each family (27B) whose scores are scaled by hidden size a head."""
+"""Layers of the one size of each family (27B) that scales scores by hidden size per head."""
 _MAGIC = b"GGUF"
 
 
@@ -70,19 +70,19 @@ class GgufHeader:
     """Metadata and the kinds of tensors."""
 
     architecture: str
-    """As llama.cpp calls it."""
+    """The name in llama.cpp."""
     settings: Mapping[str, Any]
-    """Of the architecture, without its name in front: ``block_count``, ``rope.freq_base`` ..."""
+    """Those of the architecture, without its prefix: ``block_count``, ``rope.freq_base`` ..."""
     tokenizer: Mapping[str, Any]
     """Its scalars, and its chat template: ``ggml.model``, ``ggml.pre``, ``chat_template`` ..."""
     types: Mapping[str, int]
     """How many numbers there are of each type of ggml: ``{"Q4_K": 123, "F32": 45}``."""
     rope_factors: tuple[float, ...]
-    """By what rotary frequencies are divided; empty where nothing is said."""
+    """The divisors of rotary frequencies; empty if the file has none."""
     special_tensors: tuple[str, ...]
-    """Other tensors that are no weights."""
+    """Other tensors that are not weights."""
     files: int
-    """Over how many files the model is spread."""
+    """The number of files over which the model is spread."""
 
     @property
     def numbers(self) -> int:
@@ -91,7 +91,7 @@ class GgufHeader:
 
 
 def read_gguf_header(file: Path) -> GgufHeader:
-    """Read the header of a file; raises ``ModelError`` for one that is no GGUF or is cut off."""
+    """Read the header of a file; raises ``ModelError`` for one that is not GGUF or is cut off."""
     from gguf import GGUFReader
 
     with file.open("rb") as stream:
@@ -109,7 +109,7 @@ def read_gguf_header(file: Path) -> GgufHeader:
     fields = {
         name: field.contents()
         for name, field in reader.fields.items()
-        # Vocabulary, scores and merges are long, and nothing here asks for them.
+        # Vocabulary, scores and merges are long, and nothing here needs them.
         if len(field.data) == 1 or not name.startswith("tokenizer.")
     }
     architecture = str(fields.get("general.architecture"))
@@ -170,7 +170,7 @@ def refuse_gguf(file: Path, header: GgufHeader) -> None:
 
 
 def read_gguf_config(file: Path, header: GgufHeader) -> Any:
-    """The config of transformers, with all that the file says."""
+    """Return the config of transformers, with all settings of the file."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(file.parent, gguf_file=file.name)
@@ -199,7 +199,7 @@ def read_gguf_config(file: Path, header: GgufHeader) -> Any:
 
 
 def end_ids(header: GgufHeader) -> list[int]:
-    """Tokens that end an answer."""
+    """Return the tokens that end an answer."""
     found = (header.tokenizer.get(name) for name in _ENDS)
     return [token for token in found if token is not None]
 
@@ -211,7 +211,7 @@ def _set(config: Any, attribute: str, value: Any, file: Path, name: str) -> None
 
 
 def _set_head_size(config: Any, settings: dict[str, Any], file: Path) -> None:
-    """Set the size of a head; ModelError where keys and values differ in it."""
+    """Set the size of a head; ModelError if keys and values differ in it."""
     sizes = {name: settings.pop(name) for name in _HEAD_SIZES if name in settings}
     if "attention.key_length" in sizes and hasattr(config, "head_dim"):
         config.head_dim = sizes["attention.key_length"]
@@ -228,7 +228,7 @@ def _set_head_size(config: Any, settings: dict[str, Any], file: Path) -> None:
 def _set_rope(config: Any, settings: dict[str, Any], header: GgufHeader, file: Path) -> None:
     """Set the rotary positions: bases, scaling, and Llama 3's factors, which GGUF has as a tensor.
 
-    Settings that were read are taken out of ``settings``; what is left there is refused later.
+    Settings that were read are removed from ``settings``; those left are refused later.
     """
     bases = {"": settings.pop("rope.freq_base", None), "sliding_attention": None}
     bases["sliding_attention"] = settings.pop("rope.freq_base_swa", None)
@@ -251,7 +251,7 @@ def _set_rope(config: Any, settings: dict[str, Any], header: GgufHeader, file: P
 
 
 def _llama3_rope(factors: tuple[float, ...], theta: float, file: Path) -> Mapping[str, Any]:
-    """The parameters that give these factors; the file has only what they came to."""
+    """Return the parameters that give these factors; the file has only the factors."""
     frequencies = theta ** -(np.arange(len(factors)) / len(factors))
     waves = 2 * np.pi / frequencies
     turns = _LEARNT_LENGTH / waves
@@ -275,7 +275,7 @@ def _set_windows(config: Any, settings: dict[str, Any], header: GgufHeader, file
     """Set which layers of Gemma have a sliding window.
 
     The pattern is a list with a truth value for each layer, or a number ``n``: every ``n``-th layer
-    sees all. Of other models a pattern is refused.
+    sees all. For other models a pattern is refused.
     """
     pattern = settings.pop("attention.sliding_window_pattern", None)
     if header.architecture not in ("gemma2", "gemma3"):
@@ -296,7 +296,7 @@ def _set_windows(config: Any, settings: dict[str, Any], header: GgufHeader, file
 def _set_attention_scale(
     config: Any, _settings: dict[str, Any], header: GgufHeader, _file: Path
 ) -> None:
-    """The file leaves it out; llama.cpp knows it by the number of layers."""
+    """Set the scale of scores, which the file leaves out; it follows from the number of layers."""
     layers = _ODD_ATTENTION_SCALE.get(header.architecture)
     if layers is not None:
         is_odd = config.num_hidden_layers == layers

@@ -1,7 +1,7 @@
-"""One reading of a GGUF file's header, for our own code and for transformers'.
+"""Reads a GGUF file's header once, for our own code and for transformers.
 
 The package ``gguf`` makes arrays of each of a vocabulary's hundred thousand tokens and merges,
-which takes seconds, and transformers has it read the header again for the tokenizer and the config.
+which takes seconds, and transformers makes it read the header again for the tokenizer and config.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numpy.typing import DTypeLike, NDArray
 __all__ = ["read_once"]
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Blocks of several threads wait for each other, as what they replace is the process's."""
+"""Blocks of several threads wait for each other, because they replace a class process-wide."""
 
 
 @contextmanager
 def read_once(file: Path) -> Iterator[None]:
-    """In the block whoever asks ``gguf`` for a reader of this file has the same one."""
+    """Make ``gguf`` return the same reader of this file for the whole block."""
     import gguf
     from gguf.gguf_reader import GGUFReader
 

@@ -1,5 +1,6 @@
-"""What a GGUF file says besides its weights, kept in a folder: config, tokenizer, and where its
-tensors are, so that a later start need not read the header, whose vocabulary takes seconds."""
+"""What a GGUF file contains besides its weights, kept in a folder: config, tokenizer, and the
+places of its tensors, so that later starts need not read the header, whose vocabulary takes
+seconds."""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ from guided.model.transformers_calls import quiet_transformers, reading
 __all__ = ["REASON", "read_tensors", "why_not_stored", "write_texts"]
 
 _ARCHITECTURES: Final = ("gemma3", "llama", "qwen2", "qwen3")
-"""Those that our own forward pass computes."""
+"""Architectures that our own forward pass computes."""
 _FLOATS: Final = ("F32", "F16", "BF16")
 _TENSORS: Final = "tensors.json"
 REASON: Final = "not_stored.txt"
-"""Why a file is not computed with as it is stored."""
+"""Contains why a file's weights are not used as stored."""
 
 
 def why_not_stored(header: GgufHeader) -> str | None:
-    """Why a file cannot be computed with as it is, in a few words; ``None`` where it can."""
+    """Return briefly why a file's weights cannot be used as stored; ``None`` if they can."""
     if header.architecture not in _ARCHITECTURES:
         return f"the architecture {header.architecture!r} is not one of {', '.join(_ARCHITECTURES)}"
     blocks = [kind for kind in header.types if kind not in _FLOATS]
@@ -44,9 +45,9 @@ def why_not_stored(header: GgufHeader) -> str | None:
 
 
 def write_texts(file: Path, folder: Path, progress: Progress) -> None:
-    """Write a new folder, with nothing but a ``REASON`` where ``why_not_stored`` has one.
+    """Write a new folder, with nothing but a ``REASON`` if ``why_not_stored`` has one.
 
-    Raises ``ModelError`` for what would not come out as it went in.
+    Raises ``ModelError`` for anything that would not convert exactly.
     """
     from transformers import GenerationConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -75,9 +76,9 @@ def write_texts(file: Path, folder: Path, progress: Progress) -> None:
 
 
 def read_tensors(file: Path, folder: Path) -> dict[str, StoredTensor]:
-    """The tensors of a file by the names of transformers, as ``write_texts`` has found them.
+    """Return the tensors of a file by the names of transformers, as ``write_texts`` found them.
 
-    Raises ``ModelError`` where the file is shorter than they are.
+    Raises ``ModelError`` if the file is shorter than they are.
     """
     told = json.loads((folder / _TENSORS).read_text("utf-8"))
     tensors = {
@@ -91,7 +92,7 @@ def read_tensors(file: Path, folder: Path) -> dict[str, StoredTensor]:
 
 
 def _tensors(file: Path, header: GgufHeader, config: Any) -> dict[str, StoredTensor]:
-    """Where each tensor lies in the file, by the name that transformers has for it."""
+    """Return where each tensor lies in the file, by its name in transformers."""
     import gguf
 
     (kind,) = (each for each, name in gguf.MODEL_ARCH_NAMES.items() if name == header.architecture)
@@ -115,7 +116,7 @@ def _tensors(file: Path, header: GgufHeader, config: Any) -> dict[str, StoredTen
 
 
 def _parts(config: Any) -> list[str]:
-    """The names of transformers, without their last part."""
+    """Return the names of transformers, without their last part."""
     of_layer = (
         *("input_layernorm", "post_attention_layernorm"),
         *("pre_feedforward_layernorm", "post_feedforward_layernorm"),
@@ -129,7 +130,7 @@ def _parts(config: Any) -> list[str]:
 
 
 def _woven_heads(stem: str, header: GgufHeader, config: Any) -> int:
-    """The heads whose two halves are woven together, as ggml's rotation for Llama has it."""
+    """Return the heads whose halves are interleaved, as ggml's rotation for Llama needs them."""
     if header.architecture != "llama":
         return 0
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}

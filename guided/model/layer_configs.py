@@ -1,4 +1,4 @@
-"""What a config says of each layer; some configs give layers settings of their own."""
+"""What a config says of each layer; some configs have settings for each layer."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ __all__ = [
 
 _ATTENTION = frozenset({"full_attention", "sliding_attention"})
 _BOTH = frozenset({"hybrid"})
-"""Attention, and a state beside it or before it."""
+"""Types with attention, and a state beside it or before it."""
 _STATE = frozenset({"conv", "linear_attention"})
 _NEITHER = frozenset({"mlp", "moe"})
 _STATE_TYPES = frozenset({"rwkv"})
-"""Types of models all of whose layers keep a state, and whose configs do not say so."""
+"""Types of models all of whose layers keep a state, which their configs do not say."""
 
 
 def known_layer_types() -> frozenset[str]:
-    """What configs may call their layers."""
+    """Return the types of layers that configs may name."""
     return _ATTENTION | _BOTH | _STATE | _NEITHER
 
 
 def layer_configs(config: PretrainedConfig | PlainConfig) -> list[Any]:
-    """The config of each layer of a model of texts.
+    """Return the config of each layer of a model of texts.
 
-    One with settings by layer refuses to be asked for them itself.
+    A config with settings for each layer refuses to be read as a whole.
     """
     text = config.get_text_config()
     count = int(text.num_hidden_layers)
@@ -47,13 +47,13 @@ def layer_configs(config: PretrainedConfig | PlainConfig) -> list[Any]:
 
 
 def layer_shapes(config: PretrainedConfig | PlainConfig) -> tuple[LayerShape, ...]:
-    """What each layer keeps of a token, if it is kept as most models do."""
+    """Return what each layer keeps of a token, if it keeps what most models do."""
     pairs = zip(layer_configs(config), keep_keys(config), strict=True)
     return tuple(_shape(layer) if keeps else NO_KEYS for layer, keeps in pairs)
 
 
 def keep_keys(config: PretrainedConfig | PlainConfig) -> tuple[bool, ...]:
-    """By layer, whether it has attention, and so keeps keys and values of tokens."""
+    """Return for each layer whether it has attention, and so keeps keys and values of tokens."""
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None)
     if kinds is None:
@@ -76,7 +76,7 @@ def _shape(layer: Any) -> LayerShape:
 
 
 def layer_windows(config: PretrainedConfig | PlainConfig) -> tuple[int | None, ...]:
-    """By layer, how many positions a token sees, its own among them; ``None`` is all."""
+    """Return how many positions a token sees in each layer, including its own; ``None`` is all."""
     kinds = getattr(config.get_text_config(), "layer_types", None)
     windows: list[int | None] = [
         getattr(layer, "sliding_window", None) or None for layer in layer_configs(config)
@@ -88,7 +88,7 @@ def layer_windows(config: PretrainedConfig | PlainConfig) -> tuple[int | None, .
 
 
 def inner_size(config: PretrainedConfig | PlainConfig) -> int:
-    """The most numbers that a layer has between its two last matrices."""
+    """Return the most numbers that a layer has between its two last matrices."""
     hidden = int(config.get_text_config().hidden_size)
     sizes: list[int] = []
     for layer in layer_configs(config):

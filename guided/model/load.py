@@ -1,7 +1,7 @@
-"""Loading a model with its tokenizer and vocabulary.
+"""Loads a model with its tokenizer and vocabulary.
 
 A model that our own forward pass computes is read straight from its files, another is loaded as a
-module of transformers. The latter's modules take two seconds to import, so they are imported where
+module of transformers. Transformers' modules take two seconds to import, so they are imported where
 they are needed, and not at the top::
 
     ModelFiles ─┬─ load_texts ──▶ ModelTexts          tokenizer, vocabulary
@@ -55,14 +55,14 @@ __all__ = [
 ]
 
 _FIRST_WITH_BF16 = (8, 0)
-"""Compute capability of a CUDA device; older ones emulate it, which torch counts as well."""
+"""The least compute capability of a CUDA device; older ones emulate bf16, and torch counts that."""
 _GENERATION_CONFIG = "generation_config.json"
 _PLAIN_TOKENIZER = "TokenizersBackend"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelTexts:
-    """What is needed to speak to a model."""
+    """What is needed to prompt a model and to read its answers."""
 
     name: str
     """See ``ModelFiles``."""
@@ -73,7 +73,7 @@ class ModelTexts:
 
     @property
     def has_chat_template(self) -> bool:
-        """Whether the model knows messages; without one it takes plain prompts only."""
+        """Whether the model accepts messages; without a template it takes only plain prompts."""
         return self.tokenizer.chat_template is not None
 
 
@@ -109,7 +109,7 @@ def load_model(
 def as_loaded(
     files: ModelFiles, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None
 ) -> LoadedModel:
-    """What speaks to a model, around a module that has been loaded."""
+    """Add the texts of a model to a module that has been loaded."""
     tokenizer = tokenizer or _tokenizer(files)
     vocabulary = vocabulary_from_tokenizer(
         tokenizer,
@@ -124,12 +124,12 @@ def as_loaded(
 
 
 def why_not_read(files: ModelFiles) -> str | None:
-    """Why a model has to be loaded by transformers on the CPU, or ``None``."""
+    """Return why transformers has to load a model on the CPU, or ``None``."""
     return why_not_by_files(files.config, files.checkpoint.shapes, files.checkpoint.types)
 
 
 def load_texts(files: ModelFiles, progress: Progress) -> ModelTexts:
-    """Tokenizer and vocabulary of a model whose weights ``load_decoder`` reads."""
+    """Load tokenizer and vocabulary of a model whose weights ``load_decoder`` reads."""
     ends = [files.config.eos_token_id]
     generation = files.folder / _GENERATION_CONFIG
     if generation.is_file():
@@ -153,8 +153,8 @@ def load_decoder(
 ) -> CpuDecoder:
     """Read and pack the weights of a model for our own forward pass.
 
-    ``dtype`` is that of the embedding and of the cache, see ``read_decoder``; ``report`` is given
-    the bytes read so far. The caller has made sure that ``why_not_read`` has no reason.
+    ``dtype`` is that of the embedding and of the cache, see ``read_decoder``; ``report`` receives
+    the number of bytes read so far. The caller has made sure that ``why_not_read`` has no reason.
     """
     places = files.checkpoint.files
     with reading("weights", files.folder):
@@ -166,7 +166,7 @@ def load_decoder(
 def load_stored_decoder(
     files: ModelFiles, *, report: Callable[[int], None] = lambda _nbytes: None
 ) -> CpuDecoder:
-    """As ``load_decoder``, for the weights of a GGUF file as they are stored."""
+    """Do as ``load_decoder``, with the weights of a GGUF file as stored."""
     assert files.stored is not None, "not found as it is stored"
     with reading("weights", files.stored.path):
         return read_stored_decoder(
@@ -175,16 +175,16 @@ def load_stored_decoder(
 
 
 def load_tokenizer(model: str | None = None) -> PreTrainedTokenizerBase:
-    """The tokenizer alone; ``None`` is that of the default model."""
+    """Load the tokenizer alone; ``None`` is that of the default model."""
     return _tokenizer(find_model(model))
 
 
 def _tokenizer(files: ModelFiles) -> PreTrainedTokenizerBase:
-    """The tokenizer of a model's folder."""
+    """Load the tokenizer of a model's folder."""
     with reading("tokenizer", files.folder):
         found: PreTrainedTokenizerBase
         if isinstance(files.config, PlainConfig) and _is_plain_tokenizer(files.folder):
-            # What the other would choose, after it has imported all that reads a config.
+            # The class that the other would choose, after importing all that reads a config.
             from transformers import TokenizersBackend
 
             found = TokenizersBackend.from_pretrained(files.folder)
@@ -204,9 +204,9 @@ def _is_plain_tokenizer(folder: Path) -> bool:
 
 
 def native_dtype(device: torch.device) -> torch.dtype:
-    """The fastest for a module of transformers: bf16 where the device multiplies it itself.
+    """Return the fastest type for a module of transformers: bf16 if the device multiplies it.
 
-    Elsewhere the CPU is faster with fp32, and a CUDA device with fp16.
+    Otherwise the CPU is faster with fp32, and a CUDA device with fp16.
     """
     if device.type == "cuda":
         has_bf16 = torch.cuda.get_device_capability(device) >= _FIRST_WITH_BF16
@@ -224,16 +224,16 @@ def load_module(
     ranks: int = 1,
     prune: Callable[[PreTrainedModel], None] | None = None,
 ) -> PreTrainedModel:
-    """The module of transformers alone; of several ranks, which load it at once, a share of it.
+    """Load only the module of transformers; with several ranks, which load at once, a share of it.
 
-    ``config`` is that of transformers; the plan by which it is split is there. Ranks are on the
-    devices of their numbers. ``prune`` takes parts out of the module before weights are read.
+    ``config`` is that of transformers, with the plan by which it is split. Ranks use the devices
+    with their numbers. ``prune`` takes parts out of the module before weights are read.
     """
     source, size = files.folder, files.checkpoint.nbytes
     found_class = loading_class(config, source)
     if prune is not None:
         found_class = pruned_class(found_class, config, prune)
-    # With what it returns when it is asked for a report as well; the model is in evaluation mode.
+    # Typed with what it returns when a report is requested; the model is in evaluation mode.
     from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
         "Any", found_class.from_pretrained
     )
@@ -270,7 +270,7 @@ def _placing(device: torch.device, ranks: int) -> dict[str, Any]:
 
 
 def _end_ids(told: Iterable[Any]) -> frozenset[int]:
-    """All of what configs call ends: each says nothing, a token, or several."""
+    """Return all end tokens of configs, each of which says nothing, a token, or several."""
     found: set[int] = set()
     for ends in told:
         found.update([] if ends is None else [ends] if isinstance(ends, int) else ends)

@@ -1,4 +1,4 @@
-"""Which class of transformers loads a model that continues texts."""
+"""Chooses the class of transformers that loads a model which continues texts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["loading_class", "pruned_class"]
 
 
 def loading_class(config: PretrainedConfig | Any, folder: Path) -> Any:
-    """One of the automatic classes; a model of texts and images continues texts alone as well.
+    """Return one of the automatic classes; a model of texts and images continues texts as well.
 
-    Raises ``ModelError`` where transformers knows the config, but no such model.
+    Raises ``ModelError`` if transformers knows the config, but no such model.
     """
     import transformers
     from transformers import AutoModelForCausalLM, AutoModelForMultimodalLM
@@ -33,7 +33,7 @@ def loading_class(config: PretrainedConfig | Any, folder: Path) -> Any:
         return AutoModelForCausalLM
     if type(config) in MODEL_FOR_MULTIMODAL_LM_MAPPING:
         return AutoModelForMultimodalLM
-    # The text part of a model, saved by itself, is of a type that no automatic class knows.
+    # The text part of a model, saved alone, has a type that no automatic class knows.
     for name in config.architectures or []:
         found = getattr(transformers, name, None)
         if getattr(found, "config_class", None) is type(config) and hasattr(found, "generate"):
@@ -48,14 +48,14 @@ def loading_class(config: PretrainedConfig | Any, folder: Path) -> Any:
 def pruned_class(
     found: Any, config: PretrainedConfig, prune: Callable[[PreTrainedModel], None]
 ) -> type[PreTrainedModel]:
-    """The class of a model, whose modules lose parts as soon as they are made.
+    """Return the class of a model, with modules that lose parts as soon as they are made.
 
-    ``found`` is what ``loading_class`` gives. Transformers reads the weights that a module has room
-    for, so those of the parts are never in memory.
+    ``found`` is the result of ``loading_class``. Transformers reads only weights that a module has
+    room for, so those of the parts are never in memory.
     """
     kind: Any = found
     if hasattr(found, "from_config"):
-        # An automatic class tells which it stands for by a model, which takes no memory here.
+        # An automatic class reveals its concrete class by a model, which takes no memory here.
         with torch.device("meta"):
             kind = type(found.from_config(copy.deepcopy(config)))
 
@@ -63,7 +63,7 @@ def pruned_class(
         kind.__init__(self, *args, **options)
         prune(self)
 
-    # What it has no room for is not missed.
+    # Weights that it has no room for are not reported.
     ignored = {"_keys_to_ignore_on_load_unexpected": [""]}
     told = {"__init__": make, "__module__": kind.__module__, **ignored}
     made: type[PreTrainedModel] = type(kind.__name__, (kind,), told)

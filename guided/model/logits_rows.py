@@ -1,4 +1,4 @@
-"""The logits of a model call as rows of numbers, wherever the model computed them."""
+"""The logits of a model call as rows of numbers, on whichever device they were computed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = ["LogitsRows"]
 
 
 class LogitsRows:
-    """Rows of logits; those of another device are fetched from there.
+    """Rows of logits; those on another device are fetched from there.
 
-    Where a token was drawn on the device, its row stays there unless somebody reads it.
+    If a token was drawn on the device, its row stays there unless it is read.
     """
 
     __slots__ = ("_fetched", "_logits", "_whole", "drawn")
 
     def __init__(self, logits: torch.Tensor, drawn: Sequence[TokenId | None] = ()) -> None:
-        """``logits`` are ``[rows, vocabulary]``; ``drawn`` by row, or none for all."""
+        """``logits`` are ``[rows, vocabulary]``; ``drawn`` by row, or empty for none."""
         self.drawn = tuple(drawn) or (None,) * len(logits)
-        """What was drawn of each row."""
+        """The token drawn from each row."""
         self._logits = logits
         wanted = [row for row, token in enumerate(self.drawn) if token is None]
-        # All at once, as each fetch waits for the device.
+        # All at once, because each fetch waits for the device.
         found = self._fetch(wanted)
         self._whole = found if len(wanted) == len(logits) else None
-        """All rows, where nothing was drawn."""
+        """All rows, if nothing was drawn."""
         self._fetched: dict[int, NDArray[np.float32]] = {}
         if self._whole is None:
             self._fetched.update(zip(wanted, found, strict=True))
@@ -39,14 +39,14 @@ class LogitsRows:
         return len(self._logits)
 
     def __getitem__(self, row: int) -> NDArray[np.float32]:
-        """One row, ``[vocabulary]``."""
+        """Return one row, ``[vocabulary]``."""
         if self._whole is None and row not in self._fetched:
             self._fetched[row] = self._fetch([row])[0]
         found: NDArray[np.float32] = (self._fetched if self._whole is None else self._whole)[row]
         return found
 
     def part(self, first: int, last: int) -> NDArray[np.float32]:
-        """The rows from ``first`` up to ``last``, ``[rows, vocabulary]``."""
+        """Return the rows from ``first`` up to ``last``, ``[rows, vocabulary]``."""
         if self._whole is not None:
             return self._whole[first:last]
         rows = [self[row] for row in range(first, last)]

@@ -1,4 +1,4 @@
-"""A model that was found and of which nothing is loaded yet, or what its config refuses it for."""
+"""Finds a model without loading any of it, or refuses it by its config."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 
 _UNBOUNDED_TEXT = 1 << 20
-"""Tokens of a text where nothing but a state of one size is kept of it."""
+"""Tokens of a text for models that keep only a state of one size of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,33 +50,33 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFiles:
-    """A folder of transformers, and what its small files and the headers of its weights say."""
+    """A folder of transformers, with the contents of its small files and weight headers."""
 
     name: str
-    """As the caller called it, or the name of the default model."""
+    """The name the caller used, or that of the default model."""
     folder: Path
     config: PretrainedConfig | PlainConfig
     checkpoint: Checkpoint
     context_window: int
-    """Tokens that prompt and answer may have together."""
+    """The most tokens of prompt and answer together."""
     stored: StoredFile | None = None
-    """The GGUF file, where its weights are computed with as they are stored."""
+    """The GGUF file, if its weights are used as stored."""
 
     @property
     def layers(self) -> tuple[LayerShape, ...]:
-        """What each layer keeps for a token."""
+        """What each layer keeps of a token."""
         return layer_shapes(self.config)
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """By layer, how many positions a token sees, its own among them; ``None`` is all."""
+        """How many positions a token sees, including its own, by layer; ``None`` is all."""
         return layer_windows(self.config)
 
 
 def find_model(name: str | None = None, progress: Progress | None = None) -> ModelFiles:
-    """Find a model, see ``resolve_model``; refuse it where its config tells that it cannot run.
+    """Find a model, see ``resolve_model``; refuse it if its config says that it cannot run.
 
-    What has to be fetched or converted is. Raises ``ModelError``.
+    Fetches and converts what is missing. Raises ``ModelError``.
     """
     progress = progress or RichProgress()
     return _files(name, resolve_model(name, progress))
@@ -85,9 +85,9 @@ def find_model(name: str | None = None, progress: Progress | None = None) -> Mod
 def find_stored(
     name: str | None = None, progress: Progress | None = None
 ) -> ModelFiles | str | None:
-    """Find a GGUF file whose weights are computed with as they are, or tell why they are not.
+    """Find a GGUF file whose weights are used as stored, or return why they are not.
 
-    ``None`` where ``name`` is no GGUF file. Only its config and tokenizer are unpacked. Raises
+    ``None`` if ``name`` is not a GGUF file. Only its config and tokenizer are unpacked. Raises
     ``ModelError`` as ``find_model``.
     """
     progress = progress or RichProgress()
@@ -102,7 +102,7 @@ def find_stored(
 
 
 def _files(name: str | None, folder: Path, stored: StoredFile | None = None) -> ModelFiles:
-    """What is known of a model before its weights are read: config, tensors, longest text.
+    """Collect what is known of a model before its weights are read: config, tensors, longest text.
 
     Raises ModelError for a model that its config shows to be unsupported.
     """
@@ -122,7 +122,7 @@ def _files(name: str | None, folder: Path, stored: StoredFile | None = None) -> 
 
 
 def _checkpoint_of(stored: StoredFile) -> Checkpoint:
-    """The tensors of a GGUF file as those of any checkpoint."""
+    """Describe the tensors of a GGUF file as those of any checkpoint."""
     types: Counter[str] = Counter()
     for tensor in stored.tensors.values():
         types[tensor.kind] += prod(tensor.shape)
@@ -135,7 +135,7 @@ def _checkpoint_of(stored: StoredFile) -> Checkpoint:
 
 
 def read_config(folder: Path) -> PretrainedConfig:
-    """The config of a folder, as transformers reads it."""
+    """Read the config of a folder, as transformers does."""
     from transformers import AutoConfig
 
     with reading("config", folder):
@@ -144,7 +144,7 @@ def read_config(folder: Path) -> PretrainedConfig:
 
 
 def _context_window(config: PretrainedConfig | PlainConfig, folder: Path) -> int:
-    """Tokens that a text may have; ModelError where the config names no bound."""
+    """Return the most tokens of a text; ModelError if the config names no bound."""
     window = getattr(config.get_text_config(), "max_position_embeddings", None)
     if window is None and is_recurrent(config) and not any(keep_keys(config)):
         return _UNBOUNDED_TEXT
@@ -158,13 +158,13 @@ def _context_window(config: PretrainedConfig | PlainConfig, folder: Path) -> int
 
 
 def longest_text(config: PretrainedConfig | PlainConfig) -> int | None:
-    """Tokens that a text may have for its rotary positions; ``None`` is no limit.
+    """Return the most tokens of a text by its rotary positions; ``None`` is no limit.
 
-    Of two ways to stretch a model's positions, ``dynamic`` and ``longrope``, transformers takes the
-    frequencies from the longest text of a call and turns all tokens of all texts by them, while
+    For two ways of stretching positions, ``dynamic`` and ``longrope``, transformers takes the
+    frequencies from the longest text of a call and rotates all tokens of all texts by them, while
     keys in the cache keep those of an earlier call. Up to the length that a model was trained for
-    both are what they would be for the text alone; so texts end there. All other ways depend on
-    nothing but a token's position.
+    both are as they would be for the text alone; so texts end there. All other ways depend only on
+    a token's position.
     """
     rope = getattr(config, "rope_parameters", None) or {}
     # One set of parameters, or one for each type of layer.

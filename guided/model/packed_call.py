@@ -1,4 +1,4 @@
-"""The one way in which a module of transformers is called: a packed row of several texts."""
+"""The one way in which a module of transformers is called: with a packed row of several texts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def packed_call(
     device: torch.device,
     mix: Mix | None = None,
 ) -> Any:
-    """What a module returns for a batch, with ``logits`` for its deciding rows.
+    """Call a module with a batch; its output has ``logits`` for the deciding rows.
 
-    Hidden states are among it where the batch asks for any. ``step`` computes the attention, and
-    ``mix`` what recurrent layers do.
+    The output has hidden states if the batch needs any. ``step`` computes the attention, and
+    ``mix`` the recurrent layers.
     """
     with running(step), mixing(mix):
         return module(
@@ -34,6 +34,6 @@ def packed_call(
             position_ids=torch.tensor([batch.positions], device=device),  # [1, tokens]
             logits_to_keep=torch.tensor(batch.logits_rows, dtype=torch.long, device=device),
             use_cache=False,
-            # All layers hand theirs out then, so that they are asked only where need be.
+            # This returns the states of all layers, so they are requested only if needed.
             output_hidden_states=bool(batch.states_rows),
         )

@@ -1,8 +1,8 @@
 """The config of the most usual kind of model, without what transformers imports to read one.
 
 To read ``config.json`` of a Llama, transformers 5 imports 900 modules, which takes a second of a
-server's start. A file that says every setting outright, and nothing that is not known here, means
-the same to both readers; of any other file nothing is guessed, and transformers reads it.
+server's start. A file that gives every setting outright, and nothing that is unknown here, means
+the same to both readers; nothing is guessed for any other file, which transformers reads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REQUIRED = frozenset(
         *("rms_norm_eps", "rope_parameters", "tie_word_embeddings", "vocab_size"),
     }
 )
-"""What is read of a config anywhere."""
+"""The settings that are read anywhere."""
 _WITHOUT_EFFECT = frozenset(
     {
         *("_model_name_or_path", "_name_or_path", "attention_dropout", "bos_token_id", "dtype"),
@@ -30,11 +30,11 @@ _WITHOUT_EFFECT = frozenset(
         *("unk_token_id", "use_cache"),
     }
 )
-"""What changes nothing in an answer."""
+"""Settings that change nothing in an answer."""
 
 
 class PlainConfig:
-    """Settings as attributes, by the names that they have in transformers."""
+    """Settings as attributes, under their names in transformers."""
 
     model_type: str
 
@@ -43,24 +43,24 @@ class PlainConfig:
         vars(self).update(self._settings)
 
     def __getattr__(self, name: str) -> Any:
-        # For type checkers: settings are attributes of their own.
+        # For type checkers: settings are attributes of the instance.
         raise AttributeError(name)
 
     def get_text_config(self) -> PlainConfig:
-        """Of a model of texts alone, itself."""
+        """Return itself, being the config of a model of texts alone."""
         return self
 
     def to_json_string(self) -> str:
-        """All settings, in one order."""
+        """Return all settings, in a fixed order."""
         return json.dumps(self._settings, sort_keys=True)
 
 
 def read_plain_config(folder: Path) -> PlainConfig | None:
-    """The config of a folder, or ``None`` where transformers has to read it."""
+    """Read the config of a folder; ``None`` if transformers has to read it."""
     try:
         settings = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, ValueError):
-        return None  # transformers says what is wrong with it
+        return None  # transformers reports what is wrong with it
     if not isinstance(settings, dict) or not _is_plain(settings):
         return None
     return PlainConfig(settings)

@@ -1,8 +1,8 @@
-"""A trial that tells whether a model can run on packed attention, and what its layers keep.
+"""A trial that shows whether a model can run on packed attention, and what its layers keep.
 
-A model is refused by name here rather than run wrongly later: when it keeps state outside its
-attention, masks in a way the attention is not told about, or does not answer as it does when it
-is given a text and nothing else. What the trial shows, and what it cannot, is in
+A model is refused by name here rather than run wrongly later: if it keeps state outside its
+attention, if it masks in a way that our attention does not know, or if its answers differ from
+those to a text alone. What the trial shows, and what it cannot, is in
 docs/decisions/0018-what-a-probe-shows.md.
 """
 
@@ -54,7 +54,7 @@ _MOST_TOKENS = 1 << 16
 """Tokens that a trial chooses from."""
 _HALVES = (torch.float16, torch.bfloat16)
 _SPECIAL = ("_token_id", "_token_index")
-"""How settings end that name a token with a meaning of its own, such as the place of an image."""
+"""The suffixes of settings that name a special token, such as the place of an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class ModelShape:
     """What packed attention has to know about a model."""
 
     layers: tuple[LayerShape, ...]
-    """``NO_KEYS`` also for those of other stages."""
+    """``NO_KEYS`` also for layers of other stages."""
     windows: tuple[int | None, ...]
-    """By layer, how many positions a token sees, its own among them; ``None`` is all."""
+    """How many positions a token sees, including its own, by layer; ``None`` is all."""
     dtype: torch.dtype
     device: torch.device
     mixers: tuple[Mixer, ...] = ()
@@ -76,7 +76,7 @@ def probe_model(
 ) -> ModelShape:
     """Switch a model to packed attention after a trial; raise ``ModelError`` if it cannot.
 
-    Of a model split by its layers each ``stage`` tries its own, and the last looks at the answers.
+    If a model is split by its layers each ``stage`` tries its own, and the last checks the answers.
     """
     kind = type(module).__name__
     config = module.config.get_text_config()
@@ -98,8 +98,8 @@ def probe_model(
     with small_windows(module, limit) as real, torch.inference_mode():
         # The reference is the model's own code, not another kernel of the same interface.
         with _attending(module, "eager"):
-            # Whether a state goes on as it would in a whole text is tried mixer by mixer. The
-            # cache of a stage without the first layer does not know where a text has got to.
+            # Whether a state continues as it would in a whole text is tried mixer by mixer. The
+            # cache of a stage without the first layer does not know how long a text has become.
             own = call_plainly(module, texts, at_once=bool(mixers) or stage is not None)
         with _attending(module, ATTENTION_NAME):
             ours = call_as_we_do(module, texts, kernel, mixers)
@@ -129,7 +129,7 @@ def probe_model(
 
 
 def _longest(kind: str, config: PretrainedConfig) -> int:
-    """Tokens that a text may have, so that a trial is no longer."""
+    """Return the most tokens of a text, so that a trial is no longer."""
     told = getattr(config, "max_position_embeddings", None)
     by_positions = longest_text(config)
     limit = min(bound for bound in (told, by_positions, _UNBOUNDED) if bound is not None)
@@ -147,7 +147,7 @@ def _longest(kind: str, config: PretrainedConfig) -> int:
 
 
 def _plain_tokens(config: PretrainedConfig) -> list[int]:
-    """Tokens of a vocabulary that stand for text."""
+    """Return tokens of a vocabulary that stand for text."""
     special: set[int] = set()
     for part in (config, config.get_text_config()):
         told = vars(part).items()
@@ -159,13 +159,13 @@ def _plain_tokens(config: PretrainedConfig) -> list[int]:
 
 @contextmanager
 def _attending(module: PreTrainedModel, attention: str) -> Iterator[None]:
-    """With an attention by name; a model that fails then is refused."""
+    """Use an attention by name; a model that fails with it is refused."""
     try:
         module.set_attn_implementation(attention)
         yield
     except ModelError:
         raise
-    # A model is foreign code, and what it was not written for it fails at in any way.
+    # A model is foreign code, which may fail in any way at what it was not written for.
     except Exception as error:
         raise ModelError(
             f"{type(module).__name__} fails in a trial call in {module.dtype} with the attention "
@@ -206,7 +206,7 @@ def _refuse_missed_layers(
 
 
 def _refuse_two_states(kind: str, mixers: Sequence[Mixer], dtype: torch.dtype) -> None:
-    """Then a text has no one answer: it depends on how it is cut into calls."""
+    """Refuse mixers whose state depends on how a text is cut into calls."""
     for mixer in mixers:
         if mixer.by_token > tolerance(dtype):
             raise ModelError(
@@ -216,7 +216,7 @@ def _refuse_two_states(kind: str, mixers: Sequence[Mixer], dtype: torch.dtype) -
 
 
 def _number_layers(module: PreTrainedModel) -> None:
-    """Let attention that is told at each call which layer it is in know that by itself."""
+    """Make attention that is passed its layer's number at each call know it by itself."""
     for number, layer in enumerate(getattr(module.base_model, "layers", ())):
         for part in layer.modules():
             if getattr(part, "layer_idx", number) in (None, -1):
@@ -224,7 +224,7 @@ def _number_layers(module: PreTrainedModel) -> None:
 
 
 def _refuse_untried_windows(kind: str, ours: Ours, real: Mapping[int, int], limit: int) -> None:
-    """A window that could not be made small is longer than the trial."""
+    """Refuse a window that could not be made small, because it is longer than the trial."""
     for layer, window in ours.windows.items():
         if window is not None and window not in real and TRIAL_TOKENS <= window < limit:
             raise ModelError(
@@ -235,10 +235,10 @@ def _refuse_untried_windows(kind: str, ours: Ours, real: Mapping[int, int], limi
 def _refuse_hidden_windows(
     kind: str, config: PretrainedConfig, windows: Mapping[int, int], here: range
 ) -> None:
-    """Raise ModelError where a layer's type and the window of its call do not agree.
+    """Raise ModelError if a layer's type and the window of its call do not agree.
 
     Our attention knows windows by that argument alone. A layer that slides by its mask would
-    quietly see too much.
+    silently see too much.
     """
     for layer, layer_type in enumerate(getattr(config, "layer_types", None) or ()):
         slides = layer_type == "sliding_attention"
@@ -250,7 +250,7 @@ def _refuse_hidden_windows(
 
 
 def _rounding(module: PreTrainedModel, texts: TrialTexts, own: Own, *, at_once: bool) -> float:
-    """What a model makes of rounding errors, shown by another attention of transformers' own."""
+    """Return the effect of rounding on a model, as another attention of transformers shows it."""
     if not getattr(module, "_supports_sdpa", False):
         return 0.0
     with _attending(module, "sdpa"):
@@ -260,7 +260,7 @@ def _rounding(module: PreTrainedModel, texts: TrialTexts, own: Own, *, at_once: 
 
 
 def _refuse_other_answers(kind: str, found: Difference | None) -> None:
-    """Positions added to the attention scores, say, show in the answer and nowhere else."""
+    """Refuse a model with other logits; positions added to scores, say, show nowhere else."""
     if found is not None:
         raise ModelError(
             f"the logits of {kind} differ by {found.size:.1%} from those that it gives to a text "

@@ -1,4 +1,4 @@
-"""Telling whoever waits what a long step is doing and how far it is."""
+"""Reports what a long step is doing and how far it is."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class Progress(Protocol):
     def step(
         self, title: str, *, total_bytes: int | None = None
     ) -> AbstractContextManager[Callable[[int], None]]:
-        """Open a step; what it yields takes the number of bytes done so far."""
+        """Open a step; call what it yields with the number of bytes done so far."""
 
     def note(self, text: str) -> None:
-        """Say something that takes no time."""
+        """Report something that takes no time."""
 
 
 class RichProgress:
-    """A bar for each step, or a spinner where its size is not known, on standard error."""
+    """A bar for each step, or a spinner if its size is unknown, on standard error."""
 
     @contextmanager
     def step(
         self, title: str, *, total_bytes: int | None = None
     ) -> Iterator[Callable[[int], None]]:
-        """Show a step until the block ends; the call that is yielded reports bytes done so far."""
+        """Show a step until the block ends; yields a function that takes the bytes done so far."""
         from rich import progress
         from rich.console import Console
 
@@ -46,7 +46,7 @@ class RichProgress:
             ]
         columns.append(progress.TimeElapsedColumn())
         if not console.is_terminal:
-            # A bar shows in a log only when it is finished; the log should say what is going on.
+            # A bar shows in a log only when it is finished; the log should say what is running.
             console.print(f"{title} ...", highlight=False)
         with progress.Progress(*columns, console=console) as bars:
             task = bars.add_task(title, total=total_bytes)
@@ -61,7 +61,7 @@ class RichProgress:
 
 
 class SilentProgress:
-    """Says nothing."""
+    """Reports nothing."""
 
     @contextmanager
     def step(

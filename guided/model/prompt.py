@@ -1,4 +1,4 @@
-"""From a prompt to the tokens that the model reads before its answer."""
+"""Turns a prompt into the tokens that the model reads before its answer."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def render_prompt(
     *,
     thinks: bool | None = None,
 ) -> tuple[TokenId, ...]:
-    """The tokens of a plain text, or of messages in the model's chat template.
+    """Return the tokens of a plain text, or of messages in the model's chat template.
 
-    Plain text gets what the tokenizer puts before any text, such as a beginning-of-sequence token.
-    A schema is shown in the system message, or in the first of the user's where the template knows
-    no system. ``allow_special_tokens`` is the option of that name of a request. Of ``tools`` the
-    template tells where it knows any, else words of ours; RequestError where it writes calls in a
-    format that is not known here. ``thinks`` tells a template that knows
-    both ways whether the model thinks before its answer. May be called from any thread.
+    Plain text gets the tokenizer's usual prefix, such as a beginning-of-sequence token. A schema is
+    shown in the system message, or in the first user message if the template has no system role.
+    ``allow_special_tokens`` is the request's option of that name. ``tools`` are described by the
+    template if it supports tools, else by words of ours; RequestError if it writes calls in a
+    format that is unknown here. ``thinks`` tells a template with a switch whether the model thinks
+    before its answer. May be called from any thread.
     """
     encoder, longest = encoder_of(model, thinks=thinks), model.context_window
     if isinstance(prompt, str):
@@ -66,12 +66,12 @@ def render_prompt(
 
 
 def tool_format(model: ModelTexts) -> ToolFormat:
-    """How a model writes calls of tools: as its chat template does, else as it is told to."""
+    """Return how a model writes tool calls: as its chat template does, else as it is told to."""
     return encoder_of(model).tool_format or HERMES
 
 
 def encoder_of(model: ModelTexts, *, thinks: bool | None = None) -> ChatEncoder:
-    """What encodes texts for a model, made once."""
+    """Return the encoder of texts for a model, made once."""
     return _encoder(model.name, model.tokenizer, thinks)
 
 
@@ -98,11 +98,11 @@ def _rendered(
     messages: tuple[Message, ...],
     tools: tuple[Tool, ...],
 ) -> tuple[tuple[Message, ...], str]:
-    """The messages in the template; a system message in the user's where it knows none."""
+    """Render the messages; a system message joins the user's if the template has no such role."""
     if messages[0].role not in ("system", "developer"):
         return messages, encoder.rendered(messages, tools)
     system = messages[0].content.strip()
-    # A template that knows no system message refuses it or leaves it out.
+    # A template without a system role refuses the message or leaves it out.
     with suppress(RequestError):
         if system in (text := encoder.rendered(messages, tools)):
             return messages, text
@@ -116,7 +116,7 @@ def _rendered(
 
 
 def _system_in_user(model: ModelTexts, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """[system S, user U, ...] -> [user "S, blank line, U", ...]."""
+    """Turn [system S, user U, ...] into [user "S, blank line, U", ...]."""
     system, *others = messages
     if not others or others[0].role != "user":
         raise RequestError(

@@ -1,4 +1,4 @@
-"""From a tokenizer to how long a prompt may be in bytes."""
+"""Derives from a tokenizer how long a prompt may be in bytes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 __all__ = ["prompt_bound"]
 
 _SHRINKS_BY: Final = {"ByteLevel": 1, "NFC": 4, "NFD": 3, "Prepend": 1}
-"""By which factor a step of a normalizer may shorten a text in UTF-8 at most.
+"""The largest factor by which a step of a normalizer may shorten a text in UTF-8.
 
-Of the normal forms (Unicode Standard Annex 15): the sign for kelvin is three bytes and becomes a K,
-and U+1FBE, U+0308, U+0301, which are seven, become the two of U+0390.
+For the normal forms (Unicode Standard Annex 15): the three bytes of the kelvin sign become a K, and
+the seven bytes of U+1FBE, U+0308, U+0301 become the two of U+0390.
 """
 _LAST_SPACE: Final = 0x3000
 """The last of the characters that Unicode counts as white space."""
 
 
 def prompt_bound(model: ModelTexts, context_window: int) -> PromptBound | None:
-    """The bound for a model, or ``None`` where its tokenizer may make any text short.
+    """Return the bound for a model, or ``None`` if its tokenizer may make any text short.
 
-    No token stands for more bytes than the longest one, times what the normalizer may shrink a text
-    by. Bytes that a token may swallow, or that no token spells, are left out of the count.
+    No token stands for more bytes than the longest one, times the factor by which the normalizer
+    may shorten a text. Bytes that a token may swallow, or that no token spells, are not counted.
     """
     described: dict[str, Any] = json.loads(model.tokenizer.backend_tokenizer.to_str())
     shrinks_by = _shrinks_by(described["normalizer"])
@@ -39,14 +39,14 @@ def prompt_bound(model: ModelTexts, context_window: int) -> PromptBound | None:
     if any(entry["lstrip"] or entry["rstrip"] for entry in described["added_tokens"]):
         lost.update("".join(filter(str.isspace, map(chr, range(_LAST_SPACE + 1)))).encode())
     left_out = bytes(sorted(lost))
-    # A special token stands for its name where a text spells it.
+    # A special token stands for its name if a text spells it.
     names = [str(entry["content"]).encode() for entry in described["added_tokens"]]
     longest = max(len(text.translate(None, left_out)) for text in [*known, *names])
     return PromptBound(context_window, longest * shrinks_by, left_out) if longest else None
 
 
 def _shrinks_by(normalizer: dict[str, Any] | None) -> int | None:
-    """By which factor a normalizer may shorten a text at most; ``None`` for an unknown one."""
+    """Return the largest factor by which a normalizer shortens a text; ``None`` if unknown."""
     if normalizer is None:
         return 1
     if normalizer["type"] == "Sequence":

@@ -1,4 +1,4 @@
-"""Weights that were quantised by another program, which transformers reads with its package."""
+"""Weights that another program quantised, which transformers reads with that program's package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OTHER_FORM = "or choose the model in bfloat16, or a GGUF file of it"
 
 
 def quantisation(config: PretrainedConfig | PlainConfig) -> str | None:
-    """How the weights of a model were quantised, such as ``gptq``; ``None`` where they were not."""
+    """Return how a model's weights were quantised, such as ``gptq``; ``None`` if they were not."""
     told: Any = getattr(config, "quantization_config", None)
     if told is None:
         return None
@@ -26,17 +26,17 @@ def quantisation(config: PretrainedConfig | PlainConfig) -> str | None:
 
 
 def require_quantiser(config: PretrainedConfig, folder: Path) -> None:
-    """Raise ``ModelError`` where weights are quantised and what reads them is not installed."""
+    """Raise ``ModelError`` if weights are quantised and their reader is not installed."""
     method = quantisation(config)
     if method is None:
         return
     from transformers.quantizers.auto import AutoHfQuantizer
 
     try:
-        # Typed as taking a config alone, and documented as taking a dictionary as well.
+        # Typed as taking only a config, and documented as taking a dictionary as well.
         from_config: Any = AutoHfQuantizer.from_config
         from_config(config.quantization_config, pre_quantized=True).validate_environment()
-    # Each method looks for what it needs in its own way.
+    # Each method checks for what it needs in its own way.
     except Exception as error:
         raise ModelError(
             f"the weights of {folder} are quantised with {method!r}, which transformers cannot "

@@ -1,6 +1,6 @@
-"""From what a caller calls a model (a folder, a GGUF file, an id on the hub) to its folder.
+"""Finds the folder of a model by what a caller calls it: a folder, a GGUF file, an id on the hub.
 
-A GGUF file is converted once, into a folder of the cache that is named by what is in the file. Of a
+A GGUF file is converted once, into a folder of the cache that is named by its contents. Of a
 model on the hub only the files that are loaded are fetched, and no pickles.
 """
 
@@ -30,7 +30,7 @@ _HUB_GGUF = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([\w./-]+\.gguf)")
 _CALL_IT = "name a model folder of transformers, a GGUF file, an id on the hub, or 'default'"
 _TEXTS = ["*.json", "*.jinja", "*.txt", "tokenizer.model"]
 _WAY = 1
-"""Counts the ways of converting: another way goes into another folder."""
+"""Counts the ways of converting: another way uses another folder."""
 _CHUNK = 1 << 22
 _DIGITS = 24
 _TEXTS_SPACE = 50_000_000
@@ -39,9 +39,9 @@ _LARGEST_SHARE = 8
 
 
 def resolve_model(name: str | None, progress: Progress) -> Path:
-    """The folder of a model of transformers; ``None`` and ``default`` mean our own choice.
+    """Return the folder of a model of transformers; ``None`` and ``default`` mean our own choice.
 
-    A GGUF file is converted once, and what is on the hub is fetched: ``owner/name``, or
+    A GGUF file is converted once, and a model on the hub is fetched: ``owner/name``, or
     ``owner/name/file.gguf``.
     """
     if name is None or name == "default":
@@ -60,8 +60,8 @@ def resolve_model(name: str | None, progress: Progress) -> Path:
 
 
 def resolve_stored(name: str | None, progress: Progress) -> tuple[Path, Path] | str | None:
-    """A GGUF file and the folder of its texts, or why it is not computed with as it is stored;
-    ``None`` where ``name`` is no GGUF file."""
+    """Return a GGUF file and the folder of its texts, or why its weights are not used as stored;
+    ``None`` if ``name`` is not a GGUF file."""
     if name is None or name == "default":
         return fetch_default_gguf(progress)
     path = Path(name).expanduser()
@@ -91,7 +91,7 @@ def _write_texts(work: Path, file: Path, progress: Progress) -> Path:
 
 
 def _folder(path: Path) -> Path:
-    """The folder of a model if it is one; ModelError that names a GGUF file in it otherwise."""
+    """Return the folder of a model, if it is one; else ModelError that names a GGUF file in it."""
     if (path / "config.json").is_file():
         return path
     files = sorted(file.name for file in path.glob("*.gguf"))
@@ -102,13 +102,13 @@ def _folder(path: Path) -> Path:
 
 
 def _fetch_folder(name: str, progress: Progress) -> Path:
-    """The folder of a model in the hub's own cache, fetched where it is missing."""
+    """Return the folder of a model in the hub's own cache; fetch what is missing."""
     from huggingface_hub import snapshot_download
 
-    # A slip in a folder's name would else be met as a puzzling message of the hub.
+    # Otherwise a typo in a folder's name would give a puzzling message of the hub.
     progress.note(f"there is no folder {name!r} here; asking the hub for that id")
     with reading("config", name):
-        # Those below are of other formats, such as ONNX.
+        # Those in subfolders are of other formats, such as ONNX.
         texts = snapshot_download(name, allow_patterns=_TEXTS, ignore_patterns=["*/*"])
     folder = Path(texts)
     if not (folder / "config.json").is_file():
@@ -129,7 +129,7 @@ def _fetch_folder(name: str, progress: Progress) -> Path:
 
 
 def _fetch_file(name: str, file: str, progress: Progress) -> Path:
-    """A file of a repository, in the hub's own cache."""
+    """Return a file of a repository, in the hub's own cache."""
     from huggingface_hub import hf_hub_download
 
     progress.note(f"there is no file {name}/{file!s} here; asking the hub for it")
@@ -138,7 +138,7 @@ def _fetch_file(name: str, file: str, progress: Progress) -> Path:
 
 
 def _folder_of_gguf(file: Path, progress: Progress) -> Path:
-    """The folder of a GGUF file in the cache; it is converted when it is met for the first time."""
+    """Return the folder of a GGUF file in the cache; convert it on first use."""
     name = f"gguf-{_digest(file, progress)[:_DIGITS]}-{_WAY}"
     return made_once(
         name,
@@ -156,7 +156,7 @@ def _convert(work: Path, file: Path, progress: Progress) -> Path:
 
 
 def _digest(file: Path, progress: Progress) -> str:
-    """The SHA-256 of the file, and of the tokenizer beside it, which is used instead of its own."""
+    """Return the SHA-256 of the file and of the tokenizer beside it, which replaces its own."""
     digest = hashlib.sha256()
     size = file.stat().st_size
     with progress.step(f"reading {file.name}", total_bytes=size) as report, file.open("rb") as data:

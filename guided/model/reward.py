@@ -1,4 +1,4 @@
-"""Reward models: how good an answer to a prompt is, by a decoder with a score for a head."""
+"""Reward models: how good an answer to a prompt is, by a decoder with a score as its head."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Prompt = str | tuple[Message, ...]
 
 
 class RewardModel:
-    """A score for each answer to a prompt, which is computed once for all of them.
+    """Scores each answer to a prompt, which is computed once for all of them.
 
     It reads texts with its own tokenizer and chat template, as it was trained on them.
     """
@@ -50,14 +50,14 @@ class RewardModel:
             )
 
     def check(self, prompt: Prompt) -> None:
-        """Raise ``RequestError`` where the prompt cannot be read."""
+        """Raise ``RequestError`` if the prompt cannot be read."""
         self._tokens(prompt, "")
 
     @torch.inference_mode()
     def scores(self, prompt: Prompt, answers: Sequence[str]) -> list[float]:
-        """The score of each answer to the prompt."""
+        """Return the score of each answer to the prompt."""
         texts = [self._tokens(prompt, answer) for answer in answers]
-        # Each text keeps a token of its own, after which the score is read.
+        # Each text keeps at least one token, after which the score is read.
         shared = min(_in_common(texts), min(map(len, texts)) - 1)
         past = None
         if shared > 0:
@@ -75,7 +75,7 @@ class RewardModel:
         return torch.tensor([tokens], device=self._device)  # [1, tokens]
 
     def _tokens(self, prompt: Prompt, answer: str) -> list[int]:
-        """Prompt and answer as the reward model reads them, by its own chat template."""
+        """Return prompt and answer as the reward model reads them, by its own chat template."""
         if isinstance(prompt, str):
             tokens = self._texts.encode_text(prompt + answer, allow_special_tokens=True)
         else:
@@ -87,7 +87,7 @@ class RewardModel:
                 )
             turns = (*prompt, Message("assistant", answer))
             text = self._texts.rendered(turns, add_generation_prompt=False)
-            # Neither a message nor an answer can begin a turn that is none.
+            # Neither a message nor an answer can fake the beginning of a turn.
             tokens = self._texts.encode_messages(
                 turns, text, allow_special_tokens=False, add_generation_prompt=False
             )
@@ -128,7 +128,7 @@ def load_reward_model(
             use_safetensors=True,
             output_loading_info=True,
         )
-    # Transformers would make them up and only warn; a model without a head for scores is that.
+    # Transformers would make them up and only warn, as for a model without a head for scores.
     if missing := sorted(found["missing_keys"]):
         raise ModelError(
             f"the weights of {path} are no reward model: {missing[0]} is missing",
@@ -138,7 +138,7 @@ def load_reward_model(
 
 
 def _in_common(texts: Sequence[Sequence[int]]) -> int:
-    """Tokens with which all texts begin."""
+    """Count the tokens with which all texts begin."""
     count = 0
     for tokens in zip(*texts, strict=False):
         if len(set(tokens)) > 1:

@@ -1,4 +1,4 @@
-"""Running a model on step batches: by our own forward pass on the CPU, or by transformers.
+"""Runs a model on step batches: by our own forward pass on the CPU, or by transformers.
 
 StepBatch ─▶ ModelRunner ─┬─ _OwnForward ──────────▶ CpuDecoder, with attention of its own
                           └─ _TransformersForward ─▶ a module, with PackedAttention
@@ -59,38 +59,38 @@ _log: Final = logging.getLogger(__name__)
 _Storages = Mapping[int | None, PagedStorage]
 """Keys and values by window."""
 _Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""Logits where they were computed, hidden states and taps in float32 on the CPU, for the rows that
-a batch asks them of."""
+"""Logits on the model's device; hidden states and taps in float32 on the CPU; each for the rows
+for which a batch needs them."""
 
 
 class _Forward(Protocol):
-    """What computes a step batch."""
+    """Something that computes step batches."""
 
     shape: ModelShape
     longest_text: int | None
-    """Tokens that a text may have at most; ``None`` is any number."""
+    """The most tokens of a text; ``None`` is any number."""
     description: str
 
     @property
     def embedding(self) -> torch.Tensor:
-        """What is looked up for each token, ``[vocabulary, hidden]``."""
+        """The table of token embeddings, ``[vocabulary, hidden]``."""
         ...
 
     spare_slots: int
-    """Slots of a storage that it writes to for nobody."""
+    """Slots of a storage to which it writes unused rows."""
     can_draw: bool
-    """Whether tokens can be drawn where it leaves its logits."""
+    """Whether tokens can be drawn on the device of its logits."""
 
     def open(self, storages: _Storages) -> None:
         """Use these storages from now on."""
         ...
 
     def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
-        """Add what adapters do from now on, numbered from 1 on in their order."""
+        """Add what adapters do from now on, numbered from 1 in their order."""
         ...
 
     def warm_up(self) -> None:
-        """Do what first calls would wait for."""
+        """Do what first calls would otherwise wait for."""
         ...
 
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found: ...
@@ -121,10 +121,10 @@ class _OwnForward:
         self._decoder = CpuDecoder(adapted_weights(self._decoder.weights, adapters, rows))
 
     def warm_up(self) -> None:
-        """Kernels are compiled when a model is loaded."""
+        """Do nothing: kernels are compiled when a model is loaded."""
 
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
-        """Logits ``[asked, vocabulary]``, last states ``[wanted, hidden]``, tapped layers' inputs.
+        """Return logits ``[asked, vocabulary]``, last states ``[wanted, hidden]``, and taps.
 
         Rows are those that the batch names in ``logits_rows`` and ``states_rows``.
         """
@@ -183,13 +183,13 @@ class _TransformersForward:
     def open(self, storages: _Storages) -> None:
         self._storages = storages
         if self._has_graphs:
-            # Triton is not among what is installed everywhere.
+            # Triton is not installed everywhere.
             from guided.model.cuda_graphs import CudaGraphs
 
             self._graphs = CudaGraphs(self._module, storages, self.shape.device)
 
     def adapt(self, adapters: Sequence[Adapter], rows: AdaptedRows) -> None:
-        self._has_graphs = False  # which adapter a token has is told beside the call
+        self._has_graphs = False  # which adapter a token has is passed beside the call
         apart = [part for mixer in self.shape.mixers for part in mixer.parts]
         adapt_module(self._module, adapters, rows, apart)
 
@@ -199,7 +199,7 @@ class _TransformersForward:
 
     @torch.inference_mode()
     def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
-        """As that of ``_OwnForward``, by the module, or by a CUDA graph where one fits."""
+        """Do as ``_OwnForward`` by the module, or by a CUDA graph if one fits."""
         dtype, device = self.shape.dtype, self.shape.device
         states = tapped = torch.empty(0, 0)
         replayed = None if self._graphs is None else self._graphs.logits(batch)
@@ -214,7 +214,7 @@ class _TransformersForward:
         if recurrent is not None:
             recurrent.finish()
         if batch.states_rows:
-            # The first of them enters the first layer, and so on; the last leaves the last norm.
+            # The first is the input of the first layer, and so on; the last follows the last norm.
             rows = [output.hidden_states[n][0][batch.states_rows] for n in (*taps, -1)]
             *entering, states = [row.float().cpu() for row in rows]
             tapped = torch.cat(entering, 1) if entering else states[:, :0]
@@ -224,10 +224,10 @@ class _TransformersForward:
 def _tried(
     module: PreTrainedModel, kernel: AttentionKernel | None, stage: Stage | None
 ) -> tuple[AttentionKernel, ModelShape]:
-    """The kernel of a model, and what its trial showed.
+    """Return the kernel of a model, and what its trial showed.
 
-    Torch's computes where another one, that nobody asked for, cannot: Triton's needs a C compiler,
-    and room on a processor of the device for wide heads.
+    Torch's kernel computes if another one, that was not requested, cannot: Triton's needs a C
+    compiler, and enough memory of a multiprocessor for wide heads.
     """
     chosen = kernel or chosen_kernel(module.dtype, module.device)
     try:
@@ -238,21 +238,21 @@ def _tried(
         try:
             shape = probe_model(module, AttentionKernel.TORCH, stage)
         except ModelError:
-            raise error from error.__cause__  # it is the model's own
+            raise error from error.__cause__  # the model itself fails
         _log.warning("torch computes attention, and nothing is replayed: %s", error)
         return AttentionKernel.TORCH, shape
 
 
 class ModelRunner:
-    """A model of one call: a step batch in, the logits it asks for out.
+    """Runs a model a call at a time: a step batch in, the logits it needs out.
 
     Its layers are in groups by the window of their attention, the widest first. The forward pass is
-    our own (``guided.model.cpu``) where ``model`` is a ``CpuDecoder``, or ``weights`` names the
-    format in which a module gives its weights up to one; raises ``ModelError`` where it cannot.
-    Otherwise it is that of transformers, ``kernel`` computes its attention (``None``: see
+    our own (``guided.model.cpu``) if ``model`` is a ``CpuDecoder``, or if ``weights`` names the
+    format to which a module's weights are converted for one; raises ``ModelError`` if that cannot
+    be. Otherwise it is that of transformers, ``kernel`` computes its attention (``None``: see
     ``chosen_kernel``), and the cache may be kept as int8 (``quantise_cache``). Segments name
-    ``adapters`` by their number, from 1 on; raises ``ModelError`` for one of another model.
-    ``stage`` says which layers a module has, where other processes have the others.
+    ``adapters`` by their number, from 1; raises ``ModelError`` for one of another model. ``stage``
+    says which layers a module has, if other processes have the others.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ class ModelRunner:
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """By group, how many positions a token sees, its own among them; ``None`` is all."""
+        """How many positions a token sees, including its own, by group; ``None`` is all."""
         return window_groups(self.shape.windows)
 
     @property
@@ -305,37 +305,37 @@ class ModelRunner:
 
     @property
     def layers_by_rank(self) -> tuple[tuple[LayerShape, ...], ...]:
-        """What each process keeps of a token, by layer; here it is one."""
+        """What each process keeps of a token, by layer; here there is one process."""
         return (self.shape.layers,)
 
     @property
     def embedding(self) -> torch.Tensor:
-        """What the model looks up for each token, ``[vocabulary, hidden]``."""
+        """The model's table of token embeddings, ``[vocabulary, hidden]``."""
         return self._forward.embedding
 
     @property
     def cache_nbytes(self) -> int:
-        """Memory that keys and values take."""
+        """Bytes of keys and values."""
         return sum(storage.nbytes for storage in self._storages.values())
 
     @property
     def description(self) -> str:
-        """What computes the calls, so far as their time depends on it."""
+        """What computes the calls, as far as their time depends on it."""
         return self._forward.description
 
     def context_window(self, wanted: int) -> int:
-        """How many of the wanted tokens a text may have; see ``longest_text``."""
+        """Return how many of the wanted tokens a text may have; see ``longest_text``."""
         longest = self._forward.longest_text
         return wanted if longest is None else min(wanted, longest)
 
     def tap(self, layers: tuple[int, ...]) -> None:
-        """From now on, give what enters these layers with the hidden states of all tokens."""
+        """From now on, return the inputs of these layers with the hidden states of all tokens."""
         count = len(self.shape.layers)
         assert all(0 <= layer < count for layer in layers), f"{layers} of {count} layers"
         self._taps = layers
 
     def open_storages(self, num_slots: Sequence[int]) -> None:
-        """Take the memory for the slots of each group; what was stored before is lost."""
+        """Allocate the memory for the slots of each group; what was stored before is lost."""
         self._storages = {
             window: PagedStorage(
                 self._layers(window),
@@ -358,8 +358,8 @@ class ModelRunner:
             storage.copy(of_group)
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        """The logits of ``batch.logits_rows``, with what was drawn of them; states and taps of
-        ``batch.states_rows``."""
+        """Compute the logits of ``batch.logits_rows``, with what was drawn from them; states and
+        taps of ``batch.states_rows``."""
         longest = max(batch.positions) + 1
         assert self.context_window(longest) == longest, f"a text of {longest} tokens"
         if self._rows is not None:
@@ -377,12 +377,12 @@ class ModelRunner:
         return StepOutput(logits, states, taps, drawn)
 
     def wait(self) -> None:
-        """Return once all that was asked of the device is done."""
+        """Wait until the device has finished everything."""
         if self.shape.device.type == "cuda":
             torch.cuda.synchronize(self.shape.device)
 
     def close(self) -> None:
-        """End what runs beside this process; here that is nothing."""
+        """End the runner's other processes; here there are none."""
 
     def _layers(self, window: int | None) -> dict[int, LayerShape]:
         every = zip(self.shape.layers, self.shape.windows, strict=True)

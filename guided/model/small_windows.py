@@ -1,11 +1,11 @@
-"""Sliding windows made small for a while, so that a short text is longer than each of them.
+"""Makes sliding windows small for a while, so that a short text is longer than each of them.
 
-Whether a window of 4,096 tokens is kept to shows in texts that are longer only, and such a text
-takes a large model a minute. A model reads the size of its windows from its config and from
-attributes of its layers, where they can be set::
+Whether a window of 4,096 tokens is respected shows only in longer texts, and such a text takes a
+large model a minute. A model reads the size of its windows from its config and from attributes of
+its layers, where they can be set::
 
     config.sliding_window       4096 ─▶ 3          masks of its own, and its own cache
-    layer.sliding_window        4096 ─▶ 3          what it asks of the attention interface
+    layer.sliding_window        4096 ─▶ 3          the argument of the attention interface
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SMALLEST", "large_windows", "small_windows"]
 
 SMALLEST = 3
-"""Tokens of the smallest of them; others are one token wider each."""
+"""Tokens of the smallest window; each other one is a token wider."""
 _NAME = "sliding_window"
 _NO_WINDOWS = ("max_window_layers", "sliding_window_pattern")
 """Settings that count layers, and not tokens."""
@@ -28,9 +28,9 @@ _NO_WINDOWS = ("max_window_layers", "sliding_window_pattern")
 
 @contextmanager
 def small_windows(module: PreTrainedModel, limit: int) -> Iterator[Mapping[int, int]]:
-    """The sizes that windows have meanwhile, and the real size of each.
+    """Make windows small for the block; yield the real size of each by its small one.
 
-    Those of ``limit`` tokens or more are left as they are: no text is longer.
+    Windows of ``limit`` tokens or more are left as they are: no text is longer.
     """
     places = [place for place in _places(module) if _is_window(place.get(_NAME), limit)]
     sizes = sorted({place[_NAME] for place in places})
@@ -46,7 +46,7 @@ def small_windows(module: PreTrainedModel, limit: int) -> Iterator[Mapping[int, 
 
 
 def large_windows(config: object, tried: int, limit: int) -> Mapping[str, int]:
-    """Settings of a config that may be windows by another name, which a short trial cannot try.
+    """Return settings that may be windows by another name, which a short trial cannot try.
 
     They are longer than the ``tried`` tokens of a trial, and shorter than a text of ``limit``.
     """
@@ -61,7 +61,7 @@ def large_windows(config: object, tried: int, limit: int) -> Mapping[str, int]:
 
 
 def _places(module: PreTrainedModel) -> list[dict[str, Any]]:
-    """The attributes of every layer and of every config of a model, each once."""
+    """Return the attributes of every layer and of every config of a model, each once."""
     found: dict[int, dict[str, Any]] = {}
     for part in module.modules():
         for owner in (part, getattr(part, "config", None)):
@@ -71,5 +71,5 @@ def _places(module: PreTrainedModel) -> list[dict[str, Any]]:
 
 
 def _is_window(size: object, limit: int) -> bool:
-    """Whether a setting is a size that matters; 0 says that there is no window."""
+    """Whether a setting is a size that matters; 0 means no window."""
     return type(size) is int and 0 < size < limit

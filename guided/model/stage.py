@@ -1,4 +1,4 @@
-"""Consecutive layers of a model whose other layers are elsewhere."""
+"""Consecutive layers of a model whose other layers are in other processes."""
 
 from __future__ import annotations
 

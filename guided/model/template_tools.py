@@ -1,9 +1,9 @@
-"""Whether a chat template knows tools, and how calls are written in it.
+"""Whether a chat template supports tools, and how calls are written in it.
 
-A conversation with a call in it and what that gave back is put through the template. Where it
-writes both, and the call in one of our formats, tools are given to the template. One that knows no
-tools is told of them in words (``told_tools``), which any template can carry; one that writes calls
-in another way is told of none, as its model would write them in that way, unseen.
+A conversation with a call and its result is put through the template. If the template writes both,
+and the call in one of our formats, it gets the tools. A template without tools gets them in words
+(``told_tools``), which any template can carry; one that writes calls in another way gets none,
+because its model would write calls in that way, undetected.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _PROBE: Final = (
 )
 
 Rendered = Callable[[tuple[Message, ...], tuple[Tool, ...]], str]
-"""Puts messages and tools through a template; raises RequestError where it refuses them."""
+"""Puts messages and tools through a template; raises RequestError if it refuses them."""
 
 
 def rendered_with_tools(rendered: Rendered) -> str:
-    """A call and what it gave back as a template writes them; RequestError where it refuses."""
+    """Return a call and its result as a template writes them; RequestError if it refuses."""
     return rendered(_PROBE, (_TOOL,))
 
 
 def knows_tools(rendered: Rendered) -> bool:
-    """Whether a template tells of tools, and of what a call gave back."""
+    """Whether a template writes tools, and the result of a call."""
     try:
         told = rendered(_PROBE[:1], (_TOOL,))
         return _TOOL.name in told and _ANSWER in rendered_with_tools(rendered)
@@ -51,13 +51,13 @@ def knows_tools(rendered: Rendered) -> bool:
 
 
 def template_format(rendered: Rendered, names: Collection[str]) -> ToolFormat | None:
-    """The format in which a template writes calls; ``None`` where it has none that we know, or the
-    tokenizer has not all of its special tokens among its ``names``.
+    """Return the format in which a template writes calls; ``None`` if it is none that we know, or
+    if the tokenizer lacks some of its special tokens among its ``names``.
     """
     if not knows_tools(rendered):
         return None
     text = rendered_with_tools(rendered)
-    # The longest first: what stands in one of them may stand in another.
+    # The longest first: one format's text may contain another's.
     for form in sorted(FORMATS.values(), key=lambda form: -len(form.header(""))):
         if unmarked(form.call(_TOOL.name, _ARGUMENTS)) in text and {*form.signs} <= {*names}:
             return form

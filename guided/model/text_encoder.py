@@ -1,4 +1,4 @@
-"""Texts to tokens, with the control tokens that they spell or without them."""
+"""Turns texts into tokens, with or without the control tokens that they spell."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["TextEncoder"]
 
 
 class TextEncoder:
-    """A tokenizer, and a copy of it that knows control tokens by private names alone.
+    """A tokenizer, and a copy of it that knows control tokens only by private names.
 
     May be used from several threads.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, control: ControlTokens) -> None:
         backend: Tokenizer = tokenizer.backend_tokenizer
-        # A part of a prompt must not go unread.
+        # No part of a prompt may be cut off.
         backend.no_truncation()
         backend.no_padding()
         self._tokenizer = backend
@@ -33,24 +33,24 @@ class TextEncoder:
     def encode(
         self, text: str, *, add_special_tokens: bool = False, longest: int | None = None
     ) -> list[int]:
-        """The tokens of a text, in which a control token is one wherever it is spelled.
+        """Return the tokens of a text, in which a control token counts wherever it is spelled.
 
-        ``add_special_tokens`` puts before it what the tokenizer puts before any text. Raises
-        LimitExceededError for more than the ``longest`` number of tokens.
+        ``add_special_tokens`` adds the tokenizer's usual prefix. Raises LimitExceededError for more
+        than the ``longest`` number of tokens.
         """
         return _ids(self._tokenizer, text, add_special_tokens, longest)
 
     def encode_named(
         self, text: str, *, add_special_tokens: bool = False, longest: int | None = None
     ) -> list[int]:
-        """The same where a control token is one by its private name alone."""
+        """Return the same tokens, but a control token counts only by its private name."""
         tokenizer, own = self._without_control
         ids = _ids(tokenizer, text, add_special_tokens, longest)
         return [own.get(token, token) for token in ids]
 
     @cached_property
     def _without_control(self) -> tuple[Tokenizer, dict[int, int]]:
-        """The copy, and which token each of those is that were added to it."""
+        """The copy, and the original of each token that was added to it."""
         private = self._control.private
         copy = without_control(self._tokenizer, self._control)
         added = self._tokenizer.get_added_tokens_decoder()
@@ -70,8 +70,8 @@ def _id_of(tokenizer: Tokenizer, name: str) -> int:
 def _ids(
     tokenizer: Tokenizer, text: str, add_special_tokens: bool, longest: int | None
 ) -> list[int]:
-    """The tokens of a text; LimitExceededError where there are more than ``longest``."""
-    # Of what encodes, this gives the interpreter to other threads, and keeps no offsets.
+    """Return the tokens of a text; LimitExceededError if there are more than ``longest``."""
+    # This method releases the interpreter to other threads, and keeps no offsets.
     (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
     if longest is not None and len(encoding) > longest:
         raise LimitExceededError(

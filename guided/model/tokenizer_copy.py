@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["renamed", "without_control"]
 
 _Description: TypeAlias = dict[str, Any]
-"""What ``tokenizer.json`` holds."""
+"""The contents of ``tokenizer.json``."""
 
 _STEPS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 def without_control(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
-    """The tokenizer without its control tokens; the ids of all others stay.
+    """Return the tokenizer without its control tokens; the ids of all others stay.
 
-    A model is most of a tokenizer, and takes seconds to write down and read where it is large: one
-    that makes a control token of no text by itself is shared with the copy.
+    The model is most of a tokenizer, and a large one takes seconds to write and read: a model that
+    makes no control token of any text by itself is shared with the copy.
     """
     is_apart = _makes_none_of(tokenizer.model, control.names)
     copy = _sharing(tokenizer, control) if is_apart else _rebuilt(tokenizer, control)
@@ -36,7 +36,7 @@ def without_control(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
 
 
 def renamed(entry: AddedToken, name: str, *, special: bool) -> AddedToken:
-    """An added token that is found as another is, by a name of its own."""
+    """Return an added token with the settings of another, under a name of its own."""
     from tokenizers import AddedToken
 
     flags = {flag: getattr(entry, flag) for flag in _FLAGS}
@@ -47,8 +47,7 @@ def _makes_none_of(model: Model, names: Iterable[str]) -> bool:
     """Whether a model is known to make none of these tokens of any text.
 
     A BPE model makes a token of a text only if it makes it of the token's own name: the merges that
-    lead to it lie inside of it, and none of them reaches beyond it. So it is enough to try the
-    names.
+    lead to it are inside it, and none of them reaches beyond it. So it is enough to try the names.
     """
     from tokenizers.models import BPE
 
@@ -67,7 +66,7 @@ def _makes(model: Model, name: str) -> bool:
 
 
 def _sharing(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
-    """A copy with the same model; control tokens that the model has are looked for no more."""
+    """Make a copy with the same model; it does not find the model's control tokens any more."""
     from tokenizers import Tokenizer
 
     model = tokenizer.model
@@ -86,7 +85,7 @@ def _sharing(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
 
 
 def _rebuilt(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
-    """A copy with a model in which control tokens have names that no text has."""
+    """Make a copy with a model whose control tokens have names that no text has."""
     from tokenizers import Tokenizer
 
     described: _Description = json.loads(tokenizer.to_str())
@@ -94,9 +93,9 @@ def _rebuilt(tokenizer: Tokenizer, control: ControlTokens) -> Tokenizer:
 
 
 def _without(described: _Description, control: ControlTokens) -> _Description:
-    """The description of a tokenizer in which no text has the control tokens' names."""
+    """Return the description of a tokenizer in which no text has the control tokens' names."""
     model = described["model"]
-    # Those that the model knows as well could come of its merges or pieces.
+    # Those that the model also knows could result from its merges or pieces.
     names = {name for name, _ in token_names(model) if name in control.private}
     hidden = hide_tokens(model, names, control.never)
     if model.get("unk_token") in names:

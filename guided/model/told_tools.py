@@ -1,4 +1,4 @@
-"""Tools for models whose chat template knows none: told in words, as Hermes was trained to read.
+"""Tools for models whose chat template has none: described in the words Hermes was trained on.
 
 ::
 
@@ -21,7 +21,7 @@ __all__ = ["described", "without_tools"]
 
 
 def described(tool: Tool) -> dict[str, Any]:
-    """A tool as OpenAI's API and the templates of transformers write it."""
+    """Return a tool as OpenAI's API and the templates of transformers write it."""
     nothing = {"type": "object", "properties": {}, "additionalProperties": False}
     parameters = json.loads(tool.parameters) if tool.parameters else nothing
     return {
@@ -35,7 +35,7 @@ def described(tool: Tool) -> dict[str, Any]:
 
 
 def without_tools(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tuple[Message, ...]:
-    """The conversation in the roles that every template knows."""
+    """Return the conversation in the roles that every template has."""
     told: list[Message] = []
     for is_answer, turns in groupby(messages, lambda turn: turn.role == "tool"):
         if is_answer:

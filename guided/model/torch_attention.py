@@ -1,8 +1,8 @@
 """Attention of one model call in one group of layers, by torch's own kernel, on any device.
 
-Torch wants keys and values one after the other and all sequences of one length, so they are
-gathered and padded. Sequences of like size are computed together: a call over eight costs a quarter
-of eight calls. Two sequences, of 2 new tokens after 1 and of 1 after 1, as a padded batch::
+Torch needs keys and values in one piece and all sequences of one length, so they are gathered and
+padded. Sequences of similar size are computed together: a call over eight costs a quarter of eight
+calls. Two sequences, of 2 new tokens after 1 and of 1 after 1, as a padded batch::
 
     packed tokens  0 1 2        tokens  is_token  slots    mask
                                 0 1     x x       5 6 7    xx. xxx
@@ -26,7 +26,7 @@ __all__ = ["ScoreOptions", "TorchAttention", "softmax_attention"]
 _MOST_WASTE = 2
 """A batch may be padded to at most this many times the work of its smallest sequence."""
 _MOST_FOLDED = 64
-"""New tokens up to which query heads are folded: of more, the larger mask costs more than it
+"""New tokens up to which query heads are folded: with more, the larger mask costs more than it
 saves."""
 
 
@@ -34,17 +34,17 @@ class ScoreOptions(NamedTuple):
     """How a layer turns queries and keys into weights, besides a softmax of their products."""
 
     scaling: float | None = None
-    """What products are multiplied by; ``None`` is one over the root of the heads' size."""
+    """The factor of products; ``None`` is one over the root of the heads' size."""
     softcap: float | None = None
-    """Scores are drawn into ``(-softcap, softcap)`` by a hyperbolic tangent before they are masked
-    (Gemma Team, *Gemma 2*, 2024)."""
+    """Scores are squashed into ``(-softcap, softcap)`` by a hyperbolic tangent before they are
+    masked (Gemma Team, *Gemma 2*, 2024)."""
     sinks: torch.Tensor | None = None
-    """Scores of a row that has nothing to give, ``[heads]``: what they draw of the softmax is lost
+    """Scores of a row without a value, ``[heads]``: its share of the softmax is lost
     (Xiao et al., *Efficient streaming language models with attention sinks*, 2023)."""
 
 
 _Numbered = tuple[int, VisibleSlots]
-"""Which of the packed tokens is the first of a sequence, and what the sequence sees."""
+"""The packed index of a sequence's first token, and what the sequence sees."""
 
 
 class TorchAttention:
@@ -61,7 +61,7 @@ class TorchAttention:
         layer: LayerSlots,
         scores: ScoreOptions,
     ) -> torch.Tensor:
-        """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
+        """Map ``[packed tokens, heads, size]`` to ``[packed tokens, heads, value size]``."""
         found = [batch.attend(query, layer, scores) for batch in self._batches]
         if len(found) == 1:
             return found[0]  # its tokens are in packed order
@@ -72,7 +72,7 @@ class TorchAttention:
 
 
 def _by_size(visible: Sequence[VisibleSlots]) -> list[list[_Numbered]]:
-    """Sequences, in packed order, in batches that may be padded to the largest of them."""
+    """Return sequences, in packed order, in batches that may be padded to their largest."""
     starts = np.cumsum([0, *(len(rows.mask) for rows in visible)]).tolist()
     batches: list[list[_Numbered]] = []
     most_new = most_rows = 0
@@ -101,7 +101,7 @@ class _PaddedBatch:
         is_token = np.zeros((count, new), np.bool_)
         slots = np.empty((count, seen), np.int64)
         mask = np.zeros((count, new, seen), np.bool_)
-        mask[:, :, 0] = True  # of padding: a softmax over nothing is not a number
+        mask[:, :, 0] = True  # for padding: a softmax over nothing is NaN
         for number, (start, rows) in enumerate(sequences):
             own, length = rows.mask.shape
             tokens[number, :own] = np.arange(start, start + own)
@@ -124,7 +124,7 @@ class _PaddedBatch:
         layer: LayerSlots,
         scores: ScoreOptions,
     ) -> torch.Tensor:
-        """``[packed tokens, heads, size]`` → those of the batch, ``[tokens, heads, value size]``.
+        """Map ``[packed tokens, heads, size]`` to the batch's ``[tokens, heads, value size]``.
 
         In narrow calls the query heads that share a key head become rows of one query, so that a
         key is read once for all of them.
@@ -152,7 +152,7 @@ class _PaddedBatch:
         return output if self._places is None else output.index_select(0, self._places)
 
     def _added_mask(self, shared: int) -> torch.Tensor | None:
-        """What is added to the scores where ``shared`` heads are folded into one."""
+        """Return the bias of the scores if ``shared`` heads are folded into one."""
         if shared not in self._masks:
             hidden = torch.from_numpy(~self._mask).to(self._device)[:, None]
             zeros = torch.zeros(hidden.shape, dtype=self._dtype, device=self._device)
@@ -168,7 +168,7 @@ def softmax_attention(
     mask: torch.Tensor | None,
     options: ScoreOptions,
 ) -> torch.Tensor:
-    """``[batch, heads, new, size]`` over ``[batch, kv heads, rows, size]`` → as the query.
+    """Attend with ``[batch, heads, new, size]`` over ``[batch, kv heads, rows, size]``.
 
     ``mask`` is added to the scores, ``[batch or 1, 1, new, rows]``.
     """
@@ -190,6 +190,6 @@ def softmax_attention(
     if sinks is not None:
         column = sinks.to(scores.dtype).view(1, -1, 1, 1).expand(len(scores), -1, new, 1)
         scores = torch.cat([scores, column], dim=-1)
-    # As the models themselves do it: the weights are worked out in fp32 at least.
+    # As the models themselves do it: the weights are computed at least in fp32.
     weights = scores.softmax(dim=-1, dtype=torch.promote_types(torch.float32, scores.dtype))
     return weights[..., :rows].to(values.dtype) @ values

@@ -16,7 +16,7 @@ _LOADING = "Loading weights"
 
 @contextmanager
 def reading(part: str, source: Path | str) -> Iterator[None]:
-    """Turn what transformers raises while it reads a part of a model into ``ModelError``."""
+    """Turn the errors of transformers reading a part of a model into ``ModelError``."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, StrictDataclassError
     from safetensors import SafetensorError
 
@@ -41,7 +41,7 @@ def reading(part: str, source: Path | str) -> Iterator[None]:
 
 
 def _gist(error: Exception) -> str:
-    """The first line of a message, and the second where the first leads up to it."""
+    """Return the first line of a message, and the second if the first introduces it."""
     first, *others = str(error).strip().splitlines() or [type(error).__name__]
     return f"{first} {others[0].strip()}" if others and first.endswith(":") else first
 
@@ -50,8 +50,8 @@ def _gist(error: Exception) -> str:
 def quiet_transformers(share_done: Callable[[float], None] | None = None) -> Iterator[None]:
     """Switch off the bars that transformers draws while it loads, converts or saves a model.
 
-    Those of downloads from the hub stay: nobody else says how far they are. ``share_done`` is told
-    how much of the tensors has been unpacked or loaded, from 0 to 1.
+    Bars of downloads from the hub stay: nothing else shows their progress. ``share_done`` receives
+    the share of the tensors that has been unpacked or loaded, from 0 to 1.
     """
     from transformers import modeling_gguf_pytorch_utils
     from transformers.utils import logging

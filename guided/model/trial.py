@@ -1,22 +1,22 @@
-"""A short text through a model as transformers calls it, and as we do.
+"""Puts short texts through a model as transformers calls it, and as we do.
 
 Three texts of ``TRIAL_TOKENS`` tokens: *main*, *side*, which leaves it for its last tokens, and
-*beside*, which has nothing in common with them. The model is given all three, one token for each
-row of its logits, in the way of ``generate()``: no positions, no mask, and a cache of its own::
+*beside*, which has nothing in common with them. The model gets all three, with logits after every
+token, in the way of ``generate()``: no positions, no mask, and a cache of its own::
 
     main     m0 m1 m2 … m8 │ m9 m10  │ m11        one call, and another for the last tokens
     side     m0 m1 m2 … m8 │ s9 s10  │ s11
     beside   b0 b1 b2 … b8 │ b9 b10  │ b11
 
-Ours are the calls that an engine makes: several texts in a row, texts cut into several calls, and
-a tree of guesses, which is cut as well::
+Our calls are those that an engine makes: several texts in a row, texts cut into several calls, and
+a draft tree, which is cut as well::
 
     1    m0 … m5 ┃ b0 … b11            two texts in one row
-    2    m6 m7 m8 ─┬─ m9 ── m10        a text goes on, and a tree begins
+    2    m6 m7 m8 ─┬─ m9 ── m10        a text continues, and a tree begins
                    └─ s9
     3    m11 after m10, s10 after s9, s11 after s10
 
-Recurrent layers compute a tree in one call, so there *main* and *side* go on as two texts then.
+Recurrent layers compute a tree in one call, so for them *main* and *side* continue as two texts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TRIAL_TOKENS = 12
 FIRST = 6
 """Tokens of *main* in the first of our calls."""
 SHARED = 9
-"""Tokens that *main* and *side* have in common."""
+"""Tokens that *main* and *side* share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class TrialTexts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Own:
-    """Logits after each token, ``[TRIAL_TOKENS, vocabulary]``, of *side* where it has left."""
+    """Logits after each token, ``[TRIAL_TOKENS, vocabulary]``; of *side* where it differs."""
 
     main: torch.Tensor
     side: torch.Tensor
@@ -83,7 +83,7 @@ class Own:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ours(Own):
-    """The same logits of our calls, and what the layers asked of their attention."""
+    """The same logits of our calls, and the attention arguments of the layers."""
 
     calls: int
     """Calls of attention in one call of the model."""
@@ -92,7 +92,7 @@ class Ours(Own):
 
 
 def trial_texts(ids: Sequence[int]) -> TrialTexts:
-    """Texts of these tokens, of which there may be few."""
+    """Make texts of these tokens, which may be few."""
 
     def text(first: int) -> tuple[TokenId, ...]:
         return tuple(TokenId(ids[(first + n * 7919) % len(ids)]) for n in range(TRIAL_TOKENS))
@@ -102,7 +102,7 @@ def trial_texts(ids: Sequence[int]) -> TrialTexts:
 
 
 def call_plainly(module: PreTrainedModel, texts: TrialTexts, *, at_once: bool = False) -> Own:
-    """The logits that a model gives to texts alone, to the whole of them where ``at_once``."""
+    """Return the logits of a model for texts alone; ``at_once`` passes each text whole."""
     tokens = torch.tensor([texts.main, texts.side, texts.beside], device=module.device)
     call: Callable[..., Any] = module
     if at_once:
@@ -111,7 +111,7 @@ def call_plainly(module: PreTrainedModel, texts: TrialTexts, *, at_once: bool = 
     first = call(input_ids=tokens[:, :-1], use_cache=True)
     if kept := getattr(first, "past_key_values", None):
         last = call(input_ids=tokens[:, -1:], past_key_values=kept, use_cache=True).logits
-    else:  # it reads the whole text for each token
+    else:  # the whole text for each token
         last = call(input_ids=tokens).logits[:, -1:]
     main, side, beside = torch.cat([first.logits, last], 1)
     return Own(main, side[SHARED:], beside)
@@ -123,9 +123,9 @@ def call_as_we_do(
     kernel: AttentionKernel,
     mixers: Sequence[Mixer] = (),
 ) -> Ours:
-    """The logits that an engine would get, and what the layers asked of their attention."""
+    """Return the logits that an engine would get, and the attention arguments of the layers."""
     memory = _Memory(kernel, module.dtype, module.device, len(mixers))
-    slots = np.arange(3 * TRIAL_TOKENS)[::-1].copy()  # what lies where should not matter
+    slots = np.arange(3 * TRIAL_TOKENS)[::-1].copy()  # their order should not matter
     first_slots, other_slots = slots[: 2 * TRIAL_TOKENS], slots[2 * TRIAL_TOKENS :]
     main, side, beside = texts.main, texts.side, texts.beside
     tree = _Tree(
@@ -164,7 +164,7 @@ class _Tree:
     committed: int
 
     def part(self, first: int, last: int, text: Recurrence | None = None) -> Segment:
-        """The nodes from ``first`` up to ``last``, when those before them were computed."""
+        """Return the nodes from ``first`` up to ``last``, after those before them were computed."""
         sees = np.eye(len(self.tokens), dtype=np.bool_)
         depths: list[int] = []
         for node, parent in enumerate(self.parents):
@@ -184,7 +184,7 @@ class _Tree:
         )
 
     def after(self, path: tuple[int, ...], nodes: tuple[int, ...], text: Recurrence) -> Segment:
-        """Nodes in a row, after a path of nodes that has become text."""
+        """Return nodes in a row, after a path of nodes that has become text."""
         rows = [*range(self.committed), *[self.committed + node for node in (*path, *nodes)]]
         tokens = tuple(self.tokens[node] for node in nodes)
         after = None if text.computed is None else Recurrence(text.computed.after(path))
@@ -198,9 +198,9 @@ def _chain(
     *,
     committed: int = 0,
 ) -> Segment:
-    """A segment of certain tokens in a row, after ``committed`` ones.
+    """Make a segment of certain tokens in a row, after ``committed`` ones.
 
-    ``slots`` are those of the whole text. All logits are asked for, which the trial compares.
+    ``slots`` are those of the whole text. It requests all logits, which the trial compares.
     """
     new = len(tokens)
     return Segment(
@@ -216,7 +216,7 @@ def _chain(
 
 
 def _backwards(new: int) -> tuple[int, ...]:
-    """All tokens, in an order in which nobody gives their logits unasked."""
+    """Return all tokens, in an order in which no model returns their logits by default."""
     return tuple(reversed(range(new)))
 
 
@@ -225,7 +225,7 @@ def _rows(seen: np.ndarray[Any, np.dtype[np.int64]], new: int) -> Reservation:
 
 
 class _Memory:
-    """Keys and values of a few tokens, for layers that are met as they are called."""
+    """Keys and values of a few tokens, for layers that appear as they are called."""
 
     def __init__(
         self, kernel: AttentionKernel, dtype: torch.dtype, device: torch.device, mixers: int
@@ -242,9 +242,9 @@ class _Memory:
     def call(
         self, module: PreTrainedModel, *segments: Segment, mix: Mix | None = None
     ) -> list[torch.Tensor]:
-        """The logits of all new tokens by segment, ``[tokens, vocabulary]``.
+        """Return the logits of all new tokens by segment, ``[tokens, vocabulary]``.
 
-        ``mix`` does what recurrent layers do, instead of what they do in a call of an engine.
+        ``mix`` computes the recurrent layers, in place of an engine's ``RecurrentStep``.
         """
         self._batch = StepBatch(segments)
         self._attentions = {}
@@ -264,7 +264,7 @@ class _Memory:
         return [rows.flip(0) for rows in torch.split(logits, counts)]
 
     def attend(self, call: LayerCall) -> torch.Tensor:
-        """Write down what a layer asks for, and compute it as ``PackedAttention`` would."""
+        """Record the arguments of a layer, and compute it as ``PackedAttention`` would."""
         self.calls += 1
         query, key, value = (part[0].transpose(0, 1) for part in (call.query, call.key, call.value))
         self.windows[call.layer] = call.window

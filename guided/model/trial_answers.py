@@ -1,4 +1,4 @@
-"""Where the answers of two ways to call a model differ."""
+"""Finds where the answers of two ways to call a model differ."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from guided.model.trial import FIRST, SHARED, Own
 __all__ = ["Difference", "first_difference", "rounding", "tolerance"]
 
 _TOLERANCE = {torch.float64: 1e-4, torch.float32: 1e-3}
-"""Parts of a model are computed in float32 whatever its weights are."""
+"""Parts of a model are computed in float32 whatever the type of its weights."""
 _HALF = 5e-2
-"""Sums of 16-bit numbers that are taken in another order differ by up to a hundredth."""
+"""Sums of 16-bit numbers in another order differ by up to a hundredth."""
 _OF_ROUNDING = 3.0
 """Two ways to compute differ from a third by about as much as from each other."""
 _MOST = 0.25
-"""A larger difference tells of something else than rounding."""
+"""A larger difference has another cause than rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A part of the trial that came out otherwise."""
+    """A part of the trial that came out differently."""
 
     where: str
     size: float
-    """The norm of what the logits of a token differ by, over the norm of those that are right."""
+    """The norm of the difference of a token's logits, relative to that of the right ones."""
 
 
 def tolerance(dtype: torch.dtype) -> float:
-    """By which share what was computed in another way may differ."""
+    """Return the relative difference that another way of computing may cause."""
     return _TOLERANCE.get(dtype, _HALF)
 
 
 def rounding(own: Own, other: Own) -> float:
-    """By how much two ways differ in which a model itself computes the same."""
+    """Return how much two of a model's own ways to compute the same differ."""
     return max(float(_sizes(right, found).median()) for _, right, found in _parts(own, other, None))
 
 
 def first_difference(
     own: Own, ours: Own, window: int | None, *, rounding: float = 0.0
 ) -> Difference | None:
-    """The first part of the trial, from what is most basic on, that differs.
+    """Return the first part of the trial that differs, the most basic parts first.
 
-    With 16-bit weights a token may be sent to other experts by a rounding error, so the median of
-    a part counts then, and else its largest difference. ``rounding`` is what such weights make of
-    rounding errors, where that was measured: the wider and deeper a model is, the more.
+    With 16-bit weights a rounding error may send a token to other experts, so then the median of a
+    part counts, and otherwise its largest difference. ``rounding`` is the measured effect of
+    rounding on such weights, if known: it grows with the width and depth of a model.
     """
     bound = max(tolerance(own.main.dtype), min(_OF_ROUNDING * rounding, _MOST))
     for where, right, found in _parts(own, ours, window):
@@ -61,7 +61,7 @@ def first_difference(
 def _parts(
     own: Own, ours: Own, window: int | None
 ) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    """What to compare, the most basic parts first: what a part shows, rows of either way."""
+    """Yield what to compare, the most basic parts first: what a part shows, rows of both ways."""
     inside = FIRST if window is None else window
 
     def rows(first: int, last: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -77,7 +77,7 @@ def _parts(
 
 
 def _sizes(right: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
-    """How much the logits of each token differ, as a share of the norm of the right ones.
+    """Return how much the logits of each token differ, relative to the norm of the right ones.
 
     A constant that is added to all logits of a token changes nothing, and does not count.
     """

@@ -1,7 +1,7 @@
 """Attention of one model call in one group of layers, by a kernel of ours for Triton.
 
-It reads keys and values where they lie in the cache: nothing is gathered or padded. A program of
-the kernel computes one *piece* for one key head::
+It reads keys and values in place in the cache: nothing is gathered or padded. A program of the
+kernel computes one *piece* for one key head::
 
     query    tokens of a piece × query heads that share the key head     [queries, size]
     slots    ──▶ keys, values of one block of rows after the other       [rows, size]
@@ -9,8 +9,8 @@ the kernel computes one *piece* for one key head::
              the largest score, the sum of the weights, the weighted values
 
 so scores are never written to memory (online softmax: Milakov and Gimelshein 2018; FlashAttention:
-Dao et al. 2022). Rows are found through a table of slots (PagedAttention: Kwon et al. 2023). Which
-of the new tokens a new token sees says an ancestor mask (SpecInfer: Miao et al. 2023).
+Dao et al. 2022). Rows are found through a table of slots (PagedAttention: Kwon et al. 2023). An
+ancestor mask says which of the new tokens a new token sees (SpecInfer: Miao et al. 2023).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from guided.model.visible import VisibleSlots
 __all__ = ["PIECE", "SeenTables", "TritonAttention", "attend", "pieces_of", "seen_tables"]
 
 PIECE = 7
-"""Numbers that tell a program what it computes."""
+"""Numbers that describe what a program computes."""
 _MOST_QUERIES = 64
-"""Query rows of a program, at most; a wide matrix unit wants 16 at least."""
+"""The most query rows of a program; a wide matrix unit needs at least 16."""
 _FEWEST_QUERIES = 16
 _MOST_ROWS = 64
 _TILE_BYTES = 1 << 14
-"""Of the keys of one head that a program holds at a time; some tiles have to fit a processor."""
+"""Bytes of one head's keys that a program holds at a time; several have to fit a processor."""
 
 
 class SeenTables(NamedTuple):
@@ -46,16 +46,16 @@ class SeenTables(NamedTuple):
     slots: NDArray[np.int32] | torch.Tensor
     """Those of all sequences one after the other, ``[rows]``."""
     first_seen: NDArray[np.int32] | torch.Tensor
-    """The first row that a new token sees of those before its tree, ``[tokens]``."""
+    """The first row before its tree that a new token sees, ``[tokens]``."""
     among: NDArray[np.int8] | torch.Tensor
-    """Which nodes of its tree it sees, of all sequences, ``[new * nodes of the tree]``."""
+    """Which nodes of its tree it sees, for all sequences, ``[new * nodes of the tree]``."""
 
 
 def seen_tables(visible: Sequence[VisibleSlots]) -> SeenTables:
-    """The tables of a model call.
+    """Make the tables of a model call.
 
-    Raises ``ValueError`` where a token does not see a run of its sequence's earlier rows up to the
-    last of them, as with a sliding window.
+    Raises ``ValueError`` unless a token sees a run of its sequence's earlier rows up to the last of
+    them, as with a sliding window.
     """
     among = [rows.mask[:, len(rows.slots) - _tree(rows) :].reshape(-1) for rows in visible]
     return SeenTables(
@@ -66,13 +66,13 @@ def seen_tables(visible: Sequence[VisibleSlots]) -> SeenTables:
 
 
 def pieces_of(visible: Sequence[VisibleSlots], tokens: int) -> NDArray[np.int32]:
-    """What each program computes, ``[programs, PIECE]``: up to ``tokens`` tokens of a sequence."""
+    """Return each program's work, ``[programs, PIECE]``: up to ``tokens`` of a sequence."""
     pieces = []
     token = row = among = 0
     for rows in visible:
         new, count = rows.mask.shape
         tree, earlier = _tree(rows), rows.earlier
-        # Nodes count from the first of the tree, of which earlier calls computed some.
+        # Nodes count from the first of the tree, some of which earlier calls computed.
         start = among - earlier * tree
         for node in range(0, new, tokens):
             own = min(tokens, new - node)
@@ -98,7 +98,7 @@ class TritonAttention:
         layer: LayerSlots,
         scores: ScoreOptions,
     ) -> torch.Tensor:
-        """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
+        """Map ``[packed tokens, heads, size]`` to ``[packed tokens, heads, value size]``."""
         shared = query.shape[1] // layer.values.numbers.shape[1]
         wanted = triton.next_power_of_2(shared * self._most_new)
         tokens = max(_least_queries(shared), min(_MOST_QUERIES, wanted)) // shared
@@ -116,10 +116,10 @@ def attend(
     pieces: torch.Tensor,
     tokens: int,
 ) -> torch.Tensor:
-    """Attention by pieces of at most so many tokens, ``[programs, PIECE]`` on the device.
+    """Attend by pieces of at most ``tokens`` tokens, ``[programs, PIECE]`` on the device.
 
-    ``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``; what is in no piece
-    is not written.
+    Maps ``[packed tokens, heads, size]`` to ``[packed tokens, heads, value size]``; tokens that are
+    in no piece are not written.
     """
     scaling, softcap, sinks = scores
     keys, values = layer.keys, layer.values
@@ -166,17 +166,17 @@ def attend(
 
 
 def _least_queries(shared: int) -> int:
-    """Query rows of the smallest program, where so many heads share a key head."""
+    """Return the query rows of the smallest program, if ``shared`` heads share a key head."""
     return max(_FEWEST_QUERIES, int(triton.next_power_of_2(shared)))
 
 
 def _tree(rows: VisibleSlots) -> int:
-    """How many of the last rows the ancestor mask tells of."""
+    """Return how many of the last rows the ancestor mask covers."""
     return rows.earlier + len(rows.mask)
 
 
 def _first_seen(rows: VisibleSlots) -> NDArray[np.int64]:
-    """The first row that each new token sees of those before its tree, ``[new]``."""
+    """Return the first row before its tree that each new token sees, ``[new]``."""
     before = len(rows.slots) - _tree(rows)
     old = rows.mask[:, :before]
     first: NDArray[np.int64] = before - old.sum(axis=1)
@@ -216,7 +216,7 @@ def _attend(
     HAS_SOFTCAP: tl.constexpr,  # noqa: N803
     HAS_SINKS: tl.constexpr,  # noqa: N803
 ) -> None:
-    """One program for each piece and key head; a step is the numbers from one token to the next."""
+    """Run one program per piece and key head; a step is the distance from token to token."""
     piece = pieces + tl.program_id(0) * 7
     kv_head = tl.program_id(1)
     num_tokens, first_node, num_new = tl.load(piece + 1), tl.load(piece + 2), tl.load(piece + 3)
@@ -251,7 +251,7 @@ def _attend(
         scores = tl.where(sees, scores, float("-inf"))
 
         new_largest = tl.maximum(largest, tl.max(scores, 1))
-        # Where nothing was seen so far the largest is minus infinity; less itself it is no number.
+        # If nothing was seen so far the largest is minus infinity; minus itself it would be NaN.
         base = tl.where(new_largest == float("-inf"), 0.0, new_largest)
         kept = tl.exp(largest - base)
         weights = tl.exp(scores - base[:, None])
@@ -278,7 +278,7 @@ def _read(
     SIZE: tl.constexpr,  # noqa: N803
     PADDED_SIZE: tl.constexpr,  # noqa: N803
 ) -> tl.tensor:
-    """The numbers of one head of each token or slot, zeros after the last, ``[tokens, size]``."""
+    """Read one head of each token or slot, zeros after the last, ``[tokens, size]``."""
     places = tl.arange(0, PADDED_SIZE)
     starts = tokens * step + heads * SIZE
     return tl.load(
@@ -290,7 +290,7 @@ def _read(
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _scaled(numbers: tl.tensor, scales: tl.tensor, is_row: tl.tensor) -> tl.tensor:
-    """Numbers of int8 times the scale of their slot and head, float32."""
+    """Return numbers of int8 times the scale of their slot and head, float32."""
     return numbers.to(tl.float32) * tl.load(scales, mask=is_row, other=0.0)[:, None]
 
 
@@ -303,7 +303,7 @@ def _sees(
     num_rows: tl.tensor,
     is_query: tl.tensor,
 ) -> tl.tensor:
-    """Which queries see which rows: earlier ones from a first one on, new ones by the mask."""
+    """Return which queries see which rows: earlier ones from a first on, new ones by the mask."""
     is_new = (rows >= committed) & (rows < num_rows)
     ancestors = tl.load(
         of_new[:, None] + (rows - committed)[None, :],

@@ -1,8 +1,8 @@
-"""Drawing tokens from logits and packed masks where they are, by a kernel of ours for Triton.
+"""Draws tokens from logits and packed masks on the device, by a kernel of ours for Triton.
 
-A program reads a chunk of one row and keeps the best of its allowed tokens; of the chunks of a row
-the best is taken. What it computes is ``guided.decoding.sampling.choose_token``: the likeliest
-token, or the largest sum of a score and noise hashed from the token::
+A program reads a chunk of one row and keeps the best of its allowed tokens; then the best chunk of
+a row wins. It computes ``guided.decoding.sampling.choose_token``: the likeliest token, or the
+largest sum of a score and noise hashed from the token::
 
     row     chunk 0         chunk 1         chunk 2
     mask    0110 1000 …     0000 0000 …     0001 0000 …
@@ -31,11 +31,11 @@ _SECOND = tl.constexpr(0x94D049BB133111EB)
 def draw_tokens(
     logits: torch.Tensor, masks: torch.Tensor, temperatures: torch.Tensor, streams: torch.Tensor
 ) -> torch.Tensor:
-    """A token of each row, int32 ``[rows]``, on the device.
+    """Return a token of each row, int32 ``[rows]``, on the device.
 
     ``logits`` are ``[rows, vocabulary]``, ``masks`` packed (int32 ``[rows, words]``, bits for all
-    of the vocabulary), ``temperatures`` float64 and ``streams`` int64, whose bits count. It is -1
-    where no token can be drawn, or a logit is not a number or infinite.
+    of the vocabulary), ``temperatures`` float64 and ``streams`` int64, as 64 bits. The token is -1
+    if none can be drawn, or if a logit is not a number or infinite.
     """
     rows, vocabulary = logits.shape
     chunks = triton.cdiv(vocabulary, _CHUNK)
@@ -73,7 +73,7 @@ def _draw(
     mask_step: tl.tensor,
     CHUNK: tl.constexpr,  # noqa: N803
 ) -> None:
-    """One program for each row and chunk; infinity is the best of one with a foreign number."""
+    """Run one program per row and chunk; infinity marks a chunk with NaN or infinite logits."""
     row = tl.program_id(0).to(tl.int64)
     tokens = tl.program_id(1) * CHUNK + tl.arange(0, CHUNK)
     is_token = tokens < vocabulary
@@ -95,7 +95,7 @@ def _draw(
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _gumbel(tokens: tl.tensor, stream: tl.tensor) -> tl.tensor:
-    """The noise of each token: ``gumbel_noise``, whose hash is the finaliser of SplitMix64."""
+    """Return the noise of each token: ``gumbel_noise``, hashed by the finaliser of SplitMix64."""
     words = (tokens.to(tl.uint64) + 1) * _GOLDEN + stream.to(tl.uint64)
     words += _GOLDEN
     words = (words ^ (words >> 30)) * _FIRST

@@ -1,4 +1,4 @@
-"""Turns and tools as chat templates are given them, and the texts in them."""
+"""Turns and tools in the form that chat templates take, and the texts in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["changed", "texts_in", "turn_of"]
 
 
 def turn_of(turn: Message) -> dict[str, Any]:
-    """A message as templates know it."""
+    """Return a message as templates take it."""
     said: dict[str, Any] = {"role": turn.role, "content": turn.content}
     if turn.role == "developer":
         said["role"] = "system"
@@ -31,10 +31,10 @@ def turn_of(turn: Message) -> dict[str, Any]:
 
 
 def texts_in(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> Iterator[str]:
-    """All texts that callers wrote: contents, arguments of calls, descriptions and schemas of
-    tools.
+    """Yield all texts that callers wrote: contents, arguments of calls, descriptions and schemas
+    of tools.
 
-    Only in these may a control token be spelled that the template did not mean.
+    Only these may spell a control token that the template did not mean.
     """
     for turn in messages:
         yield turn.content
@@ -46,7 +46,7 @@ def texts_in(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> Iterator
 
 
 def _texts_of(text: str) -> Iterator[str]:
-    """Names and texts in JSON, or in nothing, as a template is given them: without escapes."""
+    """Yield names and texts in JSON, if any, as a template gets them: without escapes."""
     left = [json.loads(text)] if text else []
     while left:
         value = left.pop()
@@ -59,7 +59,7 @@ def _texts_of(text: str) -> Iterator[str]:
 
 
 def changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """A message or a tool with the texts in it changed, names of arguments too."""
+    """Return a message or a tool with the texts in it changed, including names of arguments."""
     made: dict[str, Any] = {}
     for name, value in said.items():
         match name:
@@ -77,7 +77,7 @@ def changed(said: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any
 
 
 def _all_changed(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with ``change`` applied to every string in it, names of members among them."""
+    """Apply ``change`` to every string in a JSON value, including names of members."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):

@@ -1,12 +1,12 @@
 """What the new tokens of one sequence attend to: slots of the cache, and an attention mask.
 
-position   3  4  5 | 6  7  7        three new tokens, two of them guesses for position 7
+position   3  4  5 | 6  7  7        three new tokens, two of them drafted for position 7
 slot      19 20 21 |22 23 40        ``slots``, window 4
 6          x  x  x | x              ``mask``: the ancestors among the new tokens,
 7             x  x | x  x           and of the tokens before them those in the window
 7             x  x | x     x
 
-A tree may be computed in several calls. Its earlier tokens then stand before the new ones, and the
+A tree may be computed in several calls. Its earlier tokens then come before the new ones, and the
 ancestors say which of them are seen as well.
 """
 
@@ -29,9 +29,9 @@ class VisibleSlots:
         self.slots = slots
         """``[rows]``: those of earlier tokens, then those of the new ones."""
         self.mask = mask
-        """Who sees which of them, ``[new, rows]``; every new token sees itself at least."""
+        """Who sees which of them, ``[new, rows]``; every new token sees at least itself."""
         self.earlier = earlier
-        """How many rows right before the new ones are of the same tree, so seen by some only."""
+        """How many rows right before the new ones are of the same tree, so seen only by some."""
 
     @property
     def new_slots(self) -> NDArray[np.int64]:
@@ -40,7 +40,7 @@ class VisibleSlots:
 
 
 def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[VisibleSlots]:
-    """What the new tokens see in one group of layers, by segment."""
+    """Return what the new tokens see in one group of layers, by segment."""
     return [
         VisibleSlots(
             segment.rows[group].seen,
@@ -52,7 +52,7 @@ def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[Visi
 
 
 def attention_mask(segment: Segment, group: int, window: int | None) -> NDArray[np.bool_]:
-    """Which rows of its reservation each new token of a segment sees, ``[new, rows]``."""
+    """Return which rows of its reservation each new token of a segment sees, ``[new, rows]``."""
     rows = segment.rows[group]
     depths = np.array((*segment.earlier, *segment.depths))
     positions = np.concatenate(

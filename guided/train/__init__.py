@@ -1,1 +1,1 @@
-"""Training: what makes a model draft better, or answer better."""
+"""Training: makes a model draft better, or answer better."""

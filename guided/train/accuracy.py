@@ -1,4 +1,4 @@
-"""How often drafters are right on answers that were held out, by depth and rank."""
+"""How often drafters are right on held-out answers, by depth and rank."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ RANKS = (1, 3, 8)
 class Accuracy:
     """Counts how often the right token was among the likeliest ones, by depth.
 
-    Counted are places where the model chose: what a grammar forces needs no drafter. A token that
-    is deeper counts whether or not those before it were right.
+    It counts places where the model chose: forced tokens need no drafter. A deeper token counts
+    whether or not the tokens before it were right.
     """
 
     counts: dict[int, int] = field(default_factory=dict)
@@ -33,11 +33,11 @@ class Accuracy:
             self.hits[depth, rank] = self.hits.get((depth, rank), 0) + found
 
     def share(self, depth: int, rank: int) -> float:
-        """How often the right token was among the ``rank`` likeliest at a depth."""
+        """Return how often the right token was among the ``rank`` likeliest at a depth."""
         return self.hits[depth, rank] / max(1, self.counts[depth])
 
     def rows(self, name: str) -> list[tuple[str, ...]]:
-        """A line for each depth, in text: its name, its shares by rank, and its count."""
+        """Return a line for each depth, in text: its name, its shares by rank, and its count."""
         return [
             (
                 f"{name} {depth}",
@@ -48,14 +48,14 @@ class Accuracy:
         ]
 
     def table(self, name: str) -> Table:
-        """For the terminal."""
+        """Return a table for the terminal."""
         table = Table("on held-out answers", *(f"top-{rank}" for rank in RANKS), "tokens")
         for row in self.rows(name):
             table.add_row(*row)
         return table
 
     def markdown(self, name: str) -> str:
-        """For a model card."""
+        """Return a table for a model card."""
         head = ("on held-out answers", *(f"top-{rank}" for rank in RANKS), "tokens")
         lines = [head, ("---",) * len(head), *self.rows(name)]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)

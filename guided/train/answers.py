@@ -1,7 +1,7 @@
-"""The target's own answers to prompts, made by an engine in this process: what drafters learn from.
+"""The target's own answers to prompts, from which drafters learn, by an engine in this process.
 
 Each answer is a line of a file, written through to the disk before the next one, so that a run that
-was killed goes on where it stopped::
+was killed continues where it stopped::
 
     {"key": "5f1c...", "prompt": [1, 4093, ...], "answer": [504, ...], "chosen": "0011...",
      "text": "...", "temperature": 0.0}
@@ -30,7 +30,7 @@ __all__ = ["Answer", "AnswerFile", "Wanted", "make_answers", "wanted_answers"]
 
 _FORMAT: Final = 1
 Tell = Callable[[int, int], None]
-"""Is told how many answers there are, of how many."""
+"""Called with the number of answers made, and of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class Answer:
     """An answer of the target, as tokens."""
 
     key: str
-    """Tells which request was answered; see ``wanted_answers``."""
+    """Identifies the request that was answered; see ``wanted_answers``."""
     prompt: tuple[int, ...]
     answer: tuple[int, ...]
     chosen: tuple[bool, ...]
-    """Which tokens of the answer the model chose; the constraint left no choice about others."""
+    """Which tokens of the answer the model chose; the constraint forced the others."""
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """What the model has read at its end."""
+        """The tokens that the model has read at its end."""
         return self.prompt + self.answer
 
 
@@ -55,10 +55,10 @@ Wanted = Mapping[str, GenerationRequest]
 
 
 def wanted_answers(prompts: Prompts, *, temperature: float) -> dict[str, GenerationRequest]:
-    """The prompts, by turns to be answered greedily and drawn at a temperature.
+    """Turn prompts into requests, alternately greedy and drawn at a temperature.
 
-    The key of a request follows from all that its answer follows from, so a prompt that was changed
-    is answered again.
+    The key of a request follows from everything that its answer depends on, so a changed prompt is
+    answered again.
     """
     wanted = {}
     for number, request in enumerate(prompts.values()):
@@ -76,13 +76,13 @@ def _key(request: GenerationRequest) -> str:
 
 
 class AnswerFile:
-    """The answers of one model in a file of JSON lines; the first line says which model."""
+    """The answers of one model in a file of JSON lines; the first line names the model."""
 
     def __init__(self, path: Path, *, model: str, vocabulary: str) -> None:
         """``vocabulary`` is the digest of the model's tokens.
 
-        Raises ``RequestError`` where the file holds the answers of another model. A last line that
-        was being written when its process ended is taken off.
+        Raises ``RequestError`` if the file holds the answers of another model. Removes a last line
+        that was cut off when its process ended.
         """
         self._path = path
         self._head = {"format": _FORMAT, "model": model, "vocabulary": vocabulary}
@@ -95,7 +95,7 @@ class AnswerFile:
         return key in self._rows
 
     def answers(self, wanted: Wanted) -> list[Answer]:
-        """The answers to these requests, in their order, apart from those that failed."""
+        """Return the answers to these requests, in their order, without those that failed."""
         rows = (self._rows[key] for key in wanted if key in self._rows)
         return [
             Answer(
@@ -109,13 +109,13 @@ class AnswerFile:
         ]
 
     def errors(self, wanted: Wanted) -> list[str]:
-        """Why requests were not answered."""
+        """Return why requests were not answered."""
         rows = (self._rows[key] for key in wanted if key in self._rows)
         return [str(row["error"]) for row in rows if "error" in row]
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[dict[str, Any]], None]]:
-        """What adds a row, which is on the disk when it returns."""
+        """Yield a function that adds a row, which is on the disk when it returns."""
         is_new = not self._path.exists()
         with self._path.open("a", encoding="utf-8") as file:
             if is_new:
@@ -152,10 +152,10 @@ class AnswerFile:
 def make_answers(
     engine: Engine, render: Render, file: AnswerFile, wanted: Wanted, *, at_once: int, tell: Tell
 ) -> None:
-    """Let an engine answer what is not answered yet, ``at_once`` requests at a time.
+    """Let an engine answer the unanswered requests, ``at_once`` at a time.
 
-    ``render`` gives the tokens of a prompt, as the engine reads it. A request that fails is noted
-    and left out.
+    ``render`` returns the tokens of a prompt, as the engine reads it. A request that fails is
+    recorded and left out.
     """
     coming = [key for key in wanted if key not in file]
     done = len(wanted) - len(coming)

@@ -1,9 +1,9 @@
 """A softmax over a part of the vocabulary, which stands for the whole.
 
-A product with every row of a large vocabulary is most of what a step of training costs. So a step
-takes the rows of the right tokens and of the frequent ones, and of all others some that are drawn;
-each of these stands for as many as there are for one that was drawn (Jean et al., *On Using Very
-Large Target Vocabulary for Neural Machine Translation*, 2015).
+A product with every row of a large vocabulary is most of the cost of a training step. So a step
+takes the rows of the right tokens, of the frequent ones, and of a random sample of the others,
+which also counts for those not drawn (Jean et al., *On Using Very Large Target Vocabulary for
+Neural Machine Translation*, 2015).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ class Candidates:
     extra: torch.Tensor
     """What to add to the logit of each, ``[candidates]``."""
     right: torch.Tensor
-    """Where each of the right tokens is among them, in the shape of those."""
+    """The index of each right token among them, in the shape of the right tokens."""
 
 
 class CandidateSampler:
     """Draws the rows of a step."""
 
     def __init__(self, frequent: torch.Tensor, vocabulary: int, drawn: int) -> None:
-        """``frequent`` are always taken; of the others so many are ``drawn``, or all there are."""
+        """``frequent`` are always taken; of the others ``drawn``, or all if there are fewer."""
         self._frequent = frequent
         self._vocabulary = vocabulary
         self._drawn = drawn
 
     def sample(self, right: torch.Tensor) -> Candidates:
-        """The candidates for right tokens of any shape."""
+        """Return the candidates for right tokens of any shape."""
         is_certain = torch.zeros(self._vocabulary, dtype=torch.bool)
         is_certain[self._frequent] = True
         is_certain[right.flatten()] = True

@@ -34,7 +34,7 @@ _MEASURED_AT_ONCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class DraftShape:
-    """What the small model looks like."""
+    """The sizes of the small model."""
 
     layers: int = 2
     width: int = 256
@@ -42,7 +42,7 @@ class DraftShape:
     heads: int = 4
     """Heads of the attention, each with its own keys."""
     from_layers: tuple[int, ...] = ()
-    """Layers of the target that it begins with instead, counted from 0, with the target's width."""
+    """Layers of the target to begin with instead, counted from 0, with the target's width."""
 
     def __post_init__(self) -> None:
         if self.width % self.heads:
@@ -50,11 +50,11 @@ class DraftShape:
 
 
 class DraftTraining(nn.Module):
-    """The small model, and what it is to learn at some places of its texts."""
+    """The small model, and its loss at some places of its texts."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
-        self._model = [model]  # in a list, as its parts are what is trained
+        self._model = [model]  # in a list, because only its parts are trained
         self.decoder = model.base_model
         parts: Any = model
         self._is_tied = parts.get_output_embeddings().weight is parts.get_input_embeddings().weight
@@ -63,14 +63,14 @@ class DraftTraining(nn.Module):
 
     @property
     def model(self) -> PreTrainedModel:
-        """The model that has these parts; it is trained where they are."""
+        """The model that has these parts; it is trained with them."""
         return self._model[0]
 
     def logits(self, tokens: torch.Tensor, text: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
-        """What the model says after some places of a batch, ``[places, vocabulary]``."""
+        """Return the model's logits after some places of a batch, ``[places, vocabulary]``."""
         decoder: Any = self.decoder
         states = decoder(input_ids=tokens, use_cache=False).last_hidden_state[text, token]
-        # A matrix that has two names would be written twice.
+        # A matrix with two names would be written twice.
         matrix = decoder.get_input_embeddings().weight if self._is_tied else self.head.weight
         return nn.functional.linear(states, matrix)
 
@@ -83,7 +83,7 @@ class DraftTraining(nn.Module):
         weights: torch.Tensor,
         teacher: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
-        """The loss; ``teacher`` are the target's logits, ``[places, vocabulary]``."""
+        """Return the loss; ``teacher`` are the target's logits, ``[places, vocabulary]``."""
         logits = self.logits(tokens, text, token).float()
         taken = weighted_loss(logits, following, weights)
         divergence = nn.functional.kl_div(
@@ -193,7 +193,7 @@ def _make_small(target: PreTrainedModel, shape: DraftShape) -> PreTrainedModel:
 
 
 def _cut(target: PreTrainedModel, shape: DraftShape) -> PreTrainedModel:
-    """The target with some of its layers alone, in float32."""
+    """Return the target with only some of its layers, in float32."""
     count = int(target.config.get_text_config().num_hidden_layers)
     wrong = [layer for layer in shape.from_layers if not 0 <= layer < count]
     if wrong:

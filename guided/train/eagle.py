@@ -1,8 +1,8 @@
 """An EAGLE-3 head on a frozen target, by training-time test.
 
-The head goes some steps on its own features, as it will when it drafts, with the right tokens; the
+The head takes some steps on its own features, as it will when it drafts, with the right tokens; the
 loss is the cross-entropy of the target's own next tokens, and steps count 1, 0.8, 0.64, ... (Li et
-al., *EAGLE-3*, 2025, section 3). It says the tokens that are most frequent in the answers, and
+al., *EAGLE-3*, 2025, section 3). It predicts the tokens that are most frequent in the answers, and
 begins with the target's own rows for them.
 """
 
@@ -36,7 +36,7 @@ _SPREAD: Final = 0.02
 
 
 class EagleTraining(nn.Module):
-    """A head that walks some steps from places of a batch."""
+    """A head that takes some steps from places of a batch."""
 
     draft_index: torch.Tensor
 
@@ -45,7 +45,7 @@ class EagleTraining(nn.Module):
         self.head = head
         self._steps = steps
         shape = head.shape
-        # Where each of the target's tokens is in the draft vocabulary, -1 where it is not.
+        # The index of each of the target's tokens in the draft vocabulary, -1 if it is not there.
         index = torch.full((shape.vocabulary_size,), -1)
         index[head.draft_ids()] = torch.arange(shape.draft_vocabulary_size)
         self.register_buffer("draft_index", index, persistent=False)
@@ -53,12 +53,13 @@ class EagleTraining(nn.Module):
     def walk(
         self, taps: torch.Tensor, tokens: torch.Tensor, places: torch.Tensor
     ) -> Iterator[torch.Tensor]:
-        """The logits of each step, ``[batch, places, draft]``.
+        """Yield the logits of each step, ``[batch, places, draft]``.
 
         ``taps`` are ``[batch, length, taps · hidden]``, ``tokens`` ``[batch, length]`` and
-        ``places`` indices below ``length - 1``, ``[batch, places]``: step ``s`` of place ``i`` says
-        token ``i + 2 + s``. As ``EagleHead.forward``, but for these places alone: what others say
-        is never looked at, so only their keys and values are computed, and only of the first step.
+        ``places`` indices below ``length - 1``, ``[batch, places]``: step ``s`` of place ``i``
+        predicts token ``i + 2 + s``. As ``EagleHead.forward``, but only for these places: the
+        logits of others are never used, so only their keys and values are computed, and only in the
+        first step.
         """
         layer, head = self.head.layer, self.head
         text = torch.arange(len(tokens), device=tokens.device)[:, None]
@@ -95,9 +96,9 @@ class EagleTraining(nn.Module):
         following: torch.Tensor,
         weights: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
-        """The loss; ``following`` and ``weights`` are ``[batch, places, steps]``.
+        """Return the loss; ``following`` and ``weights`` are ``[batch, places, steps]``.
 
-        A token that the head cannot say does not count.
+        A token that the head cannot predict does not count.
         """
         losses = []
         for step, logits in enumerate(self.walk(taps, tokens, places)):
@@ -120,7 +121,7 @@ class EagleLesson:
     """The target's name, for the config of the head."""
     taps: tuple[int, ...]
     draft_ids: torch.Tensor
-    """The target's ids of the tokens that the head says, ascending."""
+    """The target's ids of the tokens that the head predicts, ascending."""
     intermediate_size: int
     steps: int
     places: int
@@ -184,7 +185,7 @@ class EagleLesson:
             "taps": pad_sequence([each.taps for each in self.target.see(examples)], True),
             "tokens": pad_sequence(rows, batch_first=True),
             "places": pad_sequence([each.token for each in drawn], batch_first=True),
-            # The target itself says the first token after a place; padding weighs nothing.
+            # The target itself predicts the first token after a place; padding weighs nothing.
             "following": pad_sequence([each.following[:, 1:] for each in drawn], True),
             "weights": pad_sequence([each.weights[:, 1:] for each in drawn], True),
         }
@@ -207,10 +208,10 @@ def eagle_lesson(
     depth: int,
     places: int,
 ) -> EagleLesson:
-    """A head for a model, which says the tokens that are most frequent in the examples.
+    """Make a lesson of a head which predicts the tokens that are most frequent in the examples.
 
     Its MLP is ``intermediate`` wide (``None``: as the model's), and it is trained for ``depth``
-    steps on its own features, at so many ``places`` of each text.
+    steps on its own features, at ``places`` places of each text.
     """
     config = loaded.module.config.get_text_config()
     layers = int(config.num_hidden_layers)
@@ -234,14 +235,14 @@ def eagle_lesson(
 
 
 def _plain_rope(config: Any) -> dict[str, Any]:
-    """Rotary positions that turn as fast as the target's."""
+    """Return rotary positions that rotate as fast as the target's."""
     told = getattr(config, "rope_parameters", None) or {}
     return {"rope_type": "default", "rope_theta": float(told.get("rope_theta", 10_000.0))}
 
 
 @torch.no_grad()
 def _begin(head: EagleHead, target: FrozenTarget) -> None:
-    """Let a head begin with what the target knows: its embedding, its head, its highest tap."""
+    """Make a head begin with the target's embedding, its head, its highest tap."""
     for name, parameter in head.named_parameters():
         if parameter.dim() == 2:
             nn.init.normal_(parameter, std=_SPREAD)

@@ -1,4 +1,4 @@
-"""What is trained on: the tokens of prompts and answers, and how much each of them matters."""
+"""The examples to train on: the tokens of prompts and answers, and the weight of each."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from guided.train.answers import Answer
 __all__ = ["Example", "Places", "draw_places", "most_frequent", "split"]
 
 _HELD_OUT: Final = 16
-"""Of so many answers one is held out."""
+"""One of this many answers is held out."""
 _LEAST: Final = 4
 """Fewer answers cannot be trained on."""
 BESIDE_WEIGHT: Final = 0.1
-"""How much tokens of the prompt matter, and forced ones, beside those that the model chose."""
+"""The weight of prompt tokens and forced ones, relative to those that the model chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Example:
     key: str
     tokens: tuple[int, ...]
     chosen: tuple[bool, ...]
-    """Which of them the model chose, by itself and in the answer."""
+    """Which of them the model chose freely, in the answer."""
 
 
 def split(answers: Iterable[Answer], *, longest: int) -> tuple[list[Example], list[Example]]:
-    """Examples to train on, and those held out; texts are cut where they are too long.
+    """Split answers into examples to train on and held-out ones; cuts texts that are too long.
 
-    Which are held out depends on their keys alone, so it is the same in every run. Raises
-    ``RequestError`` where there are too few.
+    The choice depends only on their keys, so it is the same in every run. Raises ``RequestError``
+    if there are too few.
     """
     training: list[Example] = []
     held_out: list[Example] = []
@@ -56,10 +56,10 @@ def split(answers: Iterable[Answer], *, longest: int) -> tuple[list[Example], li
 
 
 def most_frequent(examples: Iterable[Example], count: int, vocabulary: int) -> torch.Tensor:
-    """The tokens that occur most often, in ascending order, ``[count]``.
+    """Return the tokens that occur most often, in ascending order, ``[count]``.
 
-    Those that the target chose come first, then others that occur, then the lowest ids: those are
-    the most frequent of other texts in vocabularies that are built by merging pairs.
+    Those that the target chose come first, then others that occur, then the lowest ids: in
+    vocabularies built by merging pairs, those are the most frequent in other texts.
     """
     chosen: Counter[int] = Counter()
     others: Counter[int] = Counter()
@@ -76,7 +76,7 @@ def most_frequent(examples: Iterable[Example], count: int, vocabulary: int) -> t
 class Places:
     """Places in a batch of texts, and the tokens that follow each of them.
 
-    A place is a token after which the model has been asked, so a draft may begin there.
+    A place is a token after which a draft may begin.
     """
 
     text: torch.Tensor
@@ -92,9 +92,9 @@ class Places:
 def draw_places(
     examples: Sequence[Example], count: int, depth: int, *, every: bool = False
 ) -> Places:
-    """Draw places of a batch, those after which the model chose the more often.
+    """Draw places of a batch, more often those after which the model chose.
 
-    ``every`` takes all those instead, and no others.
+    ``every`` takes all of those instead, and no others.
     """
     length = max(len(each.tokens) for each in examples) + depth
     tokens = torch.zeros(len(examples), length, dtype=torch.long)
@@ -111,7 +111,7 @@ def draw_places(
         drawn = torch.multinomial(after.flatten(), min(count, int((after > 0).sum())))
         places = torch.stack((drawn // after.shape[1], drawn % after.shape[1]), -1)
     text, token = places.unbind(-1)
-    # Where the places are near the end there is padding to read.
+    # Places near the end read padding.
     wide = torch.nn.functional.pad(tokens, (0, depth))
     heavy = torch.nn.functional.pad(weights, (0, depth))
     reach = token[:, None] + torch.arange(1, depth + 1)

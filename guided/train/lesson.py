@@ -1,4 +1,4 @@
-"""What the training loop asks of the kind of drafter that is trained."""
+"""The interface between the training loop and the kind of drafter that is trained."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ Batch: TypeAlias = dict[str, torch.Tensor]
 
 
 class Lesson(Protocol):
-    """A kind of drafter: what is trained, on what, and how it is kept.
+    """A kind of drafter: what is trained, on what, and how it is saved.
 
-    The target is asked for what a batch needs while the batch is put together, so the module has
-    the numbers that are trained and no others, however they are spread over processes.
+    The target computes what a batch needs while the batch is put together, so the module has only
+    the parameters that are trained, however they are spread over processes.
     """
 
     @property
     def depth_name(self) -> str:
-        """What a depth is called where accuracies are told."""
+        """The name of a depth in reports of accuracy."""
         ...
 
     def make_module(self) -> nn.Module:
-        """A module to be trained; its ``forward`` takes a batch and returns ``{"loss": ...}``."""
+        """Make a module to train; its ``forward`` takes a batch and returns ``{"loss": ...}``."""
         ...
 
     def collate(self, examples: Sequence[Example]) -> Batch:
-        """What the module needs of some examples."""
+        """Make the module's batch of some examples."""
         ...
 
     def measure(self, module: nn.Module, examples: Sequence[Example]) -> Accuracy:
-        """How often the module is right on examples."""
+        """Measure how often the module is right on examples."""
         ...
 
     def save(self, module: nn.Module, folder: Path, about: str) -> None:
-        """Write what was trained in its published layout, with a card that tells ``about`` it."""
+        """Write the trained part in its published layout, with a card that includes ``about``."""
         ...
 
     def told(self) -> Mapping[str, Any]:
@@ -52,6 +52,6 @@ class Lesson(Protocol):
 
 
 def weighted_loss(logits: torch.Tensor, right: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """The mean cross-entropy of ``[places, vocabulary]`` logits, each with its weight."""
+    """Return the mean cross-entropy of ``[places, vocabulary]`` logits, each with its weight."""
     each = nn.functional.cross_entropy(logits.float(), right, reduction="none")
     return (each * weights).sum() / weights.sum().clamp(min=1.0)

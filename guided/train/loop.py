@@ -1,6 +1,6 @@
 """The training loop: transformers' Trainer, which resumes where a killed run stopped.
 
-Whatever spreads it over processes is said to ``accelerate launch``; see examples/train.
+``accelerate launch`` takes the settings that spread it over processes; see examples/train.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _WARM_UP: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long is trained, and how."""
+    """How long, and how, to train."""
 
     steps: int
     minutes: float | None
-    """Training ends after so many minutes of a run even where steps are left."""
+    """Training ends after this many minutes of a run even if steps are left."""
     batch: int
     """Texts of one step in one process."""
     learning_rate: float
@@ -56,15 +56,15 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What came of a training."""
+    """The outcome of a training."""
 
     steps: int
     seconds: float
-    """Those of this run."""
+    """The seconds of this run."""
     losses: tuple[tuple[int, float], ...]
-    """The mean loss up to some steps, since the one before."""
+    """The mean loss up to some steps, since the previous entry."""
     accuracy: Accuracy
-    """On held-out answers; told by the first process alone."""
+    """On held-out answers; only the first process has it."""
     depth_name: str
 
 
@@ -80,7 +80,7 @@ class _Examples(Dataset[Example]):
 
 
 class _Tell(TrainerCallback):
-    """Tells the loss where no bar shows it."""
+    """Reports the loss where no bar shows it."""
 
     def __init__(self, progress: TrainingProgress) -> None:
         self._progress = progress
@@ -116,7 +116,7 @@ class _TimeLimit(TrainerCallback):
     ) -> None:
         from accelerate.utils import broadcast_object_list
 
-        # Their clocks differ, so it is the first process that decides.
+        # Their clocks differ, so the first process decides.
         (is_over,) = broadcast_object_list([time.monotonic() > self._end])
         if is_over:
             control.should_training_stop = True
@@ -134,10 +134,10 @@ def train(
     facts: str,
     progress: TrainingProgress,
 ) -> Trained:
-    """Train, or go on from the last checkpoint below the folder; then measure and save.
+    """Train, or continue from the last checkpoint below the folder; then measure and save.
 
-    ``facts`` are told on the card before the steps and the accuracies. Raises ``RequestError``
-    where the checkpoints are those of a training with other settings.
+    The card has ``facts`` before the steps and the accuracies. Raises ``RequestError`` if the
+    checkpoints are those of a training with other settings.
     """
     _check_settings(lesson, folder)
     torch.manual_seed(schedule.seed)
@@ -164,7 +164,7 @@ def train(
         for entry in trainer.state.log_history
         if "loss" in entry
     )
-    # However it was spread, this writes all that was trained into one file.
+    # However it was spread, this writes everything that was trained into one file.
     whole = folder / _CHECKPOINTS / _TRAINED
     trainer.save_model(str(whole))
     trainer.accelerator.wait_for_everyone()
@@ -179,7 +179,7 @@ def train(
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The last checkpoint that was written to its end."""
+    """Return the last checkpoint that was written to its end."""
     found = {}
     for path in folder.glob("checkpoint-*"):
         name = _CHECKPOINT.fullmatch(path.name)
@@ -189,7 +189,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """The state is what is written last."""
+    """Whether a checkpoint has its state, which is written last."""
     try:
         json.loads((checkpoint / _STATE).read_text("utf-8"))
     except (OSError, ValueError):
@@ -230,10 +230,10 @@ def _arguments(folder: Path, schedule: Schedule, device: torch.device) -> Traini
         bf16=native_dtype(device) == torch.bfloat16,
         disable_tqdm=not sys.stderr.isatty(),
         report_to="none",
-        # Batches are made of examples by the lesson, on the device where the target is.
+        # The lesson makes batches of examples, on the target's device.
         remove_unused_columns=False,
         dataloader_pin_memory=False,
-        # What does not change need not be sent to every process at every step.
+        # Buffers do not change, so they need not be sent to every process at every step.
         ddp_broadcast_buffers=False,
         ddp_find_unused_parameters=False,
     )
@@ -243,7 +243,7 @@ def _arguments(folder: Path, schedule: Schedule, device: torch.device) -> Traini
 
 
 def trained_module(lesson: Lesson, folder: Path) -> nn.Module:
-    """What a training that ended in a folder has trained, for one process."""
+    """Return the trained module of a training that ended in a folder, for one process."""
     from safetensors.torch import load_file
 
     module = lesson.make_module()

@@ -2,9 +2,9 @@
 
 Each head learns the token of the target's own answer that comes some places after the next one, by
 cross-entropy; the heads count 1, 0.8, 0.64, ... (Cai et al., *Medusa*, 2024, section 2.2.1). The
-residual blocks are trained, while the target's own matrix over the vocabulary stays as it is and is
-shared by all: it is most of what there is to train and to read, and one product then serves every
-head.
+residual blocks are trained, while all heads share the target's own matrix over the vocabulary,
+which stays as it is: it is most of the numbers to train and to read, and one product then serves
+every head.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["MedusaLesson", "MedusaTraining", "medusa_lesson"]
 _DECAY: Final = 0.8
 _MEASURED_AT_ONCE: Final = 8
 _FREQUENT: Final = 4096
-"""Tokens that are among the candidates of every step, and others that are drawn for it."""
+"""Tokens that are always candidates; the same number of others is drawn for each step."""
 _DRAWN: Final = 4096
 
 
@@ -43,7 +43,7 @@ class MedusaTraining(nn.Module):
 
     def __init__(self, shape: MedusaShape, matrix: torch.Tensor) -> None:
         super().__init__()
-        # What the heads have of matrices takes no memory here.
+        # The matrices of the heads take no memory here.
         with torch.device("meta"):
             heads = MedusaHeads(shape)
         self.blocks = nn.ModuleList(head[:-1] for head in heads.heads)  # type: ignore[index]
@@ -55,7 +55,7 @@ class MedusaTraining(nn.Module):
     def logits(
         self, states: torch.Tensor, candidates: torch.Tensor | None = None
     ) -> list[torch.Tensor]:
-        """``[places, candidates]`` for each head, of ``[places, hidden]`` states.
+        """Map states ``[places, hidden]`` to ``[places, candidates]`` for each head.
 
         ``candidates`` are tokens; ``None`` is the whole vocabulary.
         """
@@ -84,7 +84,7 @@ class MedusaTraining(nn.Module):
 def medusa_lesson(
     loaded: LoadedModel, examples: Sequence[Example], *, heads: int, layers: int, places: int
 ) -> MedusaLesson:
-    """Heads of so many residual blocks each, trained at so many places of a batch."""
+    """Make a lesson of heads with ``layers`` blocks each, trained at ``places`` of a batch."""
     target = FrozenTarget(loaded.module)
     vocabulary = len(target.head)
     frequent = most_frequent(examples, min(_FREQUENT, vocabulary), vocabulary)
@@ -151,7 +151,7 @@ class MedusaLesson:
         pairs = zip(places.text.tolist(), places.token.tolist(), strict=True)
         return {
             "states": torch.stack([seen[text].last[token] for text, token in pairs]),
-            # The target itself says the first token after a place.
+            # The target itself predicts the first token after a place.
             "following": places.following[:, 1:],
             "weights": places.weights[:, 1:],
         }

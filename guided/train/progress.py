@@ -1,4 +1,4 @@
-"""How far a training is: bars in a terminal, now and then a line elsewhere."""
+"""Shows how far a training is: bars in a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SECONDS_BETWEEN_LINES: Final = 10.0
 class TrainingProgress(RichProgress):
     """Steps of a model's loading, and things that are counted; on standard error.
 
-    Of several processes of a launcher, the first one tells.
+    Of several processes of a launcher, only the first reports.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class TrainingProgress(RichProgress):
 
     @contextmanager
     def counting(self, title: str) -> Iterator[Callable[[int, int], None]]:
-        """What it yields takes how many are done, and of how many."""
+        """Yield a function that takes how many are done, and of how many."""
         began = last = time.monotonic()
         bars = Progress(
             SpinnerColumn(),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["AnswerSettings", "MakeLesson", "Place", "run_training"]
 
 _LONGEST: Final = 1024
-"""Tokens of a text that are trained on; what comes later is cut off."""
+"""Tokens of a text that are trained on; the rest is cut off."""
 _AT_ONCE: Final = 8
 
 
@@ -50,12 +50,12 @@ class AnswerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where all is computed."""
+    """Where everything is computed."""
 
     device: str
-    """As ``choose_device`` reads it; each process of a launcher takes the device of its number."""
+    """As for ``choose_device``; each process of a launcher takes the device with its number."""
     threads: int | None
-    """Those of a model call on the CPU; ``None``: one for each physical core."""
+    """Threads of a model call on the CPU; ``None``: one for each physical core."""
 
 
 MakeLesson = Callable[[LoadedModel, Sequence[Example]], Lesson]
@@ -71,9 +71,9 @@ def run_training(
     place: Place,
     progress: TrainingProgress,
 ) -> Trained:
-    """Let the target answer, train on what it said, and write the drafter into the folder.
+    """Let the target answer, train on its answers, and write the drafter into the folder.
 
-    A run that was killed goes on where it stopped, with the answers and with the training.
+    A run that was killed continues where it stopped, with the answers and with the training.
     """
     torch.set_num_threads(place.threads or physical_cores())
     device = _device_here(place.device)
@@ -101,7 +101,7 @@ def _answered(
     place: Place,
     progress: TrainingProgress,
 ) -> list[Answer]:
-    """The answers to all prompts; of several processes, one makes them and the others wait."""
+    """Return the answers to all prompts; one process makes them, any others wait."""
     wanted = wanted_answers(settings.prompts, temperature=settings.temperature)
     settings.file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{settings.file}.lock"):
@@ -128,7 +128,7 @@ def _answered(
 
 
 def _device_here(name: str) -> torch.device:
-    """The device of this process; a launcher numbers those of a machine."""
+    """Return the device of this process; a launcher numbers those of a machine."""
     device = choose_device(name)
     number = os.environ.get("LOCAL_RANK")
     if device.type == "cuda" and number is not None:

@@ -1,4 +1,4 @@
-"""The frozen target: what it thinks at every token of a text, computed once and kept."""
+"""The frozen target: its states at every token of a text, computed once and kept."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _KEPT_BYTES: Final = 2 << 30
 
 
 class Seen(NamedTuple):
-    """What the target thinks at the tokens of one text."""
+    """The target's states at the tokens of one text."""
 
     last: torch.Tensor
-    """What its head reads, so after the last norm, ``[tokens, hidden]``."""
+    """The input of its head, so after the last norm, ``[tokens, hidden]``."""
     taps: torch.Tensor
-    """What enters the layers that are tapped, side by side, ``[tokens, taps · hidden]``."""
+    """The inputs of the tapped layers, side by side, ``[tokens, taps · hidden]``."""
 
 
 class FrozenTarget:
     """A target that is read and never trained.
 
-    What it computes of a text is kept, in memory, until ``kept_bytes`` are full; from then on what
-    is new is computed each time it is needed.
+    Its states of texts are kept in memory until they fill ``kept_bytes``; from then on those of new
+    texts are computed each time they are needed.
     """
 
     def __init__(
         self, module: PreTrainedModel, *, taps: tuple[int, ...] = (), kept_bytes: int = _KEPT_BYTES
     ) -> None:
-        """``taps`` are the layers of which the input is wanted, counted from 0."""
+        """``taps`` are the layers whose input is needed, counted from 0."""
         self.module = module.requires_grad_(False)
         self.module.train(mode=False)
         self._taps = taps
@@ -46,7 +46,7 @@ class FrozenTarget:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device on which it computes."""
         return self.module.device
 
     @property
@@ -68,13 +68,13 @@ class FrozenTarget:
 
     @property
     def embedding(self) -> torch.Tensor:
-        """The rows that tokens are read as, ``[vocabulary, hidden]``."""
+        """The table of token embeddings, ``[vocabulary, hidden]``."""
         module: Any = self.module
         weight: torch.Tensor = module.get_input_embeddings().weight
         return weight
 
     def see(self, examples: Sequence[Example]) -> list[Seen]:
-        """What the target thinks at every token of some texts, on the CPU."""
+        """Return the target's states at every token of some texts, on the CPU."""
         new = [example for example in examples if example.key not in self._kept]
         computed = dict(zip((each.key for each in new), self._compute(new), strict=True))
         found = [self._kept.get(each.key) or computed[each.key] for each in examples]
@@ -90,7 +90,7 @@ class FrozenTarget:
         if not examples:
             return []
         rows = [torch.tensor(each.tokens, device=self.device) for each in examples]
-        # Nobody sees what comes later, so what fills up the shorter texts need not be hidden.
+        # No token sees later ones, so the padding of shorter texts need not be masked.
         output: Any = self.module.base_model(
             input_ids=pad_sequence(rows, batch_first=True),
             use_cache=False,
@@ -100,7 +100,7 @@ class FrozenTarget:
         for number, row in enumerate(rows):
             last = output.last_hidden_state[number, : len(row)]
             taps = [output.hidden_states[tap][number, : len(row)] for tap in self._taps]
-            # Clones, as a view would keep the states of the whole batch.
+            # Clones, because a view would keep the states of the whole batch.
             tapped = torch.cat(taps, -1) if taps else last[:, :0].clone()
             found.append(Seen(last.clone().cpu(), tapped.cpu()))
         return found

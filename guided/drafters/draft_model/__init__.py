@@ -4,9 +4,9 @@
 
     drafter       the calls of a draft model, for all sequences of a step
     tree_growth   the tree of one sequence, level by level
-    text_cache    what was read of each sequence, as far as its cache holds it
+    text_cache    what was read of each sequence, up to the size of its cache
     read_text     the rows of one sequence
-    vocabularies  whether two models mean the same by a token
+    vocabularies  whether a token means the same to two models
     respelling    how a draft model reads and drafts tokens that are not its own
 """
 

@@ -1,4 +1,4 @@
-"""A draft model: a smaller model that drafts what the target is asked to confirm.
+"""A draft model: a smaller model that drafts tokens for the target to confirm.
 
 It reads the same tokens as the target, keeps them in pages of its own, and grows the draft trees of
 all sequences of a step together: one call of the draft model for each level of the trees
@@ -33,11 +33,11 @@ __all__ = ["CHAIN", "DraftModel", "DraftModelMemory"]
 CHAIN: Final = (1, 1, 1, 1)
 """Expansion widths of a chain of four tokens."""
 _ROWS_OF_RESPELLED: Final = 2
-"""Rows set aside for a node that is spelled anew; nodes that find none are not read."""
+"""Rows reserved for a respelled node; nodes without rows are not read."""
 
 
 class DraftModelMemory:
-    """What a draft model keeps of one sequence, besides what it has read of it."""
+    """What a draft model keeps of one sequence, besides the text that it has read."""
 
     def __init__(
         self,
@@ -55,17 +55,17 @@ class DraftModelMemory:
         self._respelled = None if respelling is None else RespelledText(respelling)
 
     def read_as(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
-        """The text of these tokens as the draft model reads it."""
+        """Return the text of these tokens as the draft model reads it."""
         return tokens if self._respelled is None else self._respelled.spelled(tokens)
 
     def learn(self, verified: Verified) -> None:
-        """Note which of its proposals the target agreed with."""
+        """Record which of its proposals the target agreed with."""
         self.expansion.learn(verified)
-        # A step in which it is not asked has none of them.
+        # A step in which it is skipped has none of them.
         self.expansion.begin()
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        """Give the pages back."""
+        """Release the pages."""
         self._texts.end(self, self.read_as(tokens))
 
 
@@ -85,24 +85,23 @@ class DraftModel:
         step_tokens: int = 512,
         respelling: Respelling | None = None,
     ) -> None:
-        """``widths`` say how many tokens are drafted after a node, level by level.
+        """``widths`` are how many tokens are drafted after a node, level by level.
 
-        The runner gives logits as wide as the target's vocabulary, or as the ``respelling`` takes
-        them, and has storages for the slots of the cache. Texts that leave the ``context_window``
-        are not drafted for any more.
-        ``step_tokens`` are the most unread ones that one call computes.
+        The runner's logits are as wide as the target's vocabulary, or as the ``respelling`` needs,
+        and it has storages for the slots of the cache. Texts that leave the ``context_window`` are
+        not drafted for any more. ``step_tokens`` is the most unread tokens that one call computes.
         """
         assert widths and min(widths) > 0, f"expansion widths {widths!r}"
         self.name: Final = name
         self.widths: Final = tuple(widths)
         self.texts: Final = TextCache(runner, cache)
-        """What it has read."""
+        """The texts that it has read."""
         self.rates: Final = ProposalRates(assumed_rates())
-        """How often its proposals were right, of all sequences together."""
+        """How often its proposals were right, over all sequences."""
         self.num_calls = 0
         """Model calls so far."""
         self.num_tokens = 0
-        """Tokens that they computed."""
+        """Tokens that those calls computed."""
         self._runner = runner
         self._context_window = runner.context_window(context_window)
         self._step_tokens = step_tokens
@@ -123,9 +122,9 @@ class DraftModel:
             raise
 
     def _grow(self, drafts: Sequence[DraftRequest]) -> None:
-        """Grow the trees of all sequences level by level, with one call of the draft model each."""
+        """Grow the trees of all sequences together, with one call for each level."""
         segments, growing = self._begin(drafts)
-        # What a long prompt leaves for later calls is read without a tree.
+        # The part of a long prompt that later calls continue is read without a tree.
         outputs = self._call([*segments, *[growth.first_segment() for growth in growing]])
         outputs = outputs[len(segments) :]
         while growing:
@@ -136,7 +135,7 @@ class DraftModel:
             outputs = self._call([segment for _, segment in following if segment is not None])
 
     def _begin(self, drafts: Sequence[DraftRequest]) -> tuple[list[Segment], list[TreeGrowth]]:
-        """Parts of texts that are too long for one call, and trees that can grow."""
+        """Return parts of texts that are too long for one call, and trees that can grow."""
         segments: list[Segment] = []
         growing: list[TreeGrowth] = []
         left = self._step_tokens
@@ -149,7 +148,7 @@ class DraftModel:
             if not unread:
                 continue  # others take all tokens of this step
             if not self.texts.reserve(text, count):
-                # It begins anew when there is room; others may grow until then.
+                # It starts again when there is room; others may grow until then.
                 self.texts.release(reading.memory)
                 continue
             left -= len(unread)
@@ -169,7 +168,7 @@ class DraftModel:
         return segments, growing
 
     def _readings(self, drafts: Sequence[DraftRequest]) -> list[_Reading]:
-        """The sequences that can be drafted for, with what was read of them, the shortest first."""
+        """Return the sequences to draft for, with what was read of them, the shortest first."""
         found: list[_Reading] = []
         for draft in drafts:
             reading = _Reading(draft)
@@ -177,13 +176,13 @@ class DraftModel:
             if self._can_draft(reading):
                 reading.text = self.texts.find(reading.memory, reading.tokens)
                 found.append(reading)
-        # Opened last: what the others have committed may be what these begin with.
+        # Opened last: they may begin with what the others have committed.
         self._open([reading for reading in found if reading.text is None])
         # So an answer under way does not wait for a long prompt.
         return sorted([each for each in found if each.text is not None], key=_num_unread)
 
     def _open(self, readings: Sequence[_Reading]) -> None:
-        """Begin to read sequences; of those that begin alike only one, so the others wait."""
+        """Begin to read sequences; of those with a common beginning only one, the others wait."""
         begun: set[tuple[str, tuple[TokenId, ...]]] = set()
         for reading in readings:
             memory, tokens = reading.memory, reading.tokens
@@ -205,12 +204,12 @@ class DraftModel:
         return deepest <= self._context_window
 
     def _rows_for_nodes(self, builder: DraftBuilder) -> int:
-        """Rows that a tree takes at the most; tokens that are spelled anew may take several."""
+        """Return the most rows that a tree takes; respelled tokens may take several."""
         nodes = builder.tip - builder.root + builder.room
         return nodes if self._respelling is None else _ROWS_OF_RESPELLED * nodes
 
     def _call(self, segments: Sequence[Segment]) -> list[NDArray[np.float32]]:
-        """The logits that each segment asks for."""
+        """Return the logits that each segment requests."""
         if not segments:
             return []
         self.num_calls += 1
@@ -219,7 +218,7 @@ class DraftModel:
         return [self._translated(output.logits) for output in outputs]
 
     def _translated(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits for the target's tokens."""
+        """Return logits for the target's tokens."""
         return logits if self._respelling is None else self._respelling.logits(logits)
 
 
@@ -234,7 +233,7 @@ class _Reading:
         self.tokens = memory.read_as(draft.tokens)
         """Prompt and answer so far, as the draft model reads them."""
         self.text: ReadText | None = None
-        """What was read of it; ``None`` where nothing was, and where it has to wait."""
+        """What was read of it; ``None`` if nothing was, and while it has to wait."""
 
 
 def _num_unread(reading: _Reading) -> int:
@@ -242,5 +241,5 @@ def _num_unread(reading: _Reading) -> int:
 
 
 def _in_one(token: TokenId) -> tuple[TokenId, ...]:
-    """The spelling of a token by a model that has it."""
+    """Return the spelling of a token by a model that has it."""
     return (token,)

@@ -7,7 +7,7 @@
     a beginning of the sequence     what was unread │ drafted, as a tree
 
 The rows of a step stay reserved until the next step shows which of them the sequence has taken.
-Those are committed then and not read again, whatever became of the others: drafts that were wrong
+Those are then committed and not read again, whatever became of the others: drafts that were wrong
 or given up, and an answer that starts over.
 """
 
@@ -29,11 +29,11 @@ class ReadText:
     """The tokens of one sequence that a draft model has read; holds its blocks until released."""
 
     def __init__(self, blocks: SequenceBlocks, tokens: Sequence[TokenId]) -> None:
-        """``tokens`` are those whose rows the blocks hold already."""
+        """``tokens`` are those whose rows the blocks already hold."""
         self.blocks = blocks
         self._tokens = list(tokens)
         self._depths: list[int] = []
-        """Of the computed rows, how many of the step's tokens lie before each."""
+        """For each computed row, how many of the step's tokens come before it."""
         self._children: dict[tuple[int | None, TokenId], int] = {}
         """The computed rows, by the row that each follows and its token."""
         self._reserved: tuple[Reservation, ...] = ()
@@ -44,17 +44,17 @@ class ReadText:
 
     @property
     def room(self) -> int:
-        """Reserved rows that are not computed yet."""
+        """The number of reserved rows that are not computed yet."""
         return self.blocks.reserved - len(self._depths)
 
     def begins(self, tokens: Sequence[TokenId]) -> bool:
-        """Whether what was read is a beginning of these tokens, and not all of them."""
+        """Whether the text read is a beginning of these tokens, and not all of them."""
         return len(self) < len(tokens) and list(tokens[: len(self)]) == self._tokens
 
     def settle(self, tokens: Sequence[TokenId]) -> tuple[SlotCopies, ...]:
         """Commit those rows of the last step that ``tokens``, the sequence now, has taken.
 
-        Its last token is always left to be read, since what follows it is wanted. Returns the
+        Its last token always stays unread, because the logits after it are needed. Returns the
         copies to be made in the cache, by group of layers.
         """
         kept: list[int] = []
@@ -68,11 +68,11 @@ class ReadText:
         return self._commit(kept, taken)
 
     def forget_step(self) -> None:
-        """Give back the rows of a step that failed: what is in them is not known."""
+        """Release the rows of a step that failed: their contents are unknown."""
         self._commit((), ())
 
     def reserve(self, count: int) -> tuple[SlotCopies, ...]:
-        """Set aside the rows of a step; returns the copies to be made before they are written."""
+        """Reserve the rows of a step; returns the copies to be made before they are written."""
         self._reserved = self.blocks.reserve(count)
         self._sees = np.zeros((count, count), np.bool_)
         return tuple([rows.copies for rows in self._reserved])
@@ -80,10 +80,10 @@ class ReadText:
     def read(
         self, tokens: Iterable[tuple[int | None, TokenId]], deciding: tuple[int, ...]
     ) -> Segment:
-        """The segment of a model call that computes the next reserved rows.
+        """Make the segment of a model call that computes the next reserved rows.
 
         ``tokens`` come each with the row that it follows; ``None`` is the committed text.
-        ``deciding`` are those whose logits are wanted, counted from the first of this call.
+        ``deciding`` are the indices, within this call, of those whose logits are needed.
         """
         first = len(self._depths)
         new = []
@@ -92,7 +92,7 @@ class ReadText:
                 self._sees[row] = self._sees[parent]
             self._sees[row, row] = True
             self._depths.append(0 if parent is None else self._depths[parent] + 1)
-            # Two tokens of a target may begin with the same one of a draft model with others.
+            # Two tokens of the target may begin with the same token of a draft model.
             self._children.setdefault((parent, token), row)
             new.append(token)
         last = first + len(new)
@@ -124,5 +124,5 @@ class ReadText:
 
 
 def in_a_row(tokens: Sequence[TokenId]) -> list[tuple[int | None, TokenId]]:
-    """Tokens after the committed text, each with the row that it follows."""
+    """Return tokens after the committed text, each with the row that it follows."""
     return [(row - 1 if row else None, token) for row, token in enumerate(tokens)]

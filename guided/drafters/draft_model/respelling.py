@@ -1,16 +1,16 @@
 """How a draft model with other tokens than the target's reads the target's tokens, and drafts them.
 
 Every token of the target is spelled by tokens of the draft model that stand for the same bytes, and
-the draft model speaks of those of the target's tokens that it has as well::
+the draft model's logits count for those tokens of the target that it has as well::
 
     target      ' Mar' 'ia' '<|im_end|>'
     read as     ' Mar' 'i' 'a' '<|im_end|>'       the same bytes, token by token
     logits      'ia' is no token of the draft model, so it is never proposed; 'i' is
 
-So nothing that was read changes when the text goes on. The price is that tokens end where the
+So what was read stays the same when the text continues. The price is that tokens end where the
 target's end, which the draft model's own tokenizer might not have done. Timor et al., *Accelerating
 LLM inference with lossless speculative decoding algorithms for heterogeneous vocabularies*, 2025,
-draft from the common tokens as well.
+also draft from the common tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from guided.spec import TokenId
 __all__ = ["RespelledText", "Respelling"]
 
 _NEVER: Final = -1e30
-"""The logit of a token that the draft model does not have; a number, so that differences are."""
+"""The logit of a token that the draft model does not have; finite, so that differences are."""
 
 
 class Respelling:
@@ -42,10 +42,10 @@ class Respelling:
         special: Mapping[TokenId, str],
         known_special: Mapping[str, TokenId],
     ) -> None:
-        """``special`` names the target's tokens that stand for no text, as its tokenizer does;
-        ``known_special`` are those of the draft model's, by name.
+        """``special`` has the tokenizer's names of the target's tokens that stand for no text;
+        ``known_special`` are those of the draft model, by name.
 
-        Raises ``ModelError`` where the draft model does not know every byte.
+        Raises ``ModelError`` if the draft model does not know every byte.
         """
         if draft.missing_bytes:
             missing = sorted(draft.missing_bytes)
@@ -74,24 +74,24 @@ class Respelling:
 
     @property
     def num_common(self) -> int:
-        """Tokens of the target that the draft model has as well."""
+        """The number of the target's tokens that the draft model has as well."""
         return len(self._own)
 
     def spell(self, token: TokenId) -> tuple[TokenId, ...]:
-        """The draft model's tokens for one of the target's; at least one."""
+        """Return the draft model's tokens for one of the target's; at least one."""
         spelled = self._spelled.get(token)
         if spelled is None:
             spelled = self._spelled[token] = self._spell(token)
         return spelled
 
     def logits(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits for the target's tokens: ``[rows, draft's tokens]`` → ``[rows, target's]``."""
+        """Map logits ``[rows, draft's tokens]`` to the target's ``[rows, target's]``."""
         found = np.full((len(rows), len(self._target)), _NEVER, np.float32)
         found[:, self._own] = rows[:, self._its]
         return found
 
     def _spell(self, token: TokenId) -> tuple[TokenId, ...]:
-        """One token of the target as tokens of the draft model that spell the same bytes."""
+        """Return the draft model's tokens that spell the same bytes as one of the target's."""
         text = self._target.token_bytes[token]
         if text is None:
             # A special token is read as the one of the same name, or as that name.
@@ -104,7 +104,7 @@ class Respelling:
         return self._by_tokenizer(text) or self._longest_first(text)
 
     def _by_tokenizer(self, text: bytes) -> tuple[TokenId, ...]:
-        """The tokenizer's own spelling; empty where it has none of exactly these bytes."""
+        """Return the tokenizer's own spelling; empty if it has none of exactly these bytes."""
         try:
             spelled = tuple(map(TokenId, self._draft.spell(text.decode())))
         except (UnicodeDecodeError, ModelError):
@@ -114,7 +114,7 @@ class Respelling:
         return spelled if is_known and self._draft.decode(spelled) == text else ()
 
     def _longest_first(self, text: bytes) -> tuple[TokenId, ...]:
-        """Some bytes as tokens of the draft model, each the longest that fits next."""
+        """Spell bytes with tokens of the draft model, each the longest that fits next."""
         spelled = []
         while text:
             # A single byte is always a token.
@@ -133,7 +133,7 @@ class RespelledText:
         self._spelled: list[TokenId] = []
 
     def spelled(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
-        """The spelling of the text, whose tokens are ``tokens`` now.
+        """Return the spelling of the text, whose tokens are ``tokens`` now.
 
         Only new tokens are spelled, unless the beginning has changed.
         """

@@ -1,8 +1,8 @@
 """The texts that a draft model has read, as many as its cache holds.
 
-A sequence holds pages of the cache from its first draft on. Where they are short, those sequences
-that drafted longest ago give theirs back, and are read again when they draft next; what the prefix
-index still knows of them need not be.
+A sequence holds pages of the cache from its first draft on. If pages are short, the sequences that
+drafted longest ago release theirs, and are read again when they draft next, except for what the
+prefix index still knows of them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["TextCache"]
 
 
 class TextCache:
-    """Gives each sequence the text that was read of it; sequences are named by any object."""
+    """Finds the text that was read of each sequence; any object may name a sequence."""
 
     def __init__(self, runner: ModelRunner, cache: BlockCache) -> None:
         """The runner has storages for the slots of the cache."""
         self._runner = runner
         self._cache = cache
         self._texts: OrderedDict[object, ReadText] = OrderedDict()
-        """The one that was used longest ago comes first."""
+        """The one used longest ago comes first."""
         self._in_step: list[ReadText] = []
 
     @property
@@ -37,30 +37,30 @@ class TextCache:
 
     @property
     def reuses_prefixes(self) -> bool:
-        """Whether it knows the beginnings that were read before."""
+        """Whether it knows beginnings that were read before."""
         return self._cache.index is not None
 
     @property
     def num_texts(self) -> int:
-        """Sequences that hold pages."""
+        """The number of sequences that hold pages."""
         return len(self._texts)
 
     @property
     def num_blocks_held(self) -> int:
-        """Blocks that sequences hold, in all groups of layers."""
+        """The number of blocks that sequences hold, in all groups of layers."""
         return sum(pool.num_held for pool in self._cache.pools)
 
     def begin_step(self) -> None:
-        """From now on texts that are found or opened stay, until the next step begins."""
+        """Keep texts that are found or opened from now on, until the next step begins."""
         self._in_step = []
 
     def find(self, key: object, tokens: Sequence[TokenId]) -> ReadText | None:
-        """What was read of a sequence that has these tokens now, or ``None``."""
+        """Return what was read of a sequence that has these tokens now, or ``None``."""
         text = self._texts.get(key)
         if text is None:
             return None
         if not text.begins(tokens):
-            # Another text than the one that was read, so it begins anew.
+            # Another text than the one that was read, so it starts again.
             self.release(key)
             return None
         self._copy(text.settle(tokens))
@@ -76,9 +76,9 @@ class TextCache:
         return text
 
     def reserve(self, text: ReadText, count: int) -> bool:
-        """Reserve rows for a text; False where there is no room.
+        """Reserve rows for a text; False if there is no room.
 
-        To make room, texts that were used longest ago are dropped, but none of this step.
+        To make room, it drops texts that were used longest ago, but none of this step.
         """
         while not text.blocks.can_reserve(count):
             key, oldest = next(iter(self._texts.items()))
@@ -89,21 +89,21 @@ class TextCache:
         return True
 
     def forget_step(self) -> None:
-        """Give back the rows of a step that failed."""
+        """Release the rows of a step that failed."""
         for text in self._in_step:
             text.forget_step()
 
     def end(self, key: object, tokens: Sequence[TokenId]) -> None:
-        """Give back what a sequence holds, which ended with these tokens."""
+        """Release what a sequence holds that ended with these tokens."""
         text = self._texts.get(key)
         if text is not None:
-            # What the next request may begin with is committed first, so that it is known.
+            # The next request may begin with this text, so it is committed first to be known.
             if text.begins(tokens):
                 self._copy(text.settle(tokens))
             self.release(key)
 
     def release(self, key: object) -> None:
-        """Give back what a sequence holds."""
+        """Release what a sequence holds."""
         text = self._texts.pop(key)
         text.blocks.release()
         if text in self._in_step:

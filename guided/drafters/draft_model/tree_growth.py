@@ -1,4 +1,4 @@
-"""Growing the draft tree of one sequence by a draft model, a level for each of its calls.
+"""Grows the draft tree of one sequence by a draft model, one level for each of its calls.
 
 ::
 
@@ -9,9 +9,9 @@
     level 2   a ─┬─ c                                                      expanded by widths[1]
                  └─ d ...
 
-Expansion widths for each level are those of SpecInfer (https://arxiv.org/abs/2305.09781). What a
-cheaper drafter has put into the tree is read in the first call. Where the draft model proposes the
-same tokens, it goes on from there at once, without a call: so look-ups draft for the draft model.
+Expansion widths for each level are those of SpecInfer (https://arxiv.org/abs/2305.09781). The first
+call reads what a cheaper drafter has put into the tree. If the draft model proposes the same
+tokens, it continues from there at once, without a call: so look-ups draft for the draft model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from guided.spec import TokenId
 __all__ = ["MOST_STAGED", "Spell", "TreeGrowth"]
 
 MOST_STAGED: Final = 16
-"""Drafted tokens of others that are read; they are in the order of what pays, the best first."""
+"""The most drafted tokens of others that are read; they come in the order of what pays best."""
 
 Spell: TypeAlias = Callable[[TokenId], Sequence[TokenId]]
 
@@ -49,9 +49,9 @@ class TreeGrowth:
         widths: Sequence[int],
         spell: Spell,
     ) -> None:
-        """``unread`` end with the root; rows are reserved in the text for them and for some nodes.
+        """``unread`` ends with the root; rows are reserved in the text for it and for some nodes.
 
-        ``spell`` gives the tokens by which the draft model reads one of a node.
+        ``spell`` returns the tokens as which the draft model reads a node's token.
         """
         self._builder = builder
         self._expansion = expansion
@@ -62,18 +62,18 @@ class TreeGrowth:
         self._level = 0
         self._num_rows = 0
         self._rows = {builder.root: len(unread) - 1}
-        """The row of each node that was read, the last where it takes several."""
+        """The row of each node that was read, the last if it takes several."""
         self._logits: dict[int, NDArray[np.float32]] = {}
-        """What follows a node, where it was read and something is to be chosen there."""
+        """The logits after a node that was read and has a choice after it."""
         self._asked: list[int] = []
-        """The nodes whose logits the call in progress gives."""
+        """The nodes whose logits the call in progress returns."""
         self._likely = [(builder.root, 1.0)]
         """Nodes to expand next, each with the chance that the answer reaches it."""
 
     def first_segment(self) -> Segment:
-        """The unread tokens, and what is in the tree already."""
+        """Make the segment of the unread tokens, and of what is in the tree already."""
         root, tip, scouts = self._builder.root, self._builder.tip, self._builder.tree().scouts
-        # Scouts stand for places further on, so nothing is drafted from what follows them.
+        # Scouts stand for later places, so nothing is drafted from the logits after them.
         drafted = [node for node in range(root + 1, tip + 1) if node not in scouts]
         staged = drafted[:MOST_STAGED]
         segment = self._read(in_a_row(self._unread), staged)
@@ -81,7 +81,7 @@ class TreeGrowth:
         return segment
 
     def take(self, logits: NDArray[np.float32]) -> None:
-        """Note what the model said to a segment, and expand the tree by one level."""
+        """Take the logits of a segment, and expand the tree by one level."""
         self._logits.update(zip(self._asked, logits, strict=True))
         width = self._widths[self._level]
         self._level += 1
@@ -89,7 +89,7 @@ class TreeGrowth:
         heap = [(-chance, node) for node, chance in self._likely]
         heapq.heapify(heap)
         self._likely = []
-        # The likeliest first, as what they add may leave too little for the others to pay.
+        # The likeliest first, because their nodes may leave too little for the others to pay.
         while heap:
             loss, node = heapq.heappop(heap)
             if node not in self._logits:  # there was no room to read it
@@ -98,14 +98,14 @@ class TreeGrowth:
                 self._builder, node, self._logits[node], -loss, width, after_it
             )
             for tip, chance in found:
-                # Another drafter was first, and the model has read on from there already.
+                # Another drafter was first, and the model has already read on from there.
                 if tip in self._logits:
                     heapq.heappush(heap, (-chance, tip))
                 else:
                     self._likely.append((tip, chance))
 
     def next_segment(self) -> Segment | None:
-        """What has to be read to expand the next level; ``None`` where nothing more pays."""
+        """Make the segment needed to expand the next level; ``None`` if nothing more pays."""
         builder = self._builder
         self._likely = [
             (node, chance)
@@ -121,7 +121,7 @@ class TreeGrowth:
         wanted: set[int] = set()
         for node, _ in self._likely:
             at: int | None = node
-            # With the run that a proposal brings along, or what others drafted on the way to it.
+            # With the run that a proposal forces, or the nodes of others on the way to it.
             while at is not None and at not in self._rows and at not in wanted:
                 wanted.add(at)
                 at = tree.parents[at]
@@ -130,9 +130,9 @@ class TreeGrowth:
     def _read(
         self, trunk: Sequence[tuple[int | None, TokenId]], nodes: Iterable[int]
     ) -> Segment | None:
-        """The segment that computes the trunk, where it is unread, and then what nodes fit.
+        """Make the segment that computes the trunk, if unread, and then the nodes that fit.
 
-        ``None`` where something is to be chosen after none of them.
+        ``None`` if nothing is to be chosen after any of them.
         """
         tree, first = self._builder.tree(), self._num_rows
         tokens, asked = list(trunk), [self._builder.root] if trunk else []

@@ -1,4 +1,4 @@
-"""Whether a draft model means the same by a token as the model that it drafts for."""
+"""Whether a token means the same to a draft model as to the target."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ _SHOWN: Final = 3
 
 
 def difference(target: Vocabulary, draft: Vocabulary, *, known: int, readable: int) -> str | None:
-    """Which tokens two models understand differently; ``None`` where they are the same.
+    """Return which tokens two models understand differently; ``None`` if they are the same.
 
     Every token has to stand for the same bytes in both, or for none. Models of one family often pad
-    their vocabulary to different widths; so ids that stand for nothing may be missing. But of the
-    ids ``known`` to the target's tokenizer, which a prompt may hold, all have to be among the
-    ``readable`` ones of the draft model. Which tokens end a text may differ, as none of them is
-    drafted.
+    their vocabulary to different widths; so ids that stand for nothing may be missing. But all ids
+    ``known`` to the target's tokenizer, which a prompt may hold, have to be among the ``readable``
+    ones of the draft model. Tokens that end a text may differ, because none of them is drafted.
     """
     pairs = zip_longest(target.token_bytes, draft.token_bytes)
     differing = [(token, *pair) for token, pair in enumerate(pairs) if pair[0] != pair[1]]

@@ -1,4 +1,4 @@
-"""Heads on the target's hidden states, which draft what comes after the next token.
+"""Heads on the target's hidden states, which draft tokens after the next one.
 
 ::
 

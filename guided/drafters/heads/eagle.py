@@ -1,15 +1,15 @@
 """EAGLE-3 in the engine: drafts level by level with a head of one layer, in dynamic trees.
 
-What a text's rows are is told in ``eagle_rows``. In each step::
+``eagle_rows`` explains the rows of a text. In each step::
 
-    learn      taps of the tokens that stay wait for the token after them
+    learn      the taps of the tokens that stay wait for the next token
     propose    1  the rows that waited are computed and kept        one call for all sequences
                2  a row for each certain token after them           one call for each token
                3  trees grow, a row for each drafted token          one call for each of a run
 
-Where the model takes a prompt from its cache there are no taps of it. Then its rows are taken from
-the cache of rows, which keeps those of every prompt. Where they are not all there, and for siblings
-of a sample, the rows of a text begin where its taps do.
+If the model takes a prompt from its cache there are no taps of it. Then its rows are taken from
+the cache of rows, which keeps those of every prompt. If they are not all there, and for sibling
+samples, the rows of a text begin where its taps do.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from guided.spec import TokenId
 __all__ = ["EagleDrafter", "EagleMemory"]
 
 _WIDTH: Final = 4
-"""Tokens after one node."""
+"""The most tokens after one node."""
 _PLACES: Final = 4
 """Places from which a tree grows in one round."""
 _ROUNDS: Final = 8
 _LONGEST_RUN: Final = 16
-"""Certain tokens one after the other that are read; each takes a call of the head."""
+"""The most certain tokens in a row that are read; each takes a call of the head."""
 _WAITING: Final = 16
-"""Rows that wait for the next call; of more, such as a part of a prompt, each text makes its own.
-"""
+"""The most rows of a text that wait for the joint call; a text with more, such as a part of a
+prompt, makes its own."""
 
 
 class _Reached:
@@ -71,11 +71,11 @@ class EagleMemory:
         self.blocks = rows.open(context.prompt, context.cache_salt)
         """The rows that are kept; at first those that other texts left of the prompt."""
         self.output: torch.Tensor | None = None
-        """Of the last of them."""
+        """The output of the last of them."""
         self._first = 0
         """The index of the first of them."""
         self._features: list[torch.Tensor] = []
-        """Of the positions after them, ``[positions, hidden]`` each."""
+        """The features of later positions, ``[positions, hidden]`` each."""
         self._tokens: list[TokenId] = []
         """The tokens at these positions."""
 
@@ -85,12 +85,12 @@ class EagleMemory:
         return self._first + self.blocks.committed
 
     def learn(self, verified: Verified) -> None:
-        """Let the taps of the tokens that stay wait for the token after them."""
+        """Keep the taps of the tokens that stay, to wait for the token after them."""
         self.expansion.learn(verified)
         path = list(verified.acceptance.path)
         expected = self.next + len(self._tokens)
         if verified.first > expected:
-            # The model took more of the prompt from its cache than there are rows of.
+            # The model took more of the prompt from its cache than the cache of rows has.
             self.forget()
             self._first = expected = verified.first
         # The rest is known: a text that starts over is read again from its beginning.
@@ -104,25 +104,25 @@ class EagleMemory:
                 self.note(text, self._rows.keep([text])[0])
 
     def end(self, tokens: Sequence[TokenId]) -> None:  # noqa: ARG002 - whatever they are
-        """Give the rows back."""
+        """Release the rows."""
         self.blocks.release()
 
     def forget(self) -> None:
-        """Begin anew, with no rows."""
+        """Start again, without rows."""
         self.blocks.release()
         self.blocks = self._rows.open_apart()
         self.output = None
         self._features, self._tokens = [], []
 
     def waiting(self, tokens: Sequence[TokenId]) -> TextRows | None:
-        """The rows that wait, of a text of these ``tokens``; ``None`` where there are none."""
+        """Return the rows that wait, of a text of these ``tokens``; ``None`` if there are none."""
         first = self.next + 1
         return self._waiting_rows(tokens[first : first + len(self._tokens)])
 
     def note(self, text: TextRows, output: torch.Tensor | None) -> None:
-        """Rows that waited were computed; ``output`` is that of the last.
+        """Record that rows that waited were computed; ``output`` is that of the last.
 
-        ``None`` where there was no room to keep them: then the text begins anew.
+        ``None`` means that there was no room to keep them: then the text starts again.
         """
         if output is None:
             self.forget()
@@ -133,7 +133,7 @@ class EagleMemory:
         self._features = [torch.cat(self._features)[count:]] if self._tokens else []
 
     def _waiting_rows(self, tokens: Sequence[TokenId]) -> TextRows | None:
-        """The first of them, which hold these tokens."""
+        """Return the first of them, which hold these tokens."""
         if not tokens:
             return None
         features = torch.cat(self._features)[: len(tokens)]
@@ -158,7 +158,7 @@ class EagleDrafter:
         width: int = _WIDTH,
         reuse_prefixes: bool = True,
     ) -> None:
-        """See ``EagleRows``; ``width`` tokens are drafted after one node at most.
+        """See ``EagleRows``; at most ``width`` tokens are drafted after one node.
 
         The runner has to tap ``taps``.
         """
@@ -181,7 +181,7 @@ class EagleDrafter:
 
     @property
     def num_open(self) -> int:
-        """Texts that hold rows, or may."""
+        """The number of texts that hold rows, or may."""
         return self._rows.cache.num_open
 
     def check(self) -> None:
@@ -193,13 +193,13 @@ class EagleDrafter:
         return EagleMemory(context, self._rates, self._rows)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
-        """Grow the trees of all sequences of which there are rows."""
+        """Grow the trees of all sequences that have rows."""
         self._keep_waiting(drafts)
         trees = []
         for draft in drafts:
             memory = _memory(draft)
             memory.expansion.begin()
-            # The tokens after the last row are certain, but the model has not been there.
+            # The tokens after the last row are certain, but the model has not computed them.
             ahead = draft.tokens[memory.next + 1 :]
             if memory.output is None or len(ahead) > _LONGEST_RUN:
                 continue
@@ -222,7 +222,7 @@ class EagleDrafter:
         return self._width
 
     def _keep_waiting(self, drafts: Sequence[DraftRequest]) -> None:
-        """Compute the rows that wait, as their last token is known now, of all texts together."""
+        """Compute the rows that wait, of all texts together: their last token is known now."""
         texts = []
         for draft in drafts:
             memory = _memory(draft)
@@ -235,9 +235,9 @@ class EagleDrafter:
                 memory.note(text, output)
 
     def _logits(self, places: Sequence[_Place]) -> list[Logits | None]:
-        """The logits at each place, ``None`` where a forced run too long to compute led there.
+        """Return the logits at each place, ``None`` after a forced run too long to compute.
 
-        Rows of places that are new are computed first, each continuing what its parent has kept.
+        Rows of new places are computed first, each continuing what its parent has kept.
         """
         new = [place for place in places if place.before is not None]
         for place in new:
@@ -256,7 +256,7 @@ class EagleDrafter:
         return [found.get(id(place)) for place in places]
 
     def _read(self, places: Sequence[tuple[_Place, Sequence[TokenId]]]) -> None:
-        """Go on from what is kept at each place by its tokens, all places side by side."""
+        """Continue each place by its tokens from what is kept there, all places side by side."""
         step = 0
         while going := [(place, tokens) for place, tokens in places if len(tokens) > step]:
             before = [_kept(place) for place, _ in going]
@@ -287,7 +287,7 @@ def _expansion(memory: EagleMemory, depth: int) -> Expansion:  # noqa: ARG001 - 
 
 
 def _packed(ids: NDArray[np.int64], vocabulary_size: int) -> NDArray[np.int32]:
-    """A packed mask of some tokens, as matchers have them."""
+    """Return a packed mask of some tokens, in the form of matchers' masks."""
     bits = np.zeros(-(-vocabulary_size // 32) * 32, np.uint8)
     bits[ids[ids < vocabulary_size]] = 1
     return np.packbits(bits, bitorder="little").view(np.int32)

@@ -1,4 +1,4 @@
-"""Folders of EAGLE-3 heads, in either of the layouts that are published.
+"""Folders of EAGLE-3 heads, in either of the published layouts.
 
 ::
 
@@ -7,10 +7,10 @@
                   draft_vocab_size                   transformer_layer_config, draft_vocab_size
     weights       pytorch_model.bin or safetensors   model.safetensors
     the layer     midlayer.*                         layers.0.*
-    both          fc, norm, lm_head; where there are: embed_tokens, d2t, t2d, fc_norm, input_norm
+    both          fc, norm, lm_head; optional: embed_tokens, d2t, t2d, fc_norm, input_norm
 
-Sizes are read from the weights; the config adds what they do not tell. ``d2t`` is what to add to a
-token of the draft vocabulary for the target's.
+Sizes are read from the weights; the config adds what they do not show. ``d2t`` is what to add to a
+token of the draft vocabulary to get the target's.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ An EAGLE-3 head for {base}. It reads the inputs of layers {taps} of it, and says
 
 
 class EagleLayout(StrEnum):
-    """Whose names and config a folder has."""
+    """The names and the config that a folder has."""
 
     SPECULATORS = "speculators"
     SAFEAILAB = "SafeAILab"
 
 
 def load_eagle(folder: str | Path, *, target_layers: int) -> EagleHead:
-    """Read a head, in the type of its files; raises ``ModelError`` where it is none.
+    """Read a head, in the type of its files; raises ``ModelError`` if there is none.
 
     ``target_layers`` is how many layers the target has: most configs do not say which of them are
-    read, and then it is ``default_taps``.
+    read, and then ``default_taps`` are.
     """
     path = Path(folder)
     config = read_config(path)
@@ -74,7 +74,7 @@ def load_eagle(folder: str | Path, *, target_layers: int) -> EagleHead:
             raise _unfit(path, name, wanted.get(name), tensors.get(name))
     module.load_state_dict(tensors, assign=True)
     _check_draft_ids(path, module)
-    # The meta device has no numbers, so what is no weight is made anew.
+    # The meta device has no numbers, so tensors that are not weights are made again.
     module.make_angles()
     return module.requires_grad_(False).eval()
 
@@ -90,8 +90,8 @@ def save_eagle(
 ) -> None:
     """Write a head with its config and card.
 
-    ``base_model`` names the target and ``base_architecture`` its class in transformers; ``about``
-    is told on the card.
+    ``base_model`` names the target and ``base_architecture`` its class in transformers; the card
+    includes ``about``.
     """
     path, shape = Path(folder), module.shape
     tensors = module.state_dict()
@@ -122,9 +122,9 @@ def save_eagle(
 def _shape(
     folder: Path, config: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], layers: int
 ) -> EagleShape:
-    """The sizes of a head, from the shapes of its tensors where these tell, else from its config.
+    """Return the sizes of a head, by the shapes of its tensors if possible, else by its config.
 
-    ``layers`` are those of the target. Raises ModelError where tensors and config disagree.
+    ``layers`` are those of the target. Raises ModelError if tensors and config disagree.
     """
     layer = config.get("transformer_layer_config", config)
     fc, head = _matrix(folder, tensors, "fc.weight"), _matrix(folder, tensors, "lm_head.weight")
@@ -163,7 +163,7 @@ def _shape(
 
 
 def _taps(folder: Path, config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
-    """The layers of the target that are read."""
+    """Return the layers of the target that are read."""
     nested = config.get("eagle_config") or {}
     told = config.get(_TAPS) or nested.get(_TAPS)
     taps = default_taps(layers) if told is None else tuple(map(int, told))
@@ -178,7 +178,7 @@ def _taps(folder: Path, config: Mapping[str, Any], layers: int) -> tuple[int, ..
 def _vocabulary(
     folder: Path, layer: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], draft: int
 ) -> int:
-    """Tokens of the target, by what depends on them."""
+    """Return the number of the target's tokens, by what depends on it."""
     if "t2d" in tensors and "d2t" in tensors:
         return len(tensors["t2d"])
     if "embed_tokens.weight" in tensors:
@@ -193,9 +193,9 @@ def _vocabulary(
 
 
 def _settle_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -> None:
-    """Leave the draft vocabulary in the weights where it is a reduced one, and then whole."""
+    """Leave the draft vocabulary in the weights if it is a reduced one, and then whole."""
     if shape.draft_vocabulary_size == shape.vocabulary_size:
-        # It may be listed all the same, and then says nothing.
+        # It may be listed even so, and then says nothing.
         tensors.pop("d2t", None)
         tensors.pop("t2d", None)
     elif "d2t" in tensors and "t2d" not in tensors:
@@ -205,7 +205,7 @@ def _settle_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -> N
 
 
 def _rope(folder: Path, layer: Mapping[str, Any]) -> dict[str, Any]:
-    """What transformers calls ``rope_parameters``, which older configs tell in two places."""
+    """Return transformers' ``rope_parameters``, which older configs have in two places."""
     told = layer.get("rope_parameters") or layer.get("rope_scaling") or {}
     rope = dict(told) | {"rope_type": told.get("rope_type", told.get("type", "default"))}
     rope.setdefault("rope_theta", layer.get("rope_theta", 10000.0))
@@ -247,7 +247,7 @@ def _check_draft_ids(folder: Path, module: EagleHead) -> None:
 
 
 def _matrix(folder: Path, tensors: Mapping[str, torch.Tensor], name: str) -> torch.Tensor:
-    """The matrix of a name; ModelError where there is none."""
+    """Return the matrix of a name; ModelError if there is none."""
     found = tensors.get(name)
     if found is None or found.dim() != 2:
         raise ModelError(
@@ -266,7 +266,7 @@ def _setting(folder: Path, config: Mapping[str, Any], name: str) -> Any:
 def _unfit(
     folder: Path, name: str, wanted: torch.Tensor | None, found: torch.Tensor | None
 ) -> ModelError:
-    """The error for a tensor that is not as the module wants it; ``None`` stands for no tensor."""
+    """Return the error for a tensor that does not fit the module; ``None`` stands for no tensor."""
     if wanted is None:
         return ModelError(f"the head of {folder} has a tensor {name!r} that EAGLE-3 does not know")
     if found is None:
@@ -280,7 +280,7 @@ def _unfit(
 
 
 def _layer_config(module: EagleHead) -> dict[str, Any]:
-    """The config of the layer, as one of a Llama or Qwen 3."""
+    """Return the config of the layer, as one of a Llama or Qwen 3."""
     shape = module.shape
     kind = "qwen3" if shape.has_head_norms else "llama"
     return {
@@ -297,7 +297,7 @@ def _layer_config(module: EagleHead) -> dict[str, Any]:
         "rms_norm_eps": shape.epsilon,
         "attention_bias": shape.attention_bias,
         "tie_word_embeddings": False,
-        # Newer readers look at the first, older ones at the other.
+        # Newer readers use the first, older ones the other.
         "rope_parameters": dict(shape.rope),
         "rope_theta": shape.rope["rope_theta"],
         "dtype": str(module.fc.weight.dtype).removeprefix("torch."),
@@ -305,7 +305,7 @@ def _layer_config(module: EagleHead) -> dict[str, Any]:
 
 
 def _own_settings(shape: EagleShape) -> dict[str, Any]:
-    """Settings of a config file that only EAGLE-3 heads have."""
+    """Return the settings that only configs of EAGLE-3 heads have."""
     return {
         "draft_vocab_size": shape.draft_vocabulary_size,
         "target_hidden_size": shape.target_hidden_size,
@@ -320,7 +320,7 @@ def _own_settings(shape: EagleShape) -> dict[str, Any]:
 def _speculators_config(
     module: EagleHead, base_model: str, base_architecture: str
 ) -> dict[str, Any]:
-    """The config file of a head, in the form that speculators and vLLM read."""
+    """Return the config of a head, in the form that speculators and vLLM read."""
     proposal = {"proposal_type": "greedy", "speculative_tokens": 5}
     return {
         "architectures": ["Eagle3DraftModel"],

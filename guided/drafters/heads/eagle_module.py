@@ -1,14 +1,14 @@
-"""An EAGLE-3 head: one decoder layer that goes on where the target's hidden states end.
+"""An EAGLE-3 head: one decoder layer that continues from the target's hidden states.
 
-At each position it reads the token that came next, and what the target thought before it: the
-states that enter three of its layers (*taps*), fused to one row (*feature*)::
+At each position it reads the token that came next, and the target's states before it: the inputs
+of three of its layers (*taps*), fused to one row (*feature*)::
 
     taps  [3 · target] ─▶ fc ─▶ feature ─▶ norm ─┬▶ attention ▶ MLP ▶ output ▶ norm ▶ logits
     token       ─▶ embedding [hidden]   ─▶ norm ─┘                      └─▶ the next feature
 
-So a row at index ``i`` holds token ``i + 1`` and the taps of position ``i``, and says token
-``i + 2``. Where the target has not been yet there are no taps: then the output of the row before
-is the feature. Training walks that way too (*training-time test*).
+So a row at index ``i`` holds token ``i + 1`` and the taps of position ``i``, and predicts token
+``i + 2``. Where the target has not computed yet there are no taps: then the output of the row
+before is the feature. Training works that way too (*training-time test*).
 
 Li et al., *EAGLE-3: Scaling up Inference Acceleration of Large Language Models via Training-Time
 Test*, 2025.
@@ -29,7 +29,7 @@ __all__ = ["EagleHead", "EagleLayer", "EagleShape", "default_taps", "known_token
 
 @dataclass(frozen=True, slots=True)
 class EagleShape:
-    """What the tensors of a head look like, and how they are joined."""
+    """The sizes of a head's tensors, and how they are joined."""
 
     hidden_size: int
     intermediate_size: int
@@ -41,12 +41,12 @@ class EagleShape:
     vocabulary_size: int
     """Tokens of the target."""
     draft_vocabulary_size: int
-    """Tokens that the head can say."""
+    """Tokens that the head can predict."""
     target_hidden_size: int
     taps: tuple[int, ...]
     """Layers of the target whose input is read, counted from 0."""
     longest: int = 4096
-    """Tokens of a text that the positions are made for."""
+    """The longest text that the positions are made for, in tokens."""
     epsilon: float = 1e-6
     rope: Mapping[str, Any] = field(
         default_factory=lambda: {"rope_type": "default", "rope_theta": 10000.0}
@@ -58,13 +58,13 @@ class EagleShape:
     has_head_norms: bool = False
     """Whether heads of queries and of keys are normalised, as in Qwen 3."""
     norm_before_residual: bool = False
-    """Whether the feature is normalised before it is added to what the attention says."""
+    """Whether the feature is normalised before it is added to the attention's output."""
     norm_before_fc: bool = False
     """Whether all taps of a position are normalised as one row."""
     fc_norm: bool = False
     """Whether each of the taps is normalised (EAGLE-3.1)."""
     norm_output: bool = False
-    """Whether the feature of the next row is what the last norm gives (EAGLE-3.1)."""
+    """Whether the feature of the next row is the output of the last norm (EAGLE-3.1)."""
 
     def __post_init__(self) -> None:
         assert self.heads % self.kv_heads == 0, f"{self.heads} heads for {self.kv_heads} keys"
@@ -73,12 +73,12 @@ class EagleShape:
 
 
 def default_taps(layers: int) -> tuple[int, ...]:
-    """The layers of which the input is read where an artefact does not say: low, middle, high."""
+    """Return the layers to tap if an artefact does not say: a low, a middle, a high one."""
     return (2, layers // 2, layers - 3)
 
 
 class RmsNorm(nn.Module):
-    """Rows of length 1 in the root mean square, times a weight; computed in float32 at least."""
+    """Scales rows to length 1 in the root mean square, times a weight; at least in float32."""
 
     def __init__(self, size: int, epsilon: float) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class RmsNorm(nn.Module):
         self._epsilon = epsilon
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """``[..., size]`` → ``[..., size]``."""
+        """Map ``[..., size]`` to ``[..., size]``."""
         exact = rows if rows.dtype == torch.float64 else rows.float()
         exact = exact * torch.rsqrt(exact.square().mean(-1, keepdim=True) + self._epsilon)
         return self.weight * exact.to(rows.dtype)
@@ -111,7 +111,7 @@ class EagleAttention(nn.Module):
     def project(
         self, rows: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Queries ``[..., heads, size]``, keys and values ``[..., kv_heads, size]``, turned.
+        """Return rotated queries ``[..., heads, size]``, keys and values ``[..., kv_heads, size]``.
 
         ``rows`` are ``[..., 2 · hidden]``, ``cosines`` and ``sines`` ``[..., size]``.
         """
@@ -126,7 +126,7 @@ class EagleAttention(nn.Module):
     def attend(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, sees: torch.Tensor
     ) -> torch.Tensor:
-        """``[batch, rows, hidden]``; ``sees`` says which of the keys, ``[batch, rows, keys]``."""
+        """Return ``[batch, rows, hidden]``; ``sees`` says which keys, ``[batch, rows, keys]``."""
         heads, kv_heads, _ = self._heads
         found = scaled_dot_product_attention(
             query.transpose(1, 2),
@@ -139,7 +139,7 @@ class EagleAttention(nn.Module):
 
 
 class EagleMlp(nn.Module):
-    """``down(SiLU(gate) · up)``."""
+    """Computes ``down(SiLU(gate) · up)``."""
 
     def __init__(self, shape: EagleShape) -> None:
         super().__init__()
@@ -149,13 +149,13 @@ class EagleMlp(nn.Module):
         self.down_proj = nn.Linear(inner, hidden, bias=False)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """``[..., hidden]`` → ``[..., hidden]``."""
+        """Map ``[..., hidden]`` to ``[..., hidden]``."""
         out: torch.Tensor = self.down_proj(silu(self.gate_proj(rows)) * self.up_proj(rows))
         return out
 
 
 class EagleLayer(nn.Module):
-    """The decoder layer, in two halves, so that whoever calls it keeps keys and values."""
+    """The decoder layer, in two halves, so that the caller keeps keys and values."""
 
     def __init__(self, shape: EagleShape) -> None:
         super().__init__()
@@ -170,13 +170,13 @@ class EagleLayer(nn.Module):
     def read(
         self, embedded: torch.Tensor, features: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the attention reads, ``[..., 2 · hidden]``, and what its output is added to."""
+        """Return the attention's input, ``[..., 2 · hidden]``, and what its output is added to."""
         normed = self.hidden_norm(features)
         rows = torch.cat((self.input_layernorm(embedded), normed), dim=-1)
         return rows, normed if self._norm_before_residual else features
 
     def finish(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        """The output of the layer, ``[..., hidden]``."""
+        """Return the output of the layer, ``[..., hidden]``."""
         rows = residual + attended
         out: torch.Tensor = rows + self.mlp(self.post_attention_layernorm(rows))
         return out
@@ -185,9 +185,9 @@ class EagleLayer(nn.Module):
 class EagleHead(nn.Module):
     """A head of one target; its tensors are named as in speculators' files.
 
-    ``embed_tokens`` is there where the shape ``has_embedding``; else ``embed`` is to be given the
-    target's, which is not part of the module's state. ``d2t`` says by how much the target's id of
-    each token of the draft vocabulary is larger, ``t2d`` which of the target's tokens are in it.
+    ``embed_tokens`` is present if the shape ``has_embedding``; else ``use_embedding`` has to set
+    the target's, which is not part of the module's state. ``d2t`` is how much larger the target's
+    id of each draft token is, ``t2d`` which of the target's tokens are in the draft vocabulary.
     """
 
     d2t: torch.Tensor
@@ -213,14 +213,14 @@ class EagleHead(nn.Module):
         if shape.has_embedding:
             self.embed_tokens = nn.Embedding(shape.vocabulary_size, hidden)
             self.embed_tokens.requires_grad_(False)
-        self._target_embedding: list[torch.Tensor] = []  # in a list, so it is no part of the state
+        self._target_embedding: list[torch.Tensor] = []  # a list keeps it out of the state
         if shape.draft_vocabulary_size != shape.vocabulary_size:
             self._keep_draft_ids(draft_ids)
         self.make_angles()
 
     @property
     def has_reduced_vocabulary(self) -> bool:
-        """Whether the head says a part of the target's tokens."""
+        """Whether the head predicts only a part of the target's tokens."""
         return self.shape.draft_vocabulary_size != self.shape.vocabulary_size
 
     @property
@@ -231,12 +231,12 @@ class EagleHead(nn.Module):
         return layer
 
     def draft_ids(self) -> torch.Tensor:
-        """The target's ids of the tokens that the head says, in its order, ``[draft]``."""
+        """The target's ids of the tokens that the head predicts, in its order, ``[draft]``."""
         count = torch.arange(self.shape.draft_vocabulary_size, device=self.norm.weight.device)
         return count + self.d2t if self.has_reduced_vocabulary else count
 
     def make_angles(self) -> None:
-        """Compute the rotary frequencies, which are no part of the state, on the default device."""
+        """Compute the rotary frequencies, which are not in the state, on the default device."""
         self._rotary = _rotary(self.shape)
 
     def use_embedding(self, weight: torch.Tensor) -> None:
@@ -245,7 +245,7 @@ class EagleHead(nn.Module):
         self._target_embedding = [weight]
 
     def embed(self, tokens: torch.Tensor) -> torch.Tensor:
-        """The rows of tokens in the target's vocabulary, ``[..., hidden]``."""
+        """Return the rows of tokens in the target's vocabulary, ``[..., hidden]``."""
         if self.shape.has_embedding:
             weight = self.embed_tokens.weight
         else:
@@ -254,7 +254,7 @@ class EagleHead(nn.Module):
         return nn.functional.embedding(tokens, weight)
 
     def fuse(self, taps: torch.Tensor) -> torch.Tensor:
-        """The feature of each position: ``[..., taps · target]`` → ``[..., hidden]``."""
+        """Fuse taps ``[..., taps · target]`` to the feature of each position, ``[..., hidden]``."""
         if self.shape.norm_before_fc:
             taps = self.input_norm(taps)
         if self.shape.fc_norm:
@@ -267,15 +267,15 @@ class EagleHead(nn.Module):
     def angles(
         self, positions: torch.Tensor, dtype: torch.dtype
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosines and sines of some positions, ``[..., size]`` each."""
-        # The first argument says type and device alone.
+        """Return cosines and sines of some positions, ``[..., size]`` each."""
+        # The first argument only gives type and device.
         like = torch.empty(0, dtype=dtype, device=positions.device)
         cosines, sines = self._rotary(like, positions.reshape(1, -1))
         shape = (*positions.shape, -1)
         return cosines[0].reshape(shape), sines[0].reshape(shape)
 
     def say(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of outputs of the layer, the logits ``[..., draft]`` and the features ``[..., hidden]``.
+        """Return logits ``[..., draft]`` and features ``[..., hidden]`` of the layer's outputs.
 
         The features are those of the next rows.
         """
@@ -283,12 +283,12 @@ class EagleHead(nn.Module):
         return self.lm_head(normed), normed if self.shape.norm_output else rows
 
     def forward(self, taps: torch.Tensor, tokens: torch.Tensor, *, steps: int = 1) -> torch.Tensor:
-        """The logits of whole texts, as they are trained: ``[steps, batch, length - 1, draft]``.
+        """Return the logits of whole texts, for training: ``[steps, batch, length - 1, draft]``.
 
-        ``taps`` (``[batch, length, taps · target]``) are what the target says at ``tokens``
-        (``[batch, length]``). Step ``s`` of index ``i`` says token ``i + 2 + s``: with the taps of
-        position ``i`` and the right tokens up to ``i + 1 + s``, so ``s`` features are its own.
-        Where no such token is left it means nothing, and must not be part of a loss.
+        ``taps`` (``[batch, length, taps · target]``) are the target's at ``tokens`` (``[batch,
+        length]``). Step ``s`` of index ``i`` predicts token ``i + 2 + s``: with the taps of
+        position ``i`` and the right tokens up to ``i + 1 + s``, so ``s`` features are its own. If
+        there is no such token the logits mean nothing, and must not be part of a loss.
         """
         batch, count = tokens.shape[0], tokens.shape[1] - 1
         features = self.fuse(taps[:, :-1])
@@ -317,9 +317,9 @@ class EagleHead(nn.Module):
         return torch.stack(found)
 
     def _keep_draft_ids(self, draft_ids: torch.Tensor | None) -> None:
-        """Register the draft vocabulary as the buffers that speculators' files have.
+        """Register the draft vocabulary as the buffers of speculators' files.
 
-        ``d2t`` is what to add to a draft id for the target's; ``t2d`` says of each token of the
+        ``d2t`` is what to add to a draft id to get the target's; ``t2d`` says for each token of the
         target whether it is in the draft vocabulary. ``None`` stands for its first tokens.
         """
         shape = self.shape
@@ -334,26 +334,26 @@ class EagleHead(nn.Module):
 
 
 def known_tokens(draft_ids: torch.Tensor, vocabulary_size: int) -> torch.Tensor:
-    """Which of the target's tokens are in the draft vocabulary, ``[vocabulary]``."""
+    """Return which of the target's tokens are in the draft vocabulary, ``[vocabulary]``."""
     known = torch.zeros(vocabulary_size, dtype=torch.bool, device=draft_ids.device)
     known[draft_ids] = True
     return known
 
 
 def _turn(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
-    """Heads ``[..., heads, size]`` turned by the angles of their position, ``[..., size]``."""
+    """Rotate heads ``[..., heads, size]`` by the angles of their position, ``[..., size]``."""
     first, second = heads.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)
     return heads * cosines[..., None, :] + turned * sines[..., None, :]
 
 
 def _repeat(heads: torch.Tensor, times: int) -> torch.Tensor:
-    """Keys or values, ``[batch, kv_heads, rows, size]``, for every head of the queries."""
+    """Repeat keys or values, ``[batch, kv_heads, rows, size]``, for every head of the queries."""
     return heads.repeat_interleave(times, dim=1) if times > 1 else heads
 
 
 def _rotary(shape: EagleShape) -> Any:
-    """The rotary positions, by transformers, which knows all kinds that configs name."""
+    """Make the rotary positions with transformers, which knows all kinds that configs name."""
     from transformers import LlamaConfig
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 

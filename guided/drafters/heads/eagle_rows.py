@@ -1,14 +1,14 @@
-"""The rows of an EAGLE-3 head: computed for several texts at once, their keys and values kept.
+"""The rows of an EAGLE-3 head: computed for several texts at once, with keys and values kept.
 
-Row ``i`` of a text holds token ``i + 1`` and the feature of position ``i``, and says token
+Row ``i`` of a text holds token ``i + 1`` and the feature of position ``i``, and predicts token
 ``i + 2``::
 
     text         a   b   c   d   e │ certain  │ drafted
-    taps of      a   b   c   d   e │ none: the model has not been there
+    taps of      a   b   c   d   e │ none: the model has not computed these
     rows           b   c   d   e     f          g ...
                    └ kept, paged ┘   └ keys and values of their own, given up with the tree
 
-Rows whose feature came from taps stay. The others are computed again once the model has been there.
+Rows whose feature came from taps stay. The others are computed again once the model has run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class KeysValues(NamedTuple):
     values: torch.Tensor
 
     def followed_by(self, others: Sequence[KeysValues]) -> KeysValues:
-        """With those of other rows after them."""
+        """Return these followed by those of other rows."""
         return KeysValues(
             torch.cat([self.keys, *(other.keys for other in others)]),
             torch.cat([self.values, *(other.values for other in others)]),
@@ -51,12 +51,12 @@ class KeysValues(NamedTuple):
 class Past(NamedTuple):
     """What a row sees besides itself.
 
-    A tree has many places, and each of them has all that is kept of its text: they share it.
+    A tree has many places, and each of them needs all that is kept of its text: they share it.
     """
 
     kept: KeysValues
     drafted: KeysValues
-    """Of the rows of this place alone."""
+    """The drafted rows of this place only."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ class TextRows:
 
 
 def head_layer(head: EagleHead) -> LayerShape:
-    """What the head keeps of a token."""
+    """Return what the head keeps of a token."""
     return LayerShape(head.shape.kv_heads, head.shape.size, head.shape.size)
 
 
@@ -88,10 +88,10 @@ class EagleRows:
         device: torch.device,
         reuse_prefixes: bool = True,
     ) -> None:
-        """``head`` has its embedding; it is taken to a type and a device for good.
+        """``head`` has its embedding; it is moved to a type and a device for good.
 
         ``cache_tokens`` rows are kept of all texts together; ``reuse_prefixes`` lets a text begin
-        with those that others left.
+        with rows that others left.
         """
         pack_linears(head, dtype, device)
         self._head = head
@@ -107,34 +107,34 @@ class EagleRows:
         )
 
     def open(self, prompt: Sequence[TokenId], salt: str) -> SequenceBlocks:
-        """The rows kept for a prompt's beginning, for a text that begins with the prompt.
+        """Return the rows kept for a prompt's beginning, for a text that begins with the prompt.
 
         Row ``i`` is computed from token ``i + 1``, so rows are found by the tokens from the second
-        on; the first token is part of the salt, as all rows depend on it.
+        on; the first token is part of the salt, because all rows depend on it.
         """
         if not prompt:
             return self.open_apart()
         return self.cache.open(prompt[1:], salt=f"{prompt[0]} {salt}")
 
     def open_apart(self) -> SequenceBlocks:
-        """No rows, for a text of which the beginning is missing: nobody else may have its rows."""
+        """Return no rows, for a text without its beginning: no other text may use its rows."""
         return self.cache.open(salt=f"apart {next(self._apart)}")
 
     @torch.inference_mode()
     def fuse(self, taps: torch.Tensor) -> torch.Tensor:
-        """The feature of each row of taps: ``[rows, taps · size]`` → ``[rows, hidden]``."""
+        """Fuse taps ``[rows, taps · size]`` to the feature of each row, ``[rows, hidden]``."""
         return self._head.fuse(taps.to(self._device, self._dtype))
 
     @torch.inference_mode()
     def keep(self, texts: Sequence[TextRows]) -> list[torch.Tensor | None]:
-        """Compute rows and keep their keys and values; gives the last output of each text.
+        """Compute rows and keep their keys and values; returns the last output of each text.
 
-        That is ``[hidden]``, or ``None`` where there was no room for its rows, and none was kept.
+        That is ``[hidden]``, or ``None`` if there was no room for its rows, and none was kept.
         """
         counts = [len(text.tokens) for text in texts]
         longest = max(counts)
         places = torch.arange(longest, device=self._device)
-        # A text with fewer rows has some after its own, which none of these sees.
+        # A text with fewer rows has padding after its own, which none of these sees.
         tokens = pad_sequence([self._ids(text.tokens) for text in texts], True)
         features = pad_sequence([text.features for text in texts], True)
         first = self._ids([text.position for text in texts])
@@ -192,19 +192,19 @@ class EagleRows:
 
     @torch.inference_mode()
     def say(self, outputs: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The logits after some rows, ``[rows, draft]``."""
+        """Return the logits after some rows, ``[rows, draft]``."""
         logits, _ = self._head.say(torch.stack(list(outputs)))
         return logits
 
     @torch.inference_mode()
     def feature(self, output: torch.Tensor) -> torch.Tensor:
-        """The feature of the row after this one, ``[hidden]``."""
+        """Return the feature of the row after this one, ``[hidden]``."""
         normed: torch.Tensor = self._head.norm(output)
         return normed if self._head.shape.norm_output else output
 
     @torch.inference_mode()
     def past(self, blocks: SequenceBlocks) -> Past:
-        """The rows that are kept of a text, and none after them."""
+        """Return the rows that are kept of a text, and none after them."""
         kept = self._kept(blocks)
         return Past(kept, KeysValues(kept.keys[:0], kept.values[:0]))
 
@@ -213,7 +213,7 @@ class EagleRows:
         return KeysValues(*self._storage.layers[0].read(slots))
 
     def _store(self, text: TextRows, keys: torch.Tensor, values: torch.Tensor) -> bool:
-        """Keep rows, ``[rows, kv_heads, size]``; whether there was room."""
+        """Keep rows, ``[rows, kv_heads, size]``; return whether there was room."""
         if not text.blocks.can_reserve(len(text.tokens)):
             return False
         (rows,) = text.blocks.reserve(len(text.tokens))
@@ -230,10 +230,10 @@ class EagleRows:
         pasts: Sequence[KeysValues],
         sees: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Outputs ``[texts, rows, hidden]``, keys and values ``[texts, rows, kv_heads, size]``.
+        """Return outputs ``[texts, rows, hidden]``, keys, values ``[texts, rows, kv_heads, size]``.
 
         ``tokens`` and ``positions`` are ``[texts, rows]``, ``features`` ``[texts, rows, hidden]``,
-        and ``sees`` says which rows each sees: of the longest past, padded behind, and then of
+        and ``sees`` says which rows each sees: of the longest past, padded at the end, and then of
         these, ``[texts, rows, past + rows]``.
         """
         layer = self._head.layer
@@ -253,13 +253,13 @@ class EagleRows:
 
 
 def _is_row(pasts: Sequence[KeysValues], device: torch.device) -> torch.Tensor:
-    """Which rows of padded pasts there are, ``[texts, rows]``."""
+    """Return which rows of padded pasts exist, ``[texts, rows]``."""
     lengths = torch.tensor([len(past.keys) for past in pasts], device=device)
     return torch.arange(int(lengths.max()), device=device) < lengths[:, None]
 
 
 def _by_text(pasts: Sequence[Past]) -> list[list[int]]:
-    """The places of each text, which share what is kept of it."""
+    """Return the places of each text, which share what is kept of it."""
     texts: dict[int, list[int]] = {}
     for place, past in enumerate(pasts):
         texts.setdefault(id(past.kept.keys), []).append(place)
@@ -267,7 +267,7 @@ def _by_text(pasts: Sequence[Past]) -> list[list[int]]:
 
 
 def _sees(texts: Sequence[Sequence[int]], pasts: Sequence[Past], longest: int) -> torch.Tensor:
-    """What each place sees, ``[texts, rows, longest + rows]``.
+    """Return what each place sees, ``[texts, rows, longest + rows]``.
 
     That is what is kept of its text, its own drafted rows, and itself::
 
@@ -275,7 +275,7 @@ def _sees(texts: Sequence[Sequence[int]], pasts: Sequence[Past], longest: int) -
     """
     rows = max(map(len, texts))
     sees = torch.zeros(len(texts), rows, longest + rows, dtype=torch.bool)
-    # Rows that only fill up see themselves, as attention to nothing is no number.
+    # Padding rows see themselves, because attention to nothing is NaN.
     sees[:, :, longest:] = torch.eye(rows, dtype=torch.bool)
     for number, text in enumerate(texts):
         end = kept = len(pasts[text[0]].kept.keys)

@@ -1,18 +1,18 @@
 """How trees of several sequences grow together: the likeliest places first, a few each round.
 
 A *place* is a node of a tree after which more may be drafted. Each round takes the likeliest places
-of every tree, asks the heads for the logits after all of them at once, and drafts there; what was
-drafted are places of the next round::
+of every tree, gets the heads' logits after all of them at once, and drafts there; the drafted nodes
+are places of the next round::
 
-    round 1    root                                   the heads are asked once a round,
+    round 1    root                                   the heads run once a round,
     round 2    root ─┬─ A (0.6)                       for all sequences of the step
                      └─ B (0.2)
     round 3          ├─ A ─┬─ C (0.4)
                      │     └─ D (0.1)
                      └─ B ──── E (0.1)
 
-That is the dynamic tree of EAGLE-2 (Li et al., 2024, section 4.1), with the rates that were
-measured (``Expansion``) for confidence.
+That is the dynamic tree of EAGLE-2 (Li et al., 2024, section 4.1), with measured rates
+(``Expansion``) as its confidence.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Place(Generic[Kept]):
         self.before: Final = before
         """The place from which this one was drafted; ``None`` at the root."""
         self.tokens: Final = tokens
-        """The tokens from there to here: one that was drafted, and the run that it forces."""
+        """The tokens from there to here: a drafted one, and the run that it forces."""
         self.depth: Final[int] = 0 if before is None else before.depth + len(tokens)
         """Tokens from the root to here."""
         self.kept: Kept | None = None
-        """What the heads know here, once they were asked."""
+        """What the heads know here, once they have computed it."""
 
 
 class GrowingTree(Generic[Kept]):
@@ -75,9 +75,9 @@ class GrowingTree(Generic[Kept]):
         width_at: Callable[[int], int],
         levels: int,
     ) -> None:
-        """Both functions are asked by the depth of a place: how it is drafted there, how widely.
+        """Both functions take the depth of a place: how, and how widely, it is drafted there.
 
-        At most so many ``levels`` are drafted, one after the other.
+        At most ``levels`` tokens are drafted, one after the other.
         """
         self._builder = builder
         self._expansion_at = expansion_at
@@ -89,7 +89,7 @@ class GrowingTree(Generic[Kept]):
         self._reached = {builder.root}
 
     def take(self, most: int) -> list[Place[Kept]]:
-        """The likeliest places after which a token could pay; they are not given out again."""
+        """Return the likeliest places after which a token could pay; each is returned only once."""
         found: list[Place[Kept]] = []
         while self._heap and len(found) < most:
             _, _, place = heapq.heappop(self._heap)
@@ -100,13 +100,13 @@ class GrowingTree(Generic[Kept]):
         return found
 
     def expand(self, place: Place[Kept], logits: Logits, known: NDArray[np.int32] | None) -> None:
-        """Draft after a place; ``known`` are the tokens that logits speak of, as a packed mask."""
+        """Draft after a place; ``known`` is a packed mask of the tokens that logits cover."""
         width = self._width_at(place.depth)
         if known is not None:
             try:
                 mask = self._builder.matcher(place.node).mask()
             except LimitExceededError:
-                return  # it is for the choice at this node to close the answer
+                return  # the choice at this node closes the answer
             width = min(width, _count(mask & known))
         if width < 1:
             return
@@ -122,7 +122,7 @@ class GrowingTree(Generic[Kept]):
                 heapq.heappush(self._heap, (-chance, len(self._reached), after))
 
     def _following(self, depth: int) -> int:
-        """How many tokens may come after one that is drafted at a place of this depth."""
+        """Return how many tokens may come after one that is drafted at a place of this depth."""
         return max(0, self._levels - depth - 1)
 
     def _is_open(self, place: Place[Kept]) -> bool:
@@ -130,8 +130,8 @@ class GrowingTree(Generic[Kept]):
 
 
 def _count(mask: NDArray[np.int32]) -> int:
-    """Tokens of a packed mask."""
-    # Of a negative number ``bitwise_count`` would count the bits of its absolute value.
+    """Count the tokens of a packed mask."""
+    # For a negative number ``bitwise_count`` would count the bits of its absolute value.
     return int(np.bitwise_count(mask.view(np.uint32)).sum())
 
 
@@ -145,7 +145,7 @@ def grow(
 ) -> None:
     """Grow trees for some rounds, in each of them from a few places of every tree.
 
-    ``logits_at`` is asked once a round; where it says ``None`` nothing is drafted.
+    ``logits_at`` is called once a round; where it returns ``None`` nothing is drafted.
     """
     for _ in range(rounds):
         places = [place for tree in trees for place in tree.take(most_places)]

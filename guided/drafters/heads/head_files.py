@@ -1,4 +1,4 @@
-"""What folders of heads have in common: a config, tensors in one file or several, a card."""
+"""What all folders of heads have: a config, tensors in one file or several, a card."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIG: Final = "config.json"
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The config of a folder of heads; raises ``ModelError`` where there is none."""
+    """Read the config of a folder of heads; raises ``ModelError`` if there is none."""
     file = folder / CONFIG
     if not file.is_file():
         raise ModelError(
@@ -34,9 +34,9 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_tensors(folder: Path, *names: str) -> dict[str, torch.Tensor]:
-    """The tensors of the first of these files that is there, or of the parts that it is in.
+    """Read the tensors of the first of these files that exists, or of the parts that it is in.
 
-    Files that are not safetensors are read as tensors alone, so nothing in them is run.
+    Files that are not safetensors are read as tensors only, so nothing in them is run.
     """
     for name in names:
         for file in (folder / name, folder / (name + _INDEX)):
@@ -50,7 +50,7 @@ def read_tensors(folder: Path, *names: str) -> dict[str, torch.Tensor]:
 
 
 def _tensors(file: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a file by name: safetensors, an index of several such files, or a pickle."""
+    """Read all tensors of a file by name: safetensors, an index of several, or a pickle."""
     from safetensors.torch import load_file
 
     if file.name.endswith(_INDEX):
@@ -68,16 +68,16 @@ def _tensors(file: Path) -> dict[str, torch.Tensor]:
 
 
 def write_config(folder: Path, config: Mapping[str, Any]) -> None:
-    """Write a config; the folder is made where it is missing."""
+    """Write a config; makes the folder if it is missing."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
 
 
 def write_tensors(file: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write tensors as safetensors, or as torch writes them where the file's name says ``.pt``."""
+    """Write tensors as safetensors, or as torch writes them if the file's name ends in ``.pt``."""
     from safetensors.torch import save_file
 
-    # A copy each, as tensors that share their memory cannot be written as safetensors.
+    # A copy each, because tensors that share memory cannot be written as safetensors.
     whole = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
     if file.suffix == ".safetensors":
         save_file(whole, file, metadata={"format": "pt"})

@@ -1,4 +1,4 @@
-"""Loading heads for a target: their kind is told from their files, and they are checked to fit it.
+"""Loads heads for a target: finds their kind by their files, and checks that they fit it.
 
 ::
 
@@ -36,7 +36,7 @@ from guided.model.runner import ModelRunner
 __all__ = ["HeadSet", "read_heads"]
 
 _MOST_TOKENS: Final = 16384
-"""Rows that an EAGLE head keeps, unless the target's cache is set to another size."""
+"""The most rows that an EAGLE head keeps, unless the target's cache is set to another size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class HeadSet:
     """Rows that the EAGLE head keeps of all texts together."""
 
     def nbytes(self, dtype: torch.dtype, device: torch.device) -> int:
-        """Memory that they take where they compute in this type on a device."""
+        """Return the bytes that they take when they compute in this type on a device."""
         modules = [module for module in (self.medusa, self.eagle) if module is not None]
         numbers = sum(weight.numel() for module in modules for weight in module.parameters())
         kept = 0
@@ -61,7 +61,7 @@ class HeadSet:
     def drafters(
         self, runner: ModelRunner, vocabulary_size: int, *, reuse_prefixes: bool = True
     ) -> tuple[Drafter, ...]:
-        """What drafts with them beside this runner, which is told what layers to tap.
+        """Make the drafters of these heads beside this runner, which will tap their layers.
 
         ``reuse_prefixes`` lets texts share what a head keeps of their beginnings.
         """
@@ -92,9 +92,9 @@ class HeadSet:
 def read_heads(
     folders: Sequence[str], target: ModelFiles, *, cache_tokens: int | None, drafts: bool
 ) -> HeadSet:
-    """Read the heads of some folders; raises ``ModelError`` where they do not fit the target.
+    """Read the heads of some folders; raises ``ModelError`` if they do not fit the target.
 
-    ``cache_tokens`` is the size of the target's cache, if one was asked for.
+    ``cache_tokens`` is the size of the target's cache, if one was requested.
     """
     if folders and not drafts:
         raise RequestError(
@@ -118,7 +118,7 @@ def read_heads(
 
 
 def _is_medusa(folder: Path) -> bool:
-    """Whether a folder holds Medusa heads, and not an EAGLE-3 head; other kinds are refused."""
+    """Whether a folder holds Medusa heads, and not an EAGLE-3 head; refuses other kinds."""
     config = read_config(folder)
     if any((folder / name).is_file() for name in MEDUSA_FILES):
         return True

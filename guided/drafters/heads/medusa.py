@@ -1,14 +1,14 @@
 """Medusa in the engine: drafts several tokens from the last hidden state of a text.
 
-The state belongs to the last token that the model has computed. Which head speaks of a token
-depends on how far it is from there, whatever stands between::
+The state belongs to the last token that the model has computed. Which head predicts a token depends
+on how far it is from there, whatever comes in between::
 
     computed ... p │ certain, not yet computed   │ drafted
                    │ p+1   the token chosen last │ p+4  head 2
                    │ p+2   and the run after it  │ p+5  head 3
                    │ p+3                         │ ...
 
-So runs pass heads over, and where a run is longer than there are heads nothing is drafted.
+So runs skip heads, and if a run is longer than there are heads nothing is drafted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from guided.spec import TokenId
 __all__ = ["MedusaDrafter", "MedusaMemory"]
 
 _WIDTH: Final = 4
-"""Tokens after one node, where a head has no width of its own."""
+"""The most tokens after one node, if a head has no width of its own."""
 _PLACES: Final = 8
 """Places from which a tree grows in one round."""
 
@@ -40,38 +40,38 @@ class MedusaMemory:
 
     def __init__(self, context: DraftContext, rates: Sequence[ProposalRates]) -> None:
         self.expansions: Final = [Expansion(context, of_head) for of_head in rates]
-        """By head: how often a rank is right depends on how far ahead a head looks."""
+        """One for each head: how often a rank is right depends on how far ahead a head looks."""
         self.state: torch.Tensor | None = None
         """``[hidden]``; ``None`` until something was computed."""
         self.position = 0
-        """Of the state."""
+        """The position of the state."""
 
     def learn(self, verified: Verified) -> None:
         """Keep the state of the last token that stays."""
         for expansion in self.expansions:
             expansion.learn(verified)
         path = verified.acceptance.path
-        # A copy, as the array has the states of all sequences of the step.
+        # A copy, because the array has the states of all sequences of the step.
         self.state = torch.from_numpy(verified.states[path[-1]].copy())
         self.position = verified.first + len(path) - 1
 
     def end(self, tokens: Sequence[TokenId]) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
     def first_head(self, tokens: Sequence[TokenId]) -> int:
-        """The head that speaks of the token after these."""
+        """Return the head that predicts the token after these."""
         return len(tokens) - 2 - self.position
 
 
 class _Asked:
-    """The logits of one tree's heads, by head, as far as they were asked."""
+    """The logits of one tree's heads, by head, computed when they are needed."""
 
     __slots__ = ("first", "logits", "state")
 
     def __init__(self, state: torch.Tensor, first: int) -> None:
         self.state = state
         self.first = first
-        """The head that speaks of the token after the root."""
+        """The head that predicts the token after the root."""
         self.logits: dict[int, Logits] = {}
 
 
@@ -91,9 +91,9 @@ class MedusaDrafter:
         device: torch.device = CPU,
         widths: Sequence[int] = (),
     ) -> None:
-        """``module`` is taken to a type and a device for good.
+        """``module`` is moved to a type and a device for good.
 
-        ``widths`` are the most tokens after one node, by head; they go on with the last.
+        ``widths`` are the most tokens after one node, by head; the last is for all further heads.
 
         So ``(3, 2)`` drafts the cartesian product of the three likeliest tokens of the first head
         and the two likeliest of every other, as far as its nodes pay.
@@ -115,7 +115,7 @@ class MedusaDrafter:
         return MedusaMemory(context, self._rates)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
-        """Grow the trees of all sequences whose next token some head speaks of."""
+        """Grow the trees of all sequences whose next token some head predicts."""
         asked: dict[GrowingTree[None], _Asked] = {}
         for draft in drafts:
             memory = draft.memory
@@ -142,7 +142,7 @@ class MedusaDrafter:
     def _logits(
         self, asked: dict[GrowingTree[None], _Asked], places: Sequence[Place[None]]
     ) -> list[Logits]:
-        """The logits at each place, by the head that speaks of the place's depth.
+        """Return the logits at each place, by the head that predicts the place's depth.
 
         A head's logits are computed once for each tree: all places of one depth have the same.
         """
@@ -151,7 +151,7 @@ class MedusaDrafter:
             of_tree = asked[place.tree]
             head = of_tree.first + place.depth
             if head not in of_tree.logits:
-                # Where heads share their matrix it is read once for all that may be asked.
+                # If heads share their matrix it is read once for all that may be needed.
                 heads = range(of_tree.first, self._heads) if self._is_shared else (head,)
                 wanted |= {(id(of_tree), head): of_tree for head in heads}
         self._ask([(of_tree, head) for (_, head), of_tree in wanted.items()])
@@ -159,7 +159,7 @@ class MedusaDrafter:
 
     @torch.inference_mode()
     def _ask(self, wanted: Iterable[tuple[_Asked, int]]) -> None:
-        """One product for each matrix: heads of all sequences together."""
+        """Compute one product for each matrix: heads of all sequences together."""
         by_product: dict[int, list[tuple[_Asked, int]]] = {}
         for of_tree, head in wanted:
             by_product.setdefault(id(self._parts[head][1]), []).append((of_tree, head))

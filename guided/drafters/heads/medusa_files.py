@@ -6,7 +6,7 @@
     medusa_lm_head.pt                {head}.{layer}.linear.{weight,bias}    the residual blocks
       or medusa_lm_head.safetensors  {head}.{layers}.weight                 over the vocabulary
 
-Published configs name other numbers of heads than there are, so heads are counted in the weights.
+Published configs name wrong numbers of heads, so heads are counted in the weights.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ positions after the state that it reads. Layout of FasterDecoding/Medusa.
 
 
 def load_medusa(folder: str | Path) -> MedusaHeads:
-    """Read heads, in the type of their files; raises ``ModelError`` where they are no heads."""
+    """Read heads, in the type of their files; raises ``ModelError`` if there are none."""
     tensors = read_tensors(Path(folder), *MEDUSA_FILES)
     shape = _shape(Path(folder), tensors)
     with torch.device("meta"):
@@ -60,8 +60,8 @@ def save_medusa(
 ) -> None:
     """Write heads with their config and card.
 
-    ``base_model`` names the target, ``about`` is told on the card, and ``file`` is one of
-    ``MEDUSA_FILES``: FasterDecoding's own code reads the second alone.
+    ``base_model`` names the target, the card includes ``about``, and ``file`` is one of
+    ``MEDUSA_FILES``: FasterDecoding's own code reads only the second.
     """
     assert file in MEDUSA_FILES, f"{file!r} is none of {MEDUSA_FILES}"
     path, shape = Path(folder), module.shape
@@ -73,7 +73,7 @@ def save_medusa(
             "base_model_name_or_path": base_model,
             "medusa_num_heads": shape.heads,
             "medusa_num_layers": shape.layers,
-            # Not of FasterDecoding's: vLLM reads the biases of blocks where it is told of them.
+            # Not in FasterDecoding's: vLLM reads the biases of blocks only if this is set.
             "medusa_fc_bias": True,
             "hidden_size": shape.hidden_size,
             "vocab_size": shape.vocabulary_size,
@@ -85,7 +85,7 @@ def save_medusa(
 
 
 def _shape(folder: Path, tensors: Mapping[str, torch.Tensor]) -> MedusaShape:
-    """The sizes of some heads, from the names and shapes of their tensors."""
+    """Return the sizes of some heads, from the names and shapes of their tensors."""
     heads = {int(name.split(".")[0]) for name in tensors if name.split(".")[0].isdigit()}
     blocks = [_BLOCK.fullmatch(name) for name in tensors]
     layers = len({found[2] for found in blocks if found is not None and found[1] == "0"})
@@ -100,7 +100,7 @@ def _shape(folder: Path, tensors: Mapping[str, torch.Tensor]) -> MedusaShape:
 
 
 def _check_names(folder: Path, tensors: Mapping[str, torch.Tensor], module: MedusaHeads) -> None:
-    """Raise ModelError unless the tensors have just the names and shapes of the module's."""
+    """Raise ModelError unless the tensors have exactly the module's names and shapes."""
     wanted = {name: tensor.shape for name, tensor in module.heads.state_dict().items()}
     found = {name: tensor.shape for name, tensor in tensors.items()}
     for name in sorted(wanted.keys() | found.keys()):

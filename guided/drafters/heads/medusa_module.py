@@ -1,7 +1,7 @@
-"""Medusa heads: each says a token further on, from the last hidden state of the target alone.
+"""Medusa heads: each predicts a further token, only from the last hidden state of the target.
 
-Head ``k`` of the state at position ``p`` speaks of position ``p + 2 + k``, as the target's own head
-speaks of ``p + 1``. It is some residual blocks and a matrix over the vocabulary::
+Head ``k`` of the state at position ``p`` predicts position ``p + 2 + k``, as the target's own head
+predicts ``p + 1``. It is some residual blocks and a matrix over the vocabulary::
 
     state ─▶ x + SiLU(Wx + b) ─▶ ... ─▶ * vocabulary ─▶ logits
 
@@ -21,12 +21,12 @@ __all__ = ["MedusaHeads", "MedusaShape"]
 
 @dataclass(frozen=True, slots=True)
 class MedusaShape:
-    """What the tensors of some heads look like."""
+    """The sizes of some heads' tensors."""
 
     hidden_size: int
     """Numbers in a state of the target."""
     vocabulary_size: int
-    """Logits that a head gives."""
+    """Logits of a head."""
     heads: int
     layers: int = 1
     """Residual blocks of each head."""
@@ -38,7 +38,7 @@ class MedusaShape:
 
 
 class ResidualBlock(nn.Module):
-    """``x + SiLU(Wx + b)``, at first ``x`` alone."""
+    """``x + SiLU(Wx + b)``, at first only ``x``."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -47,13 +47,13 @@ class ResidualBlock(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """``[..., size]`` → ``[..., size]``."""
+        """Map ``[..., size]`` to ``[..., size]``."""
         changed: torch.Tensor = nn.functional.silu(self.linear(rows))
         return rows + changed
 
 
 class MedusaHeads(nn.Module):
-    """All heads of one target; the names of ``heads``'s tensors are those of published files."""
+    """All heads of one target; the tensors of ``heads`` are named as in published files."""
 
     def __init__(self, shape: MedusaShape) -> None:
         super().__init__()
@@ -67,34 +67,34 @@ class MedusaHeads(nn.Module):
         )
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """The logits of every head: ``[..., hidden]`` → ``[heads, ..., vocabulary]``.
+        """Return the logits of every head: ``[..., hidden]`` → ``[heads, ..., vocabulary]``.
 
         States are those that the target's own head reads, so after the last norm.
         """
         return torch.stack([head(states) for head in self.heads])
 
     def features(self, states: torch.Tensor) -> torch.Tensor:
-        """What the matrices over the vocabulary read: ``[..., hidden]`` → ``[heads, ..., hidden]``.
+        """Map ``[..., hidden]`` to the vocabulary matrices' input, ``[heads, ..., hidden]``.
 
         A training loop that shares one matrix, or that computes the loss in pieces, begins here.
         """
         return torch.stack([head[:-1](states) for head in self.heads])  # type: ignore[index]
 
     def vocabulary_matrix(self, head: int) -> torch.Tensor:
-        """The matrix of one head over the vocabulary, ``[vocabulary, hidden]``."""
+        """Return the matrix of one head over the vocabulary, ``[vocabulary, hidden]``."""
         weight: torch.Tensor = self.heads[head][-1].weight  # type: ignore[index]
         return weight
 
     def parts(self, head: int) -> tuple[nn.Module, nn.Module]:
-        """The residual blocks of one head, and its matrix over the vocabulary."""
+        """Return the residual blocks of one head, and its matrix over the vocabulary."""
         whole = self.heads[head]
         assert isinstance(whole, nn.Sequential)
         return whole[:-1], whole[-1]
 
     def share_matrices(self) -> None:
-        """Let heads whose matrices are equal have one of them, as where only blocks were trained.
+        """Make heads with equal matrices share one, as when only blocks were trained.
 
-        What is written then is the same.
+        The files that are written stay the same.
         """
         for head in range(self.shape.heads):
             for earlier in range(head):
@@ -105,7 +105,7 @@ class MedusaHeads(nn.Module):
 
     @torch.no_grad()
     def copy_head(self, weight: torch.Tensor) -> None:
-        """Let every head begin as the target's own, of which this is the matrix.
+        """Make every head begin as the target's own, whose matrix ``weight`` is.
 
         That is ``[vocabulary, hidden]``; heads that begin at random learn far more slowly.
         """

@@ -1,7 +1,7 @@
-"""What heads multiply: matrices packed as those of the model are, and logits of the target.
+"""The products of heads: matrices packed as the model's are, and logits of the target.
 
-On the CPU matrices are packed (``guided.model.cpu``), since most of the time that heads take is
-spent reading them; rows are float32 then. Elsewhere they stay what they are.
+On the CPU matrices are packed (``guided.model.cpu``), because heads spend most of their time
+reading them; rows are float32 then. Elsewhere they stay as they are.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from guided.model.device import CPU
 __all__ = ["NOT_SAID", "pack_linears", "rows_dtype", "target_logits"]
 
 NOT_SAID: Final = -1e30
-"""The logit of a token that a head does not know; not infinite, so that it can be adjusted."""
+"""The logit of a token that a head does not know; finite, so that it can be adjusted."""
 _FORMATS: Final = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 
 
 class _PackedLinear(nn.Module):
-    """A linear layer that is packed; its weights are no parameters any more."""
+    """A packed linear layer; its weights are not parameters any more."""
 
     def __init__(self, linear: nn.Linear, pack: Pack) -> None:
         super().__init__()
@@ -32,19 +32,19 @@ class _PackedLinear(nn.Module):
         self._matrix = pack(linear.weight.detach(), bias)
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """``[..., in]`` → ``[..., out]``, float32."""
+        """Map ``[..., in]`` to ``[..., out]``, float32."""
         flat = rows.detach().reshape(-1, rows.shape[-1]).float().numpy()
         out = torch.from_numpy(self._matrix.multiply(np.ascontiguousarray(flat)))
         return out.view(*rows.shape[:-1], -1)
 
 
 def rows_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
-    """The type of rows, where weights are of a type on a device."""
+    """Return the type of rows, given the type of weights and the device."""
     return dtype if _format(dtype, device) is None else torch.float32
 
 
 def pack_linears(module: nn.Module, dtype: torch.dtype, device: torch.device) -> None:
-    """Take a module to a device and a type, with its linear layers packed where that is faster."""
+    """Move a module to a device and a type, with its linear layers packed where that is faster."""
     module.to(device, dtype)
     chosen = _format(dtype, device)
     if chosen is None:
@@ -54,7 +54,7 @@ def pack_linears(module: nn.Module, dtype: torch.dtype, device: torch.device) ->
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, nn.Linear):
-                # One that stands in two places is packed once.
+                # A layer in two places is packed once.
                 if child not in packed:
                     packed[child] = _PackedLinear(child, pack)
                 setattr(parent, name, packed[child])
@@ -67,9 +67,9 @@ def _format(dtype: torch.dtype, device: torch.device) -> WeightFormat | None:
 def target_logits(
     logits: torch.Tensor, vocabulary_size: int, ids: NDArray[np.int64] | None
 ) -> NDArray[np.float32]:
-    """Logits of heads as the target's: ``[rows, said]`` → ``[rows, vocabulary_size]``.
+    """Map logits of heads, ``[rows, said]``, to the target's, ``[rows, vocabulary_size]``.
 
-    ``ids`` are the target's tokens that they speak of, ascending; ``None`` is the first ones.
+    ``ids`` are the target's tokens that they cover, ascending; ``None`` is the first ones.
     """
     said = logits.float().cpu().numpy()
     if ids is None and said.shape[1] == vocabulary_size:
@@ -79,7 +79,7 @@ def target_logits(
         width = min(said.shape[1], vocabulary_size)
         whole[:, :width] = said[:, :width]
         return whole
-    # Models often pad their vocabulary, and no token stands for what is added.
+    # Models often pad their vocabulary, and no token stands for the padding.
     count = int(np.searchsorted(ids, vocabulary_size))
     whole[:, ids[:count]] = said[:, :count]
     return whole

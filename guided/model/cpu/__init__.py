@@ -1,4 +1,4 @@
-"""Llama-like decoders on the CPU: matrices by kernels and oneDNN, the rest by a few kernels more.
+"""Llama-like decoders on the CPU: matrices by kernels and oneDNN, the rest by a few more kernels.
 
 For the narrow calls of verification, of 1 to some 16 tokens, where a module of transformers spends
 as long between the matrices as in them. See docs/decisions/0007-own-forward-on-cpu.md.

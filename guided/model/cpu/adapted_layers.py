@@ -1,6 +1,6 @@
-"""Where the matrices of our own decoder take what LoRA adapters add.
+"""Maps what LoRA adapters add onto the matrices of our own decoder.
 
-Adapters name the matrices that a model has by its config; here several of them are one::
+Adapters name the matrices that a model has by its config; several of them are one here::
 
     q_proj, k_proj, v_proj ─▶ query_key_value     o_proj ─▶ output
     gate_proj, up_proj ─────▶ gate_and_up         down_proj ─▶ down
@@ -35,16 +35,17 @@ _IN_MATRIX: Final = {
     for matrix, parts in _STACKED.items()
     for place, part in enumerate(parts)
 }
-"""By part of a layer the matrix that it is in, and the parts above it there."""
+"""For each part of a layer, the matrix that contains it, and the parts above it there."""
 _OF_LAYER: Final = re.compile(r"model\.layers\.(\d+)\.(.+)")
 
 
 def adapted_weights(
     weights: DecoderWeights, adapters: Sequence[Adapter], rows: AdaptedRows
 ) -> DecoderWeights:
-    """The weights with what adapters add, which are numbered from 1 on in their order.
+    """Add adapters to the weights; they are numbered from 1 in their order.
 
-    Raises ModelError for an adapter of a matrix that the model has not, or has in another size.
+    Raises ModelError for an adapter of a matrix that the model does not have, or has in another
+    size.
     """
     shapes = _shapes(weights)
     additions: dict[tuple[int, str], dict[int, list[Addition]]] = {}
@@ -78,7 +79,7 @@ def adapted_weights(
 
 
 def _place(name: str, adapter: Adapter, num_layers: int) -> tuple[int, str]:
-    """The layer and the part of it that an adapter means by the name of a matrix."""
+    """Return the layer, and the part of it, that an adapter's matrix name stands for."""
     found = _OF_LAYER.fullmatch(name)
     if found is None or int(found[1]) >= num_layers or found[2] not in _IN_MATRIX:
         raise no_matrix(adapter, name)
@@ -86,7 +87,7 @@ def _place(name: str, adapter: Adapter, num_layers: int) -> tuple[int, str]:
 
 
 def _shapes(weights: DecoderWeights) -> dict[str, tuple[int, int]]:
-    """Outputs and inputs of each part of a layer."""
+    """Return outputs and inputs of each part of a layer."""
     hidden, inner = len(weights.last_norm), weights.inner
     queries, keys = weights.heads * weights.size, weights.kv_heads * weights.size
     return {

@@ -27,8 +27,8 @@ class Addition(NamedTuple):
 class AdaptedMatrix:
     """A matrix, and what adapters add to it.
 
-    Of a row the product, and what is added to it, do not depend on other rows: so it is the same to
-    the last bit whatever rows of this or other adapters stand beside it.
+    Neither a row's product nor the addition to it depends on other rows: so it is the same to the
+    last bit whatever rows of this or other adapters stand beside it.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AdaptedMatrix:
         )
 
     def multiply(self, rows: Numbers) -> Numbers:
-        """``[tokens, in]`` → ``[tokens, out]``."""
+        """Map ``[tokens, in]`` to ``[tokens, out]``."""
         product = self._matrix.multiply(rows)
         for adapter, its_rows in self._rows.by_adapter.items():
             for first, outputs, down, up, scale in self._additions.get(adapter, ()):

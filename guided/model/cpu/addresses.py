@@ -1,7 +1,7 @@
-"""What lies at an address: numbers, integers that several threads change, and tasks.
+"""Access to memory at an address: numbers, integers that several threads change, and tasks.
 
-Kernels of a team share nothing but addresses, so what numba has no words for is said to LLVM here:
-each function below is one instruction, or two.
+The kernels of a team share nothing but addresses, and numba has no expression for some of this, so
+each function below emits an instruction or two of LLVM.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ORDER = "seq_cst"
 
 
 def _at(kind: Any) -> Any:
-    """Numbers of a kind at an address."""
+    """Make an instruction that turns an address into a pointer to numbers of a kind."""
 
     def at(_: Any, address: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -50,7 +50,7 @@ floats, halves, integers = (_at(kind) for kind in (types.float32, types.uint16, 
 
 
 def _on_pointer(emit: Callable[..., Any]) -> Callable[..., Any]:
-    """Instructions that are given the first argument as a pointer to an integer."""
+    """Make an instruction whose first argument is a pointer to an integer."""
 
     def emit_on_pointer(context: Any, builder: Any, _: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], _INT64.as_pointer())
@@ -62,13 +62,13 @@ def _on_pointer(emit: Callable[..., Any]) -> Callable[..., Any]:
 
 @instruction
 def read(_: Any, address: Any) -> Any:
-    """The number there."""
+    """Return the number at an address."""
     return types.int64(address), _on_pointer(lambda b, place: b.load_atomic(place, _ORDER, 8))
 
 
 @instruction
 def write(_: Any, address: Any, number: Any) -> Any:
-    """Put a number there."""
+    """Write a number to an address."""
 
     def emit(builder: Any, place: Any, value: Any) -> None:
         builder.store_atomic(value, place, _ORDER, 8)
@@ -79,7 +79,7 @@ def write(_: Any, address: Any, number: Any) -> Any:
 
 @instruction
 def added(_: Any, address: Any, number: Any) -> Any:
-    """Add to the number there, which is returned as it was before."""
+    """Add to the number at an address, and return the number before."""
     assert isinstance(number, types.Integer)
     emit = _on_pointer(lambda b, place, value: b.atomic_rmw("add", place, value, _ORDER))
     return types.int64(address, types.int64), emit
@@ -87,7 +87,7 @@ def added(_: Any, address: Any, number: Any) -> Any:
 
 @instruction
 def replaced(_: Any, address: Any, expected: Any, number: Any) -> Any:
-    """Put a number in the place of the one expected, and tell whether that was there."""
+    """Replace the number at an address if it is the expected one; return whether it was."""
 
     def emit(builder: Any, place: Any, old: Any, new: Any) -> Any:
         return builder.extract_value(builder.cmpxchg(place, old, new, _ORDER, _ORDER), 1)
@@ -99,7 +99,7 @@ def replaced(_: Any, address: Any, expected: Any, number: Any) -> Any:
 
 @instruction
 def take_next(_: Any, counter: Any) -> Any:
-    """The number at an address, which is then one more for the thread that asks next."""
+    """Return the number at an address and increment it, for the next thread."""
     emit = _on_pointer(lambda b, place: b.atomic_rmw("add", place, _INT64(1), "monotonic"))
     return types.int64(counter), emit
 
@@ -118,7 +118,7 @@ def call(_: Any, task: Any, job: Any) -> Any:
 
 @instruction
 def pause(_: Any) -> Any:
-    """Let the other thread of this core work for some ten nanoseconds, where it has one."""
+    """Let the other thread of this core work for some ten nanoseconds, if it has one."""
 
     def emit(context: Any, builder: Any, __: Any, ___: Any) -> Any:
         if platform.machine() in ("x86_64", "AMD64"):

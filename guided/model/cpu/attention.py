@@ -1,4 +1,4 @@
-"""Attention of one model call in one group of layers, between rows of float32."""
+"""Attention of one model call in one group of layers, from and to rows of float32."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from guided.model.visible import VisibleSlots
 __all__ = ["WIDEST_HEAD", "CpuAttention", "LayerCache"]
 
 _MOST_PARTS = 4
-"""Registers of queries at most for which keys are read at once."""
+"""The most registers of queries for which keys are read at once."""
 _PIECES = 4
-"""Pieces for each thread at least, or queries are not put together."""
+"""The least number of pieces for each thread; with fewer, queries are not joined."""
 
 
 class LayerCache(NamedTuple):
-    """The keys and values of one layer, ``[slots, kv heads, size]`` each, as kernels want them.
+    """The keys and values of one layer, ``[slots, kv heads, size]`` each, as kernels read them.
 
-    float32, or the bits of bf16 in uint16, which numpy has no type for.
+    float32, or the bits of bf16 in uint16, because numpy has no such type.
     """
 
     keys: NDArray[Any]
@@ -41,7 +41,7 @@ class LayerCache(NamedTuple):
 
     @classmethod
     def of(cls, keys: torch.Tensor, values: torch.Tensor) -> LayerCache:
-        """Views of contiguous tensors of float32 or bf16, which share their memory."""
+        """Make views of contiguous tensors of float32 or bf16, which share their memory."""
         return cls(_numbers(keys), _numbers(values))
 
 
@@ -63,7 +63,7 @@ class CpuAttention:
         shared, counts = heads // kv_heads, [len(rows.mask) for rows in visible]
         self._columns = heads * size
         self.new_slots = np.concatenate([rows.new_slots for rows in visible])  # [tokens]
-        self._kept: list[NDArray[Any]] = []  # what the table of groups has addresses of
+        self._kept: list[NDArray[Any]] = []  # arrays whose addresses are in the table of groups
         registers = sum(-(-count * shared // LANES) for count in counts)
         parts = max(1, min(_MOST_PARTS, registers * kv_heads // (_PIECES * team_size())))
         starts = np.cumsum([0, *counts]).tolist()
@@ -85,7 +85,7 @@ class CpuAttention:
         self._job[[13, 14]] = start + -start % LINE, needed
 
     def attend(self, mixed: Numbers, cache: LayerCache, scale: float) -> Numbers:
-        """Queries, the first columns of ``mixed`` → ``[tokens, heads * size]``."""
+        """Map queries, the first columns of ``mixed``, to ``[tokens, heads * size]``."""
         found = np.empty((len(mixed), self._columns), np.float32)
         scales, counters = np.array([scale], np.float32), np.zeros(2, np.int64)
         _start(
@@ -95,16 +95,16 @@ class CpuAttention:
         return found
 
     def _group(self, start: int, rows: VisibleSlots, shared: int, queries: range) -> list[int]:
-        """One entry of the table of groups: some queries, and the rows that any of them sees.
+        """Make an entry of the table of groups: some queries, and the rows that any of them sees.
 
         ``start`` is the sequence's first token in the packed row. The ``shared`` query heads of a
-        key head are queries one after the other; ``queries`` are places among these.
+        key head are consecutive queries; ``queries`` are places among these.
         """
         mask = rows.mask[np.array(queries) // shared]  # [queries, rows]
         is_seen = mask.any(axis=0).nonzero()[0]
         begin, end = int(is_seen[0]), int(is_seen[-1]) + 1
         parts = -(-len(queries) // LANES)
-        lanes = np.full((parts * LANES, end - begin), True)  # of lanes without a query: all
+        lanes = np.full((parts * LANES, end - begin), True)  # lanes without a query see all
         lanes[: len(queries)] = mask[:, begin:end]
         by_row = np.ascontiguousarray(lanes.reshape(parts, LANES, -1).transpose(0, 2, 1))
         bits = np.packbits(by_row, axis=2, bitorder="little")  # [parts, rows, 2]
@@ -127,7 +127,7 @@ def _start(
     task: Any,
     threads: Any,
 ) -> None:
-    """Put into the job what changes from layer to layer, see ``attend_in_groups``."""
+    """Write what changes from layer to layer into the job, see ``attend_in_groups``."""
     job[0], job[1] = mixed.ctypes.data, found.ctypes.data
     job[2], job[3], job[4] = keys.ctypes.data, values.ctypes.data, keys.itemsize
     job[11], job[12] = counters.ctypes.data, scales.ctypes.data

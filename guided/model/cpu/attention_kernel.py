@@ -1,16 +1,16 @@
-"""Attention of queries over rows of the cache, read where they lie; all sums are float32.
+"""Attention of queries over rows of the cache, read in place; all sums are float32.
 
-The queries that share a key head are taken 16 at a time, as the *lanes* of registers; where they
-are eight or fewer, half of the lanes is left out. Then scores and outputs are the same loop, up to
-16 registers of sums at a time, and no sum goes across a register::
+The queries that share a key head are taken 16 at a time, as the *lanes* of registers; if they
+are eight or fewer, half of the lanes is left out. So scores and outputs are the same loop, with up
+to 16 registers of sums at a time, and no sum crosses the lanes of a register::
 
     scores[row, lane]  = sum of  keys[row, d] * queries[d, lane]     over d
     outputs[d, lane]   = sum of  values[row, d] * weights[row, lane] over rows
-    weights[row, lane] = e ** (scores[row, lane] - the most of the lane), 0 where it does not see
+    weights[row, lane] = e ** (scores[row, lane] - the lane's maximum), 0 where it does not see
 
 A sum is taken in the order of the rows, one after the other, and a row that a query does not see
-adds 0 to it. So what comes out for a query is the same to the last bit, whatever other queries and
-whatever rows that it does not see stand beside.
+adds 0 to it. So the output of a query is the same to the last bit, whatever other queries, and
+whatever rows that it does not see, stand beside it.
 """
 
 from __future__ import annotations
@@ -47,41 +47,41 @@ __all__ = [
 ]
 
 GROUP_NUMBERS = 6
-"""Integers that tell of a group, see ``attend_in_groups``."""
+"""Integers that describe a group, see ``attend_in_groups``."""
 JOB_NUMBERS = 16
 WIDEST_HEAD = 256
-"""Numbers in a head at most."""
+"""The most numbers in a head."""
 _ROW = WIDEST_HEAD + LANES
-"""Numbers from one row of a tile to the next: fixed, so that instructions hold it, and no power of
-two, so that rows do not push each other out of the cache."""
+"""Numbers from one row of a tile to the next: fixed, so that instructions contain it, and not a
+power of two, so that rows do not evict each other from the cache."""
 _FUSED = ("contract",)
 _FEWER_SUMS = {InstructionSet.AVX_VNNI: 4, InstructionSet.AVX2: 4, InstructionSet.PORTABLE: 2}
-"""Registers of sums at once where 16 are too many: they are two or four of the processor's."""
+"""Registers of sums at once if 16 are too many: each takes two or four of the processor's."""
 
 
 def scratch_bytes(size: int, rows: int, parts: int) -> int:
-    """What a thread needs for heads, rows and groups of so much."""
+    """Return the bytes that a thread needs for heads, rows and groups of these sizes."""
     whole_size, whole_rows = (-(-count // LANES) * LANES for count in (size, rows))
     return (_ROW + parts * (2 * whole_size + 1 + whole_rows)) * LINE
 
 
 @inlined
 def _whole(count: Any) -> Any:
-    """``count``, rounded up to whole registers of 16."""
+    """Round ``count`` up to whole registers of 16."""
     return -(-count // LANES) * LANES
 
 
 @exact_task
 def attend_in_groups(job: Any) -> None:
-    """A piece is one group of queries for one key head.
+    """Compute pieces: a piece is one group of queries for one key head.
 
     ``job``: addresses of queries, outputs, keys and values; bytes of a number in the latter, 2 for
     bf16; query heads for each key head, key heads, numbers in a head, numbers in a row of queries;
     address of the groups, their number, the counter, address of the scale; address of scratch, its
     bytes for a thread, and the counter of threads.
 
-    A group is of some queries of a sequence, in parts of 16: address of the slots of its rows,
-    their number, address of the bits of the lanes that see each row, of one part after the other;
+    A group has some queries of a sequence, in parts of 16: address of the slots of its rows,
+    their number, address of the bits of the lanes that see each row, one part after the other;
     first token of the sequence, first query within that, and the number of queries.
     """
     size, kv_heads = job[7], job[6]
@@ -99,7 +99,7 @@ def attend_in_groups(job: Any) -> None:
         weights, of_weights = totals + parts * LINE, _whole(rows) * LINE
         _clear(tile, _ROW)
         _clear(queries, 2 * parts * _whole(size))
-        _clear(weights, parts * _whole(rows))  # of lanes without a query no score is found
+        _clear(weights, parts * _whole(rows))  # lanes without a query get no score
         _read_queries(job, group, head, queries)
         for first in range(0, rows, LANES):
             _ask_for(job, job[2], group, head, first + LANES)
@@ -127,7 +127,7 @@ def attend_in_groups(job: Any) -> None:
 
 @inlined
 def _read_queries(job: Any, group: Any, head: Any, queries: Any) -> None:
-    """Turn the queries of a group on their side, times the scale."""
+    """Transpose the queries of a group, times the scale."""
     shared, size, scale = job[5], job[7], floats(job[12])[0]
     for number in range(group[5]):
         place = group[4] + number
@@ -141,7 +141,7 @@ def _read_queries(job: Any, group: Any, head: Any, queries: Any) -> None:
 
 @inlined
 def _write_outputs(job: Any, group: Any, head: Any, outputs: Any, totals: Any) -> None:
-    """Turn back what comes out for the queries, over the sums of their weights."""
+    """Transpose the outputs of the queries back, divided by the sums of their weights."""
     shared, size, heads = job[5], job[7], job[5] * job[6]
     for number in range(group[5]):
         place = group[4] + number
@@ -156,7 +156,7 @@ def _write_outputs(job: Any, group: Any, head: Any, outputs: Any, totals: Any) -
 
 @inlined
 def _weigh(scores: Any, seen: Any, rows: Any) -> None:
-    """Scores become weights."""
+    """Turn scores into weights."""
     _leave_out(scores, seen, rows)
     numbers = floats(scores)
     for place in range(rows * LANES):
@@ -165,7 +165,7 @@ def _weigh(scores: Any, seen: Any, rows: Any) -> None:
 
 @inlined
 def _spread(job: Any, cache: Any, group: Any, head: Any, first: Any, tile: Any) -> None:
-    """Up to 16 rows of one head as float32, from where they lie in the cache."""
+    """Read up to 16 rows of one head from the cache as float32."""
     slots, size, kv_heads = integers(group[0]), job[7], job[6]
     for row in range(first, min(first + LANES, group[1])):
         source = cache + (slots[row] * kv_heads + head) * size * job[4]
@@ -182,7 +182,7 @@ def _spread(job: Any, cache: Any, group: Any, head: Any, first: Any, tile: Any) 
 
 @inlined
 def _ask_for(job: Any, cache: Any, group: Any, head: Any, first: Any) -> None:
-    """Let the memory send what ``_spread`` reads next, which lies in too many places to be seen."""
+    """Prefetch what ``_spread`` reads next; the processor cannot foresee its many places."""
     slots, kv_heads, nbytes = integers(group[0]), job[6], job[7] * job[4]
     for row in range(first, min(first + LANES, group[1])):
         start = cache + (slots[row] * kv_heads + head) * nbytes
@@ -199,7 +199,7 @@ def _clear(address: Any, lines: Any) -> None:
 
 @instruction
 def _ask(_: Any, address: Any) -> Any:
-    """Ask for the line of memory with an address."""
+    """Prefetch the cache line of an address."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         prefetch(builder, args[0])
@@ -210,7 +210,7 @@ def _ask(_: Any, address: Any) -> Any:
 
 @instruction
 def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any, count: Any) -> Any:
-    """``scores[i] = sum of tile[i, k] * queries[k]`` for the 16 rows of a tile and ``size`` k."""
+    """Set ``scores[i] = sum of tile[i, k] * queries[k]`` for 16 rows of a tile, ``size`` k."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_tile, its_queries, its_scores, its_size, its_count = args
@@ -229,7 +229,7 @@ def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any, count: Any) 
 
 @instruction
 def _mix(_: Any, tile: Any, weights: Any, outputs: Any, count: Any) -> Any:
-    """``outputs[i] += sum of tile[k, i] * weights[k]`` for 16 i and the 16 rows of a tile."""
+    """Do ``outputs[i] += sum of tile[k, i] * weights[k]`` for 16 i and the 16 rows of a tile."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_tile, its_weights, its_outputs, its_count = args
@@ -248,7 +248,7 @@ def _mix(_: Any, tile: Any, weights: Any, outputs: Any, count: Any) -> Any:
 
 
 def _in_lanes(builder: Any, count: Any, emit: Callable[[int], None]) -> None:
-    """Emit for all lanes and for the first half, which is what runs where it holds the queries."""
+    """Emit for all lanes and for the first half, which runs if it holds all queries."""
     half = LANES // 2
     with builder.if_else(builder.icmp_signed("<=", count, INT64(half))) as (few, many):
         with few:
@@ -260,7 +260,7 @@ def _in_lanes(builder: Any, count: Any, emit: Callable[[int], None]) -> None:
 def _grown(
     builder: Any, sums: list[Any], tile: Any, lanes: Any, count: Any, step: int, next_step: int
 ) -> list[Any]:
-    """``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over ``count`` k one by one."""
+    """Return ``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over ``count`` k in turn."""
     width = sums[0].type.count
     at_once = _FEWER_SUMS.get(chosen(), LANES) * LANES // width
     if len(sums) > at_once:
@@ -285,14 +285,14 @@ def _grown(
 
 
 def _lanes(builder: Any, address: Any, place: Any, count: int = LANES) -> Any:
-    """To the first of the 16 numbers at a place."""
+    """Return a pointer to the first of the 16 numbers at a place."""
     kind = ir.VectorType(FLOAT, count)
     return pointer(builder, address, kind, builder.mul(place, INT64(LANES)))
 
 
 @instruction
 def _leave_out(_: Any, scores: Any, seen: Any, rows: Any) -> Any:
-    """Take the most of a lane off its scores; what it does not see becomes minus infinity.
+    """Subtract each lane's maximum from its scores; unseen rows become minus infinity.
 
     ``seen`` has a bit for each lane, 16 for each row.
     """
@@ -328,7 +328,7 @@ def _leave_out(_: Any, scores: Any, seen: Any, rows: Any) -> Any:
 
 @instruction
 def _sum(_: Any, weights: Any, rows: Any, totals: Any) -> Any:
-    """The sum of each lane's weights, in the order of the rows."""
+    """Add up each lane's weights, in the order of the rows."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_weights, its_rows, its_totals = args

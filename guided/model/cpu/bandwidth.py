@@ -1,4 +1,4 @@
-"""How fast this machine reads memory: what bounds a model call of few tokens."""
+"""How fast this machine reads memory, which bounds a model call of few tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDS: Final = 5
 
 
 def bytes_per_second() -> float:
-    """The fastest of some reads of 256 MiB, by all threads of a model call, as kernels read."""
+    """Return the speed of the fastest of some reads of 256 MiB, by all threads of a model call."""
     memory = LargePages().take(_ROWS * _ROW)
     memory[:] = 1
     rows = memory.view(np.int64).reshape(_ROWS, -1)
@@ -39,7 +39,7 @@ def bytes_per_second() -> float:
 
 @instruction
 def _add_lines(_: Any, row: Any, lines: Any, target: Any) -> Any:
-    """Add up the lines of a row; the sum is stored, so that no compiler leaves the reads out."""
+    """Add up the lines of a row; storing the sum keeps the compiler from dropping the reads."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_row, its_lines, its_target = args

@@ -1,9 +1,9 @@
-"""What a layer does between its matrices: norms, rotary positions, gates; all is float32.
+"""The operations of a layer between its matrices: norms, rotary positions, gates; all in float32.
 
-A row of the first matrix of a layer has the heads of one token, one after the other::
+A row of a layer's first matrix has the heads of one token, one after the other::
 
     query heads ...              | key heads ...       | value heads ...
-    normalised, turned in place  | likewise, stored    | stored in the cache
+    normalised, rotated in place | likewise, stored    | stored in the cache
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TWICE_ROOT = np.float32(2 * np.sqrt(2 / np.pi))
 
 @kernel
 def normalise(rows: Any, weight: Any, epsilon: Any, output: Any) -> None:
-    """Each row of ``rows``, float32 ``[tokens, hidden]``, scaled to length 1 and by ``weight``.
+    """Scale each row of ``rows``, float32 ``[tokens, hidden]``, to length 1 and by ``weight``.
 
     Root-mean-square norms: Zhang and Sennrich 2019.
     """
@@ -46,7 +46,7 @@ def add_and_normalise(rows: Any, added: Any, weight: Any, epsilon: Any, output: 
 
 @kernel
 def normalise_heads(rows: Any, first: Any, heads: Any, weight: Any, epsilon: Any) -> None:
-    """Normalise in place ``heads`` heads of each row, from head ``first`` on."""
+    """Normalise ``heads`` heads of each row in place, from head ``first`` on."""
     size = len(weight)
     for t in range(len(rows)):
         for head in range(first, first + heads):
@@ -68,10 +68,10 @@ def _normalise(row: Any, weight: Any, epsilon: Any, output: Any) -> None:
 def rotate_and_store(
     rows: Any, cosines: Any, sines: Any, slots: Any, keys: Any, values: Any
 ) -> None:
-    """Turn queries and keys by their positions in place, and store keys and values.
+    """Rotate queries and keys by their positions in place, and store keys and values.
 
-    ``rows`` are float32, see above; ``cosines`` and ``sines`` are ``[tokens, size]``; ``slots``
-    ``[tokens]`` say where in ``keys`` and ``values``, ``[slots, kv heads, size]``. Rotary
+    ``rows`` are float32, see above; ``cosines`` and ``sines`` are ``[tokens, size]``; ``slots``,
+    ``[tokens]``, are the places in ``keys`` and ``values``, ``[slots, kv heads, size]``. Rotary
     positions: Su et al. 2021.
     """
     kv_heads, size = keys.shape[1], keys.shape[2]
@@ -89,7 +89,7 @@ def rotate_and_store(
 
 @inlined
 def _rotate(numbers: Any, cosines: Any, sines: Any) -> None:
-    """A number and the one half a head further are a point, turned around the origin."""
+    """Rotate each number, and the one half a head further, as a point around the origin."""
     half = len(numbers) // 2
     for d in range(half):
         x, y = numbers[d], numbers[half + d]
@@ -105,7 +105,7 @@ def _store(numbers: Any, target: Any) -> None:
 
 @task
 def _silu(job: Any) -> None:
-    """``x / (1 + e**-x)`` of each gate, times what it lets through."""
+    """Compute ``x / (1 + e**-x)`` of each gate, times what it gates."""
     width = job[3]
     while True:
         row = take_next(job[5])
@@ -121,7 +121,7 @@ def _silu(job: Any) -> None:
 
 @task
 def _gelu_tanh(job: Any) -> None:
-    """``x / 2 * (1 + tanh(u))``, which is ``x / (1 + e**-2u)``, of each gate, likewise."""
+    """Compute ``x / 2 * (1 + tanh(u))``, which is ``x / (1 + e**-2u)``, of each gate, likewise."""
     width = job[3]
     while True:
         row = take_next(job[5])
@@ -137,5 +137,5 @@ def _gelu_tanh(job: Any) -> None:
 
 
 GATES = {"silu": RowTask(_silu), "gelu_pytorch_tanh": RowTask(_gelu_tanh)}
-"""Gated units (Shazeer 2020), by the name of the activation in transformers: float32
-``[tokens, 2 * width]``, gates and what they let through → ``[tokens, width]``."""
+"""Gated units (Shazeer 2020), by the name of the activation in transformers. They map float32
+``[tokens, 2 * width]``, gates and what they gate, to ``[tokens, width]``."""

@@ -1,14 +1,14 @@
 """Pairs of bf16 multiplied in the tiles of the processor (AMX).
 
 A tile is a register of up to 16 lines of 64 bytes. One instruction multiplies a tile of 32 inputs
-of up to 16 rows by a tile of the same inputs of 16 outputs, and adds what comes out to a tile of
-sums in float32::
+of up to 16 rows by a tile of the same inputs of 16 outputs, and adds the products to a tile of sums
+in float32::
 
     x[0, k..k+31]     w[0, k] w[0, k+1]     | ... | w[15, k] w[15, k+1]        s[0, 0..15]
     x[1, k..k+31]     w[0, k+2] w[0, k+3]   | ...                              s[1, 0..15]
     ...               ...                                                      ...
 
-Its sums are taken in an order that the processor lays down.
+The processor determines the order of its sums.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _PAIR = 2
 _TAKEN = 3
 """Blocks that a thread takes at a time."""
 _AHEAD = 2048
-"""Bytes that are asked for, into the second cache, before they are needed."""
+"""Bytes to prefetch into the second cache before they are needed."""
 _SUMS, _ROWS, _WEIGHTS = 0, 4, 6
 """The first tiles of each kind."""
 _BYTE = ir.IntType(8)
 
 
 def _configs() -> NDArray[np.int64]:
-    """What ``LDTILECFG`` reads, by how many rows a group has: 64 bytes as int64 ``[LINES + 1, 8]``.
+    """Return the input of ``LDTILECFG`` by rows of a group: 64 bytes as int64 ``[LINES + 1, 8]``.
 
     From byte 16 on it has the bytes in a line of each tile, from 48 on the lines of each.
     """
@@ -77,7 +77,7 @@ def _end(_: Any) -> Any:
 def _multiply_block(
     _: Any, weights: Any, rows: Any, products: Any, depth: Any, lines: Any, outputs: Any, kind: Any
 ) -> Any:
-    """One block times one or two groups of rows; ``kind`` is how many, and 2 more where the weights
+    """Multiply one block by one or two groups of rows; ``kind`` is how many, plus 2 if the weights
     have been read just before."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
@@ -105,7 +105,7 @@ def _emit_products(
     outputs: Any,
 ) -> None:
     """Emit the loop over the tiles of a block, with two tiles of sums for each group."""
-    length = builder.mul(depth, INT64(LINE))  # of a row, in bytes
+    length = builder.mul(depth, INT64(LINE))  # bytes of a row
     of_group = builder.mul(length, lines)
     for total in range(2 * groups):
         _tiles(builder, "tilezero", _BYTE(_SUMS + total))
@@ -140,7 +140,7 @@ def _load(builder: Any, tile: int, place: Any, stride: Any) -> None:
 
 
 def _tiles(builder: Any, name: str, *args: Any) -> None:
-    """An instruction on tiles."""
+    """Emit an instruction on tiles."""
     kind = ir.FunctionType(ir.VoidType(), [arg.type for arg in args])
     builder.call(builder.module.declare_intrinsic(f"llvm.x86.{name}", (), kind), args)
 

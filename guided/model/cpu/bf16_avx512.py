@@ -1,12 +1,12 @@
 """Pairs of bf16 multiplied in registers of 16 sums (AVX-512 BF16).
 
-One instruction multiplies a pair of inputs of a row by those of 16 outputs and adds what comes out
-to 16 sums in float32. The weights of a pair are read once for up to 12 rows::
+One instruction multiplies a pair of inputs of a row by the pairs of 16 outputs and adds the
+products to 16 sums in float32. The weights of a pair are read once for up to 12 rows::
 
     x[0, k] x[0, k+1] | x[0, k] x[0, k+1] | ...        s[0, 0] | s[0, 1] | ...
     w[0, k] w[0, k+1] | w[1, k] w[1, k+1] | ...
 
-A sum is taken from the first pair to the last.
+Each sum runs from the first pair to the last.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INSTRUCTION = "llvm.x86.avx512bf16.dpbf16ps.512"
 
 
 class _Bf16(ir.Type):  # type: ignore[misc]
-    """Which llvmlite does not know."""
+    """The LLVM type of bf16, which llvmlite lacks."""
 
     def _to_string(self) -> str:
         return "bfloat"
@@ -56,7 +56,7 @@ _PAIRS = ir.VectorType(_Bf16(), 2 * LANES)
 def _multiply_block(
     _: Any, weights: Any, rows: Any, products: Any, depth: Any, outputs: Any, ahead: Any, count: Any
 ) -> Any:
-    """One block times a group of 1 to 12 rows; asks for what lies ``ahead`` bytes after it."""
+    """Multiply one block by a group of 1 to 12 rows; prefetch ``ahead`` bytes after it."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         *operands, its_count = args
@@ -78,8 +78,8 @@ def _emit_products(
     outputs: Any,
     ahead: Any,
 ) -> None:
-    """From pair to pair of a block, with two registers of sums for each row."""
-    length = builder.mul(depth, INT64(LINE))  # of a row, in bytes
+    """Emit the loop over the pairs of a block, with two registers of sums for each row."""
+    length = builder.mul(depth, INT64(LINE))  # bytes of a row
     starts = [builder.add(rows, builder.mul(length, INT64(row))) for row in range(count)]
 
     def add_products(k: Any, sums: list[Any]) -> list[Any]:
@@ -106,7 +106,7 @@ def _emit_products(
 
 
 def _dot(builder: Any, sums: Any, row: Any, weights: Any) -> Any:
-    """``sums`` and 16 times two products."""
+    """Return ``sums`` plus 16 times two products."""
     kind = ir.FunctionType(FLOATS, [FLOATS, _PAIRS, _PAIRS])
     function = builder.module.declare_intrinsic(_INSTRUCTION, (), kind)
     return builder.call(function, [sums, row, weights])
@@ -127,7 +127,7 @@ def _multiply_dots(job: Any) -> None:
             its_weights = weights + block * depth * 2 * LINES * LINE
             for group in range(groups):
                 ahead = AHEAD
-                if groups > 1:  # the next block, while the last rows take longer than to read it
+                if groups > 1:  # the next block, if the last rows take longer than reading it
                     ahead = depth * 2 * LINES * LINE if group + 1 == groups else 0
                 its_rows = rows + group * depth * lines * LINE
                 its_products = products + (group * lines * outputs + block * BLOCK) * 4

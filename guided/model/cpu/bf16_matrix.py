@@ -2,17 +2,17 @@
 
 An instruction for bf16 takes two inputs of 16 outputs, or a whole tile of such pairs. So a matrix
 lies in blocks of 32 outputs, each from its first input to its last, so that memory is read from one
-end to the other; up to 16 rows that is what takes the time. A line of it is a pair of inputs of
-half the outputs::
+end to the other, which takes most of the time for up to 16 rows. A line of it is a pair of inputs
+of half the outputs::
 
     w[0, k] w[0, k+1] | w[1, k] w[1, k+1] | ... | w[15, k] w[15, k+1]
 
 After it comes the next pair of these outputs, to the 16th, or the same pair of the others.
 
-Rows are rounded to bf16 for such an instruction, and stay float32 where there is none
-(``bf16_portable``); products stay as their sums are, in float32. A sum belongs to one row, and
-is taken in an order that does not depend on other rows, so a product is the same to the last bit
-whatever rows stand beside it and however many.
+Rows are rounded to bf16 for such an instruction, and stay float32 without one
+(``bf16_portable``); products stay in float32, as their sums. A sum belongs to one row, and is taken
+in an order that does not depend on other rows, so a product is the same to the last bit whatever
+rows stand beside it and however many.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _INPUTS: Final = 2 * LINES
 BLOCK: Final = 2 * LANES
 """Outputs that lie together."""
 _CONFIG: Final = 10
-"""Where in a job the eight numbers of ``Bf16Kernel.configs`` are."""
+"""The place of the eight numbers of ``Bf16Kernel.configs`` in a job."""
 _BF16 = np.uint16(0)
 
 
 class Bf16Kernel(NamedTuple):
-    """What multiplies: a task with the job of ``_start``.
+    """A task that multiplies, with the job of ``_start``.
 
-    ``most`` are the rows of a group, which are multiplied by a block at once; ``by_halves`` says
+    ``most`` is how many rows a group has that is multiplied by a block at once; ``by_halves`` says
     whether 16 pairs of the same outputs lie together, ``rounds`` whether rows are rounded to bf16.
-    ``configs``, int64 ``[most + 1, 8]``, are
-    what else the task wants to know in a call, by the rows of a group.
+    ``configs``, int64 ``[most + 1, 8]``, are further numbers that the task needs in a call, by the
+    rows of a group.
     """
 
     task: Task
@@ -88,7 +88,7 @@ class Bf16Matrix:
         self.nbytes = plain.nbytes
 
     def multiply(self, rows: Numbers) -> Numbers:
-        """``[tokens, in]`` → ``[tokens, out]``."""
+        """Map ``[tokens, in]`` to ``[tokens, out]``."""
         count = len(rows)
         if not count:
             return np.empty((0, self._outputs), np.float32)
@@ -108,7 +108,7 @@ class Bf16Matrix:
         return found
 
     def _filled(self, rows: Numbers, shape: tuple[int, int]) -> NDArray[Any]:
-        """Rows as the kernel reads them, with zeros where there are none."""
+        """Return the rows as the kernel reads them, with zeros for missing rows."""
         if self._kernel.rounds:
             rounded = np.zeros(shape, np.uint16)
             _round(rows, rounded)
@@ -122,7 +122,7 @@ class Bf16Matrix:
 
 @task
 def _round_rows(job: Any) -> None:
-    """Rows as bf16; those of the target may be longer."""
+    """Round rows to bf16; those of the target may be longer."""
     while True:
         row = take_next(job[5])
         if row >= job[4]:
@@ -140,7 +140,7 @@ def _start(
     job: Any, filled: Any, products: Any, lines: Any, team: Any, function: Any, threads: Any
 ) -> None:
     """``job``: addresses of weights, rows, products; ``_INPUTS`` of a row, blocks, groups, rows of
-    each; a counter and its address; the address of what is configured, which stands after it."""
+    each; a counter and its address; the address of the configuration, which follows it."""
     job[1], job[2] = filled.ctypes.data, products.ctypes.data
     job[5], job[6], job[7] = len(filled) // lines, lines, 0
     job[8], job[9] = job.ctypes.data + 7 * 8, job.ctypes.data + _CONFIG * 8

@@ -1,14 +1,14 @@
-"""Pairs of bf16 made wide and multiplied as float32, on any processor that has vectors.
+"""Pairs of bf16 widened and multiplied as float32, on any processor that has vectors.
 
-A bf16 is the upper half of a float32. So of the pairs of 16 outputs come two registers, those of
+A bf16 is the upper half of a float32. So the pairs of 16 outputs become two registers, those of
 the first inputs and those of the second, and each is multiplied by one number of a row::
 
     w[0, k] w[0, k+1] | w[1, k] w[1, k+1] | ...     upper halves: w[0, k+1] | w[1, k+1] | ...
                                                     lower halves: w[0, k]   | w[1, k]   | ...
 
-LLVM makes of such a register what the processor has: one of AVX-512, two of AVX2, four of NEON.
-Rows need not be rounded, since they meet floats. A sum is taken from the first input to the last;
-where a processor adds a product to it in one instruction, that does.
+LLVM maps such a register to what the processor has: one of AVX-512, two of AVX2, four of NEON.
+Rows need not be rounded, because they meet floats. Each sum runs from the first input to the last,
+with a fused instruction if the processor has one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["PORTABLE"]
 _MOST = 6
 """Rows whose sums for half a block fit into 16 registers of 8 floats."""
 _BOTH = _MOST // 2
-"""Rows up to which a whole block does."""
+"""Rows up to which the sums for a whole block fit."""
 _TAKEN = 3
 """Blocks that a thread takes at a time."""
 _UPPER = ir.Constant(INTS, [-0x10000] * LANES)
@@ -53,7 +53,7 @@ _SHIFT = ir.Constant(INTS, [16] * LANES)
 def _multiply_block(
     _: Any, weights: Any, rows: Any, products: Any, depth: Any, outputs: Any, ahead: Any, count: Any
 ) -> Any:
-    """One block times a group of 1 to 6 rows; asks for what lies ``ahead`` bytes after it."""
+    """Multiply one block by a group of 1 to 6 rows; prefetch ``ahead`` bytes after it."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         *operands, its_count = args
@@ -80,12 +80,12 @@ def _emit_products(
     ahead: Any,
 ) -> None:
     """Emit the loop over the pairs of a block, with a register of sums for each row and half."""
-    length = builder.mul(depth, INT64(2 * LINE))  # of a row, in bytes
+    length = builder.mul(depth, INT64(2 * LINE))  # bytes of a row
     starts = [builder.add(rows, builder.mul(length, INT64(row))) for row in range(count)]
 
     def add_products(k: Any, sums: list[Any]) -> list[Any]:
         line = builder.add(weights, builder.mul(k, INT64(2 * LINE)))
-        # The second half of a block finds in the caches what the first has asked for.
+        # The second half of a block finds in the caches what the first has prefetched.
         for half in range(2) if 0 in halves else ():
             place = builder.add(line, INT64(half * LINE))
             prefetch(builder, builder.add(place, ahead), level=2)
@@ -109,7 +109,7 @@ def _emit_products(
 
 
 def _widened(builder: Any, line: Any) -> tuple[Any, Any]:
-    """The first and the second inputs of the pairs in a line, as float32."""
+    """Return the first and the second inputs of the pairs in a line, as float32."""
     pairs = builder.load(pointer(builder, line, INTS), align=LINE)
     first, second = builder.shl(pairs, _SHIFT), builder.and_(pairs, _UPPER)
     return builder.bitcast(first, FLOATS), builder.bitcast(second, FLOATS)
@@ -130,7 +130,7 @@ def _multiply_widened(job: Any) -> None:
             its_weights = weights + block * depth * 2 * LINES * LINE
             for group in range(groups):
                 ahead = AHEAD
-                if groups > 1:  # the next block, while the last rows take longer than to read it
+                if groups > 1:  # the next block, if the last rows take longer than reading it
                     ahead = depth * 2 * LINES * LINE if group + 1 == groups else 0
                 its_rows = rows + group * depth * lines * 2 * LINE
                 its_products = products + (group * lines * outputs + block * BLOCK) * 4

@@ -1,9 +1,9 @@
 """The blocks of GGUF files, and the small whole numbers in them.
 
-A block is 32 or 256 inputs of one output. A weight in it is a code, scaled and moved::
+A block is 32 or 256 inputs of one output. A weight in it is a code, scaled and shifted::
 
     weight = scale * code + least                scale and least of 32 inputs
-    weight = scale * (code - offset)             where nothing is kept for a least number
+    weight = scale * (code - offset)             for types without a least number
 
 In blocks of 256 (the K types) ``scale`` is itself that of a block times a small whole number of its
 16 or 32 inputs, and so is ``least``. The layout of each type is that of ggml's block structures.
@@ -27,12 +27,12 @@ _NARROW, _WIDE = 16, 32
 
 
 class CodeForm(NamedTuple):
-    """What codes look like, whatever type they come from."""
+    """The form of codes, whatever type they come from."""
 
     bits: int
-    """Of a code; a number without sign."""
+    """Bits of a code; codes are unsigned."""
     offset: int
-    """What is taken off a code; 0 where there is a least number."""
+    """Subtracted from a code; 0 for types with a least number."""
     has_least: bool
     group: int
     """Inputs that have a scale of their own, 16 or 32."""
@@ -46,7 +46,7 @@ class CodeForm(NamedTuple):
 
 
 class Codes(NamedTuple):
-    """Some outputs as codes, and what makes numbers of them."""
+    """Some outputs as codes, and what turns codes into numbers."""
 
     form: CodeForm
     codes: _Bytes
@@ -55,11 +55,11 @@ class Codes(NamedTuple):
     """``[out, spans]``."""
     leasts: NDArray[np.float16] | None
     group_scales: NDArray[np.int8] | None
-    """``[out, groups]``; what a nested form multiplies ``scales`` by."""
+    """``[out, groups]``; a nested form multiplies ``scales`` by them."""
     group_leasts: NDArray[np.int8] | None
 
     def numbers(self) -> NDArray[np.float32]:
-        """The weights, ``[out, in]``."""
+        """Return the weights, ``[out, in]``."""
         outputs, inputs = self.codes.shape
         width = self.form.group
         scales = self._spread(self.scales, self.group_scales)
@@ -72,7 +72,7 @@ class Codes(NamedTuple):
     def _spread(
         self, floats: NDArray[np.float16], whole: NDArray[np.int8] | None
     ) -> NDArray[np.float32]:
-        """A number for each group."""
+        """Return a number for each group."""
         wide = np.repeat(floats.astype(np.float32), self.form.span // self.form.group, axis=1)
         return wide if whole is None else wide * whole
 
@@ -82,28 +82,28 @@ class BlockType(NamedTuple):
 
     form: CodeForm
     fields: np.dtype[np.void]
-    """Of a block in the file."""
+    """The fields of a block in the file."""
     unpack: Callable[[_Blocks, CodeForm], Codes]
 
     def codes(self, packed: _Bytes) -> Codes:
-        """Outputs as they are in a file, ``[out, bytes]``."""
+        """Decode outputs as they are in a file, ``[out, bytes]``."""
         return self.unpack(packed.view(self.fields), self.form)
 
 
 def _two_halves(nibbles: _Bytes) -> _Bytes:
-    """Bytes → the codes in their low halves, and after them those in their high halves."""
+    """Return the codes in the low halves of bytes, and after them those in the high halves."""
     return np.concatenate((nibbles & 15, nibbles >> 4), axis=-1)
 
 
 def _joined(codes: NDArray[Any]) -> NDArray[Any]:
-    """``[out, blocks, ...]`` → ``[out, in]``."""
+    """Reshape ``[out, blocks, ...]`` to ``[out, in]``."""
     return np.ascontiguousarray(codes).reshape(len(codes), -1)
 
 
 def _plain(blocks: _Blocks, form: CodeForm) -> Codes:
-    """Blocks of 32: four bits, five with the fifth ones apart, or eight."""
+    """Decode blocks of 32: four bits, five with the fifth ones apart, or eight."""
     codes = blocks["low"]
-    # Those of eight bits are signed; with another first bit they are 128 more.
+    # Codes of eight bits are signed; flipping the first bit adds 128.
     codes = codes ^ np.uint8(128) if form.bits == 8 else _two_halves(codes)
     if form.bits == 5:
         codes |= np.unpackbits(blocks["high"], axis=-1, bitorder="little") << np.uint8(4)
@@ -126,7 +126,7 @@ def _fours_k(blocks: _Blocks, form: CodeForm) -> Codes:
 
 
 def _quarters(low: _Bytes) -> _Bytes:
-    """Two bits each: 32 bytes hold the codes of four runs of 32 inputs, ``[..., 8, 32]``."""
+    """Split two bits each: 32 bytes hold the codes of four runs of 32 inputs, ``[..., 8, 32]``."""
     shifts = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
     codes = (low.reshape(*low.shape[:-1], 2, 1, _WIDE) >> shifts) & np.uint8(3)
     return codes.reshape(*low.shape[:-1], 8, _WIDE)
@@ -161,7 +161,7 @@ def _sixes_k(blocks: _Blocks, form: CodeForm) -> Codes:
 def _nested(blocks: _Blocks, form: CodeForm, codes: _Bytes, scales: Any, leasts: Any) -> Codes:
     if leasts is None:
         return Codes(form, _joined(codes), blocks["scale"], None, _joined(scales), None)
-    # What is kept is taken off.
+    # The file has what is subtracted.
     least, whole = -blocks["least"], _joined(leasts).view(np.int8)
     return Codes(form, _joined(codes), blocks["scale"], least, _joined(scales).view(np.int8), whole)
 

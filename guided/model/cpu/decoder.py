@@ -1,6 +1,6 @@
 """The forward pass: tokens of several sequences in, the logits of some of them out.
 
-One layer, as it is computed; ``*`` is a matrix, and all between the matrices is float32::
+One layer, as it is computed; ``*`` is a matrix, and everything between the matrices is float32::
 
     rows ─┬──────────────────────────────────────────────────────────▶ (+) ─▶ rows
           └▶ norm ▶ *query_key_value ▶ rotary ▶ attention ▶ *output ───┘
@@ -35,7 +35,7 @@ from guided.model.visible import VisibleSlots
 __all__ = ["Angles", "CpuDecoder", "DecoderWeights", "LayerWeights"]
 
 _Norm = Numbers
-"""What each number is multiplied by once a row has length 1, ``[hidden]`` or ``[size]``."""
+"""The factor of each number, after a row was scaled to length 1; ``[hidden]`` or ``[size]``."""
 _CosinesAndSines = tuple[Numbers, Numbers]
 """``[tokens, size]`` each."""
 
@@ -48,21 +48,21 @@ class LayerWeights:
     query_key_value: PackedMatrix
     """Query heads, key heads and value heads, one matrix."""
     head_norms: tuple[_Norm, _Norm] | None
-    """Of query heads and of key heads."""
+    """The norms of query heads and of key heads."""
     output: PackedMatrix
     after_attention: _Norm | None
     mlp_norm: _Norm
     gate_and_up: PackedMatrix
-    """Gates, and what they let through, one matrix."""
+    """Gates, and what they gate, one matrix."""
     gate: Callable[..., Any]
     down: PackedMatrix
     after_mlp: _Norm | None
     window: int | None
-    """Positions that a token sees, its own among them; ``None`` is all."""
+    """The number of positions that a token sees, including its own; ``None`` is all."""
     layer_type: str | None
-    """By what the layer's rotary angles are known, where they are not the same in all layers."""
+    """The key of the layer's rotary angles, if they are not the same in all layers."""
     scale: float
-    """What scores are multiplied by."""
+    """The factor of scores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,12 +70,12 @@ class Angles:
     """Rotary positions, computed as transformers does."""
 
     frequencies: torch.Tensor
-    """By how much each pair of numbers of a head is turned from position to position."""
+    """The angle of each pair of numbers in a head from one position to the next."""
     factor: float
-    """What cosines and sines are multiplied by."""
+    """The factor of cosines and sines."""
 
     def at(self, positions: NDArray[np.int64]) -> _CosinesAndSines:
-        """For each position, ``[tokens, size]`` each."""
+        """Return cosines and sines for each position, ``[tokens, size]`` each."""
         half = torch.from_numpy(positions)[:, None].float() * self.frequencies
         angles = torch.cat((half, half), dim=-1)
         return (angles.cos() * self.factor).numpy(), (angles.sin() * self.factor).numpy()
@@ -86,9 +86,9 @@ class DecoderWeights:
     """A whole model."""
 
     embedding: Embedding
-    """In the format of the files or the one asked for."""
+    """In the format of the files or the requested one."""
     embedding_scale: float | None
-    """What rows of it are multiplied by, rounded to their format."""
+    """The factor of its rows, rounded to their format."""
     angles: Mapping[str | None, Angles]
     """By type of layer."""
     layers: tuple[LayerWeights, ...]
@@ -104,7 +104,7 @@ class DecoderWeights:
 
 
 class CpuDecoder:
-    """A decoder of one call."""
+    """A decoder that computes one call at a time."""
 
     def __init__(self, weights: DecoderWeights) -> None:
         self._weights = weights
@@ -112,17 +112,17 @@ class CpuDecoder:
 
     @property
     def weights(self) -> DecoderWeights:
-        """What it computes with."""
+        """The weights that it computes with."""
         return self._weights
 
     @property
     def embedding(self) -> torch.Tensor:
-        """What is looked up for each token, ``[vocabulary, hidden]``."""
+        """The table of token embeddings, ``[vocabulary, hidden]``."""
         return self._weights.embedding.tensor()
 
     @property
     def dtype(self) -> torch.dtype:
-        """In which keys and values are to be kept."""
+        """The type in which to keep keys and values."""
         return self._weights.embedding.dtype
 
     @property
@@ -134,12 +134,12 @@ class CpuDecoder:
 
     @property
     def windows(self) -> tuple[int | None, ...]:
-        """By layer, how many positions a token sees, its own among them; ``None`` is all."""
+        """How many positions a token sees, including its own, by layer; ``None`` is all."""
         return tuple(layer.window for layer in self._weights.layers)
 
     @property
     def nbytes(self) -> int:
-        """Memory that the weights take."""
+        """Bytes of the weights."""
         matrices = [self._weights.head]
         for layer in self._weights.layers:
             matrices += [layer.query_key_value, layer.output, layer.gate_and_up, layer.down]
@@ -153,7 +153,7 @@ class CpuDecoder:
         cache: Sequence[LayerCache],
         logits_rows: Sequence[int],
     ) -> torch.Tensor:
-        """The logits of some packed tokens, float32 ``[rows, vocabulary]``; see ``states``."""
+        """Return logits of some packed tokens, float32 ``[rows, vocabulary]``; see ``states``."""
         states, _ = self.states(tokens, positions, visible, cache)
         return self.logits(states[np.asarray(logits_rows, np.int64)])
 
@@ -166,12 +166,12 @@ class CpuDecoder:
         cache: Sequence[LayerCache],
         taps: Sequence[int] = (),
     ) -> tuple[Numbers, Numbers]:
-        """The states of the last layer after its norm, ``[tokens, size]``, and what was tapped.
+        """Return the states of the last layer after its norm, ``[tokens, size]``, and the taps.
 
         The packed row, ``tokens`` at ``positions``, has the new tokens of one sequence after the
-        other; ``visible`` has what those of each sequence see by the window of the layers. Keys
-        and values are written to ``cache``, by layer. Of the layers in ``taps`` the rows that
-        enter them are returned side by side, ``[tokens, taps · size]``.
+        other; ``visible`` has what those of each sequence see by the window of the layers. Keys and
+        values are written to ``cache``, by layer. For the layers in ``taps``, the rows that enter
+        them are returned side by side, ``[tokens, taps · size]``.
         """
         weights = self._weights
         attention = {
@@ -200,7 +200,7 @@ class CpuDecoder:
 
     @torch.inference_mode()
     def logits(self, states: Numbers) -> torch.Tensor:
-        """What the head says to states, ``[rows, vocabulary]``."""
+        """Compute the head's output for states, ``[rows, vocabulary]``."""
         return torch.from_numpy(self._weights.head.multiply(states))
 
     def _embed(self, tokens: NDArray[np.int64]) -> Numbers:
@@ -219,7 +219,7 @@ class CpuDecoder:
         attention: CpuAttention,
         cache: LayerCache,
     ) -> Numbers:
-        """The output of attention, ``[rows, hidden]``; keys and values go into the cache."""
+        """Return the output of attention, ``[rows, hidden]``; keys and values go into the cache."""
         rows = layer.query_key_value.multiply(hidden)
         if layer.head_norms is not None:
             heads, kv_heads = self._weights.heads, self._weights.kv_heads
@@ -237,7 +237,7 @@ class CpuDecoder:
         norm: _Norm,
         hidden: Numbers,
     ) -> None:
-        """Add to the residual rows, and leave in ``hidden`` what the next part reads."""
+        """Add to the residual rows, and leave the next part's input in ``hidden``."""
         if after is not None:
             normalise(added, after, self._epsilon, added)
         add_and_normalise(rows, added, norm, self._epsilon, hidden)

@@ -1,4 +1,4 @@
-"""Where the rows of tokens are looked up: numbers, or a matrix in blocks."""
+"""The table of token embeddings: plain numbers, or a matrix in blocks."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class Embedding(Protocol):
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the rows are rounded to; keys and values are kept so."""
+        """The type to which the rows are rounded, and in which keys and values are kept."""
         ...
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes."""
+        """Bytes that it takes."""
         ...
 
     def rows(self, tokens: NDArray[np.int64]) -> torch.Tensor:
-        """``[tokens, hidden]``."""
+        """Return the rows of tokens, ``[tokens, hidden]``."""
         ...
 
     def tensor(self) -> torch.Tensor:
-        """All rows, ``[vocabulary, hidden]``."""
+        """Return all rows, ``[vocabulary, hidden]``."""
         ...
 
 
@@ -51,13 +51,13 @@ class PlainEmbedding:
 
 
 class StoredEmbedding:
-    """Rows of a matrix in blocks; those that are looked up are unpacked."""
+    """Rows of a matrix in blocks, unpacked when they are looked up."""
 
     dtype = torch.bfloat16
-    """Of keys and values; rows themselves are not rounded."""
+    """The type of keys and values; the rows themselves are not rounded."""
 
     def __init__(self, matrix: StoredPart, *, is_head: bool) -> None:
-        """``matrix`` is ``[vocabulary, hidden]``; ``is_head`` says that it counts as that."""
+        """``matrix`` is ``[vocabulary, hidden]``; ``is_head`` counts its memory as the head's."""
         self._matrix = matrix
         self.nbytes = 0 if is_head else matrix.nbytes
 

@@ -1,9 +1,9 @@
-"""The formats of weights, and who packs and multiplies each on this processor.
+"""The formats of weights, and what packs and multiplies each on this processor.
 
 A new format is a member of ``WeightFormat``, a branch of ``matrix_packer``, and a module with a
 class that has ``nbytes`` and ``multiply`` (``PackedMatrix``). Another instruction set for a format
-is a branch before those that it beats; the last one runs anywhere. docs/models.md tells what each
-has to hold.
+is a branch before those that it beats; the last branch runs anywhere. docs/models.md says what each
+has to satisfy.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ Pack = Callable[[torch.Tensor, torch.Tensor | None], PackedMatrix]
 
 
 class WeightFormat(StrEnum):
-    """The numbers that matrices are made of, as ``dtype`` names them; all else is float32."""
+    """The numbers that matrices consist of, as ``dtype`` names them; all else is float32."""
 
     FP32 = "float32"
     BF16 = "bfloat16"
     INT8 = "int8"
     """A scale for each output; activations as good as 15 bits, so they lose next to nothing."""
     INT4 = "int4"
-    """Scale and least number for 32 inputs of an output; activations of 8 bits, scaled likewise.
-    The head has 8 bits, with a scale for 32 inputs, and activations of 16."""
+    """A scale and a least number for 32 inputs of an output; activations of 8 bits, scaled
+    likewise. The head has 8 bits, with a scale for 32 inputs, and activations of 16."""
 
 
 def matrix_packer(
     weight_format: WeightFormat, *, streams: bool = True, is_head: bool = False
 ) -> Pack:
-    """Who packs the matrices of one model, or its head.
+    """Return what packs the matrices of one model, or its head.
 
     Without ``streams``, matrices of int8 are not kept a second time where ``is_kept_twice``.
     """
@@ -63,7 +63,7 @@ def matrix_packer(
 
 
 def bf16_kernel() -> Bf16Kernel:
-    """The fastest for bf16 on this processor."""
+    """Return the fastest kernel for bf16 on this processor."""
     if chosen() is InstructionSet.AMX:
         return AMX
     return AVX512 if has(InstructionSet.AVX512_BF16) else PORTABLE

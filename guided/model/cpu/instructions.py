@@ -1,8 +1,7 @@
-"""The instruction sets that matrices are multiplied by, and those that this processor has.
+"""The instruction sets that multiply matrices, and which of them this processor has.
 
-A kernel is written for one of them, and runs wherever that is among the available ones. What
-``NUMBA_CPU_NAME`` names has no more than that processor has: ``NUMBA_CPU_NAME=haswell`` leaves AVX2
-and what is below it.
+A kernel is written for one of them, and runs wherever that is available. ``NUMBA_CPU_NAME`` limits
+them to what the named processor has: ``NUMBA_CPU_NAME=haswell`` leaves AVX2 and the sets below it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["InstructionSet", "available", "chosen", "has"]
 
 
 class InstructionSet(StrEnum):
-    """What multiplies narrow numbers, the best first."""
+    """Instructions that multiply narrow numbers, the best first."""
 
     AMX = "AMX"
     """Tiles of bf16 and int8; such processors have the next two as well."""
@@ -33,7 +32,7 @@ class InstructionSet(StrEnum):
     AVX2 = "AVX2"
     """Registers of 8 floats, and a product added to a sum in one instruction."""
     PORTABLE = "portable"
-    """What LLVM makes of vectors on any processor, NEON among them."""
+    """Vectors as LLVM compiles them for any processor, including NEON."""
 
 
 _FEATURES: Final[Mapping[InstructionSet, tuple[str, ...]]] = {
@@ -44,7 +43,7 @@ _FEATURES: Final[Mapping[InstructionSet, tuple[str, ...]]] = {
     InstructionSet.AVX2: ("avx2", "fma3"),
     InstructionSet.PORTABLE: (),
 }
-"""What makes them, by the names of torch."""
+"""The processor features of each, by their names in torch."""
 
 _PROCESSORS: Final[Mapping[InstructionSet, str]] = {
     InstructionSet.AMX: "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids",
@@ -59,12 +58,12 @@ _PROCESSORS: Final[Mapping[InstructionSet, str]] = {
         "znver1 znver2 znver3"
     ),
 }
-"""The best that processors have by LLVM's names; all others are taken for portable."""
+"""The best set of processors by LLVM's names; all others count as portable."""
 
 
 @cache
 def available() -> tuple[InstructionSet, ...]:
-    """Those that this processor has, the best first; the last is the portable one."""
+    """Return the sets that this processor has, the best first; the last is the portable one."""
     sets = list(InstructionSet)
     name = named_processor()
     if name is not None:
@@ -73,12 +72,12 @@ def available() -> tuple[InstructionSet, ...]:
 
 
 def chosen() -> InstructionSet:
-    """The best that this processor has."""
+    """Return the best set that this processor has."""
     return available()[0]
 
 
 def has(instructions: InstructionSet) -> bool:
-    """Whether this processor can run what is written for an instruction set."""
+    """Whether this processor can run kernels of an instruction set."""
     return instructions in available()
 
 

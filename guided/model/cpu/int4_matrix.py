@@ -1,10 +1,10 @@
-"""Four bits made of any weights: 32 inputs of an output share a scale and a least number.
+"""Any weights in four bits: 32 inputs of an output share a scale and a least number.
 
-Scale and least number of a group are searched so that the squares of what rounding changes add up
-to little: from several ranges, some of which cut the farthest weights off, codes are rounded, and
-scale and least number fitted to the codes, by turns. What comes out is multiplied as a Q4_1 block.
+Scale and least number of a group are searched to minimise the squared rounding error: for several
+ranges, some of which clip the farthest weights, the codes are rounded and scale and least number
+fitted to the codes, by turns. The result is multiplied as a Q4_1 block.
 
-The head of such a model has eight bits, as a Q8_0 block: with four it would cost more than all
+The head of such a model has eight bits, as a Q8_0 block: with four it would lose more than all
 other matrices together (benchmarks/RESULTS.md).
 """
 
@@ -49,7 +49,7 @@ class Int4Matrix:
         *,
         is_head: bool = False,
     ) -> None:
-        """Raises ``NotFiniteError`` for weights that are no numbers, or beyond float16."""
+        """Raises ``NotFiniteError`` for weights that are not numbers, or beyond float16."""
         outputs, self._inputs = weight.shape
         padded = -(-self._inputs // _GROUP) * _GROUP
         form = _HEAD_FORM if is_head else _FORM
@@ -65,17 +65,17 @@ class Int4Matrix:
         self.nbytes = self._matrix.nbytes
 
     def multiply(self, rows: Numbers) -> Numbers:
-        """``[tokens, in]`` → ``[tokens, out]``."""
+        """Map ``[tokens, in]`` to ``[tokens, out]``."""
         missing = -self._inputs % _GROUP
         return self._matrix.multiply(np.pad(rows, ((0, 0), (0, missing))) if missing else rows)
 
 
 @np.errstate(invalid="ignore", over="ignore")
 def rounded_to_int4(weights: NDArray[np.float32]) -> Codes:
-    """``[out, in]``, a multiple of 32, as codes.
+    """Round ``[out, in]``, a multiple of 32, to codes.
 
-    A group with what is no number, or too large for float16, gets a scale or a least number that is
-    not finite.
+    A group with something that is not a number, or too large for float16, gets a scale or a least
+    number that is not finite.
     """
     groups = weights.reshape(len(weights), -1, _GROUP)
     low, high = groups.min(axis=-1, keepdims=True), groups.max(axis=-1, keepdims=True)
@@ -101,7 +101,7 @@ def rounded_to_int4(weights: NDArray[np.float32]) -> Codes:
 
 @np.errstate(invalid="ignore", over="ignore")
 def rounded_to_int8(weights: NDArray[np.float32]) -> Codes:
-    """As ``rounded_to_int4``, with a scale for the farthest weight of each group."""
+    """Round as ``rounded_to_int4``, with a scale for the farthest weight of each group."""
     groups = weights.reshape(len(weights), -1, _GROUP)
     scales = (np.abs(groups).max(axis=-1, keepdims=True) / _HEAD_MOST).astype(np.float16)
     steps = groups / np.where(scales == 0, 1, scales).astype(np.float32)
@@ -111,14 +111,14 @@ def rounded_to_int8(weights: NDArray[np.float32]) -> Codes:
 
 
 def _nearest(groups: Numbers, scale: Numbers, least: Numbers) -> Numbers:
-    """Codes, as floats."""
+    """Return the nearest codes, as floats."""
     steps = (groups - least) / np.where(scale == 0, 1, scale)
     found: Numbers = np.nan_to_num(steps.round()).clip(0, _MOST)
     return found
 
 
 def _fitted(groups: Numbers, codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Scale and least number for which codes are nearest to the weights, by least squares."""
+    """Fit scale and least number so that codes are nearest to the weights, by least squares."""
     mean_code = codes.mean(axis=-1, keepdims=True)
     mean = groups.mean(axis=-1, keepdims=True)
     apart = codes - mean_code

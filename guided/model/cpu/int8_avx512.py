@@ -1,12 +1,12 @@
 """Products of a few rows of int8 with a matrix of int8, as fast as its weights can be read.
 
-A matrix lies as ``int8_layout`` tells. A register takes a line, four inputs of 16 outputs, and one
-instruction multiplies them by four inputs of a row and adds them to 16 sums. It wants one side
-without signs, so weights are kept with 128 added, and 128 times the sum of a row is taken off its
+A matrix lies as ``int8_layout`` describes. A register takes a line, four inputs of 16 outputs, and
+one instruction multiplies them by four inputs of a row and adds them to 16 sums. It needs one side
+unsigned, so weights are kept with 128 added, and 128 times the sum of a row is subtracted from its
 products in the end.
 
 Rows come in two parts, coarse and fine, see ``int8_matrix``. All sums are exact, and the floats
-made of them go through the same roundings as there, so a product is the same to the last bit.
+made of them are rounded as there, so a product is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Int8Avx512:
     def __call__(
         self, steps: NDArray[np.int8], sums: NDArray[np.int32], scales: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """``[2 * tokens, layout.inputs]``, their ``sums``, and the tokens' ``scales`` →
+        """Map ``[2 * tokens, layout.inputs]``, their ``sums``, and the tokens' ``scales`` to
         ``[tokens, out]``."""
         products = np.empty((len(scales), self.layout.width), np.float32)
         function, team = _multiply_int8.address, team_address()
@@ -86,7 +86,7 @@ def _start(
 
 @instruction
 def _multiply_block(_: Any, job: Any, block: Any, first: Any, count: Any) -> Any:
-    """One block times 1 to 12 rows from a first one on."""
+    """Multiply one block by 1 to 12 rows from a first one on."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_job, its_block, its_first, its_count = args
@@ -119,7 +119,7 @@ class _Products:
             self._store(t, coarse, fine)
 
     def _sums(self, weights: Any) -> list[tuple[Any, Any]]:
-        """From input to input of a block, with two vectors of sums for each row."""
+        """Emit the loop over the inputs of a block, with two vectors of sums for each row."""
         builder = self._builder
         places = [self._place(t) for t in range(self._count)]
         rows = [
@@ -162,14 +162,14 @@ class _Products:
         builder.store(found, pointer(builder, self._told(2), FLOATS, place), align=4)
 
     def _whole(self, sums: Any, place: Any) -> Any:
-        """Sums as floats, without what the offset of the weights added."""
+        """Return sums as floats, without the offset of the weights."""
         builder = self._builder
         of_row = builder.load(pointer(builder, self._told(11), INT32, place))
         added = splat(builder, builder.mul(of_row, INT32(OFFSET)))
         return builder.sitofp(builder.sub(sums, added), FLOATS)
 
     def _place(self, t: int) -> tuple[Any, Any]:
-        """Where the coarse and the fine part of a row are."""
+        """Return where the coarse and the fine part of a row are."""
         coarse = self._builder.add(self._first, INT64(t))
         return coarse, self._builder.add(coarse, self._rows)
 
@@ -178,7 +178,7 @@ class _Products:
         return builder.load(pointer(builder, self._told(number), FLOATS, place), align=4)
 
     def _told(self, number: int) -> Any:
-        """A number of the job."""
+        """Return a number of the job."""
         builder = self._builder
         return builder.load(builder.gep(self._job, [INT64(number)]))
 
@@ -187,7 +187,7 @@ _PER_FINER = float(np.float32(1 / FINER))
 
 
 def _dot(builder: Any, total: Any, numbers: Any, inputs: Any) -> Any:
-    """``total`` and 16 times four products, of bytes without signs and bytes with."""
+    """Return ``total`` plus 16 times four products, of unsigned bytes and signed ones."""
     kind = ir.FunctionType(INTS, [INTS, INTS, INTS])
     name = "llvm.x86.avx512.vpdpbusd.512"
     return builder.call(builder.module.declare_intrinsic(name, (), kind), [total, numbers, inputs])
@@ -203,7 +203,7 @@ def _multiply_int8(job: Any) -> None:
         if first >= blocks:
             return
         for block in range(first, min(first + _TAKEN, blocks)):
-            # A block stays in the caches for the rows that the registers have no room for.
+            # A block stays in the caches for the rows that do not fit in the registers.
             for part in range(parts):
                 begin, end = count * part // parts, count * (part + 1) // parts
                 _multiply_block(job, block, begin, end - begin)

@@ -1,8 +1,8 @@
-"""Weights as int8 with a scale for each output, and how they lie for our own kernels.
+"""Weights as int8 with a scale for each output, and their layout for our own kernels.
 
 A matrix lies in blocks of 16 outputs, each from its first input to its last. A line of it is four
-inputs of all outputs of a block, with 128 added to each weight, since instructions that multiply
-bytes want one side without signs::
+inputs of all outputs of a block, with 128 added to each weight, because instructions that multiply
+bytes need one side unsigned::
 
     w[0, k..k+3] | w[1, k..k+3] | ... | w[15, k..k+3]     and after them those of k + 4
 """
@@ -27,7 +27,7 @@ _MOST = 127
 
 
 def in_steps(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """``[out, in]`` → the same as int8 on 255 steps of each output, and the steps, ``[out]``."""
+    """Round ``[out, in]`` to int8 on 255 steps of each output; return them and the step sizes."""
     exact = weight.float()
     scales = exact.abs().amax(dim=1) / _MOST
     # Outputs that are all zero have scale 0; any divisor keeps their bytes 0.
@@ -36,12 +36,12 @@ def in_steps(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class Int8Layout(NamedTuple):
-    """A matrix, filled up with zeros to whole lines and blocks."""
+    """A matrix, padded with zeros to whole lines and blocks."""
 
     weights: NDArray[np.uint8]
     scales: NDArray[np.float32]
     outputs: int
-    """Without those that fill the last block."""
+    """Without the padding of the last block."""
     lines: int
     """Lines in a block."""
 
@@ -64,16 +64,16 @@ class Int8Layout(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Outputs, with those that fill the last block."""
+        """Outputs, including the padding of the last block."""
         return len(self.scales)
 
     @property
     def inputs(self) -> int:
-        """Inputs, with those that fill the last line."""
+        """Inputs, including the padding of the last line."""
         return self.lines * INPUTS
 
     def padded_bias(self, bias: torch.Tensor | None) -> NDArray[np.float32]:
-        """A bias for all of ``width``, zero where there is none."""
+        """Return a bias for all of ``width``, zero where there is none."""
         found = np.zeros(self.width, np.float32)
         if bias is not None:
             found[: self.outputs] = bias.float().numpy()

@@ -1,15 +1,15 @@
 """Matrices of int8, multiplied by rows that are sums of two int8.
 
-A row of activations has outliers, and one int8 with a scale a row loses what lies beside them. So a
-row goes in twice: rounded to int8, and what the rounding left, on steps 254 times finer, again as
-int8. Together that is more than 15 bits, while up to 16 rows cost what one costs::
+A row of activations has outliers, and one int8 with a scale for the row loses the smaller numbers.
+So a row is multiplied twice: rounded to int8, and its rounding error, on steps 254 times finer,
+again as int8. Together that is more than 15 bits, while up to 16 rows cost what one costs::
 
     row     0.81  -127.0   3.37        scale 1
     coarse     1    -127      3
     fine     -48       0     94        steps of 1 / 254
 
-Products of int8 add up exactly, so a row comes out the same whatever rows stand beside it, and
-whether oneDNN multiplies it or a kernel of ours (``int8_avx512``).
+Products of int8 add up exactly, so a row's product is the same whatever rows stand beside it, and
+whether oneDNN computes it or a kernel of ours (``int8_avx512``).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = ["MOST_STREAMED", "Int8Matrix", "is_kept_twice"]
 
 _MOST = 127
 MOST_STREAMED = 16
-"""Rows up to which reading the weights is what takes the time, so that tiles gain nothing."""
+"""Rows up to which reading the weights takes most of the time, so that tiles gain nothing."""
 
 
 def is_kept_twice() -> bool:
-    """Whether oneDNN is for many rows and our kernel for few, each with a layout of its own.
+    """Whether oneDNN is used for many rows and our kernel for few, each with its own layout.
 
-    That is where there are tiles (AMX), which ours does not use. Elsewhere ours takes any number of
-    rows: oneDNN may take a thousand times as long (AMD EPYC, torch 2.13).
+    That is so with tiles (AMX), which ours does not use. Elsewhere ours takes any number of rows:
+    oneDNN may take a thousand times as long (AMD EPYC, torch 2.13).
     """
     return chosen() is InstructionSet.AMX
 
@@ -66,7 +66,7 @@ class Int8Matrix:
         self.nbytes = copies * steps.numel() + 4 * outputs
 
     def multiply(self, rows: Numbers) -> Numbers:
-        """``[tokens, in]`` → ``[tokens, out]``."""
+        """Map ``[tokens, in]`` to ``[tokens, out]``."""
         count, inputs = rows.shape
         steps = torch.zeros(whole_tiles(2 * count), self._width, dtype=torch.int8)
         sums, scales = np.empty(2 * count, np.int32), np.empty(count, np.float32)
@@ -83,7 +83,7 @@ class Int8Matrix:
 
 @kernel
 def _split(rows: Any, steps: Any, sums: Any, scales: Any) -> None:
-    """Coarse steps of all rows, and below them fine steps of what those leave, and their sums."""
+    """Write coarse steps of all rows, below them fine steps of the remainders, and their sums."""
     for t in range(len(rows)):
         row, coarse, fine = rows[t], steps[t], steps[len(rows) + t]
         most = max(farthest(row), np.float32(1e-30))
@@ -102,7 +102,7 @@ def _split(rows: Any, steps: Any, sums: Any, scales: Any) -> None:
 
 @exact_kernel
 def _join(products: Any, scales: Any, bias: Any) -> None:
-    """Put coarse and fine products together, in the place of the coarse ones."""
+    """Combine coarse and fine products, in the place of the coarse ones."""
     count = len(scales)
     for t in range(count):
         coarse, fine, scale = products[t], products[count + t], scales[t]

@@ -1,16 +1,16 @@
 """Products of rows with a matrix of int8 by 16-bit numbers, on any processor that has vectors.
 
-A row is the sum of two int8 of ``int8_matrix`` as one number: coarse steps times 254, and fine
-ones, which is a number of 16 bits. A matrix lies as in ``int8_avx512``, with 128 added to each
-weight. A register of it is split into its even and its odd bytes, both as 16-bit numbers; so is a
-row. Two products of such numbers are added to one of 32 bits, for which LLVM finds the instruction
-that a processor has: ``pmaddwd``, with VNNI ``vpdpwssd``, with NEON ``smull``::
+A row is the sum of two int8 of ``int8_matrix`` as one number: coarse steps times 254, plus fine
+ones, which takes 16 bits. A matrix lies as in ``int8_avx512``, with 128 added to each weight. A
+register of it is split into its even and its odd bytes, both as 16-bit numbers, and so is a row.
+Two products of such numbers are added to one of 32 bits, for which LLVM finds the processor's
+instruction: ``pmaddwd``, with VNNI ``vpdpwssd``, with NEON ``smull``::
 
     w[0, k] w[0, k+2] | w[1, k] w[1, k+2] | ...        and     w[0, k+1] w[0, k+3] | ...
     x[k]    x[k+2]    | x[k]    x[k+2]    | ...                x[k+1]    x[k+3]    | ...
 
-A sum of 256 inputs fits into 32 bits, and those of a row into a double, so nothing is rounded
-before the very end, and a row comes out the same whatever rows stand beside it.
+A sum of 256 inputs fits into 32 bits, and the sums of a row into a double, so nothing is rounded
+before the very end, and a row's product is the same whatever rows stand beside it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Int8PortableMatrix:
         self.nbytes = layout.weights.nbytes + layout.scales.nbytes
 
     def multiply(self, rows: Numbers) -> Numbers:
-        """``[tokens, in]`` → ``[tokens, out]``."""
+        """Map ``[tokens, in]`` to ``[tokens, out]``."""
         count, layout = len(rows), self._layout
         words = np.zeros((count, layout.inputs), np.int16)
         sums, scales = np.empty(count, np.float64), np.empty(count, np.float32)
@@ -89,7 +89,7 @@ class Int8PortableMatrix:
 
 @kernel
 def _make_words(rows: Any, words: Any, sums: Any, scales: Any) -> None:
-    """Rows as steps, of each four inputs the first and the third before the others."""
+    """Turn rows into steps; of each four inputs the first and the third come before the others."""
     for t in range(len(rows)):
         row, its_words = rows[t], words[t]
         most = max(farthest(row), _LEAST)
@@ -117,7 +117,7 @@ def _start(
 
 @instruction
 def _multiply_block(_: Any, job: Any, block: Any, first: Any, count: Any) -> Any:
-    """One block times 1 to 6 rows from a first one on."""
+    """Multiply one block by 1 to 6 rows from a first one on."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_job, its_block, its_first, its_count = args
@@ -145,10 +145,10 @@ class _Products:
             self._store(place, total)
 
     def _totals(self) -> list[Any]:
-        """The sums of each row over a whole block, as doubles: ``LANES`` of them for each row.
+        """Return the sums of each row over a whole block, as doubles: ``LANES`` for each row.
 
-        Sums of 32 bits are exact for ``_EXACT`` lines alone, so they are taken over as doubles
-        after each chunk of that many.
+        Sums of 32 bits are exact for at most ``_EXACT`` lines, so they are added to doubles after
+        each chunk of that many.
         """
         builder = self._builder
         whole = builder.add(self._lines, INT64(_EXACT - 1))
@@ -166,7 +166,7 @@ class _Products:
         return loop(builder, chunks, [nothing] * len(self._places), add_chunk)
 
     def _sums(self, first: Any, count: Any) -> list[Any]:
-        """The products of some lines, from a first one on, added up for each row."""
+        """Return the products of some lines, from a first one on, added up for each row."""
         builder = self._builder
         length = builder.mul(self._lines, INT64(2 * INPUTS))
         before = builder.mul(first, INT64(LINE))
@@ -191,7 +191,7 @@ class _Products:
         return loop(builder, count, [nothing] * len(rows), add_products)
 
     def _store(self, place: Any, total: Any) -> None:
-        """The product of a row, without what the offset of the weights added."""
+        """Store the product of a row, without the offset of the weights."""
         builder = self._builder
         of_row = builder.add(self._told(11), builder.mul(place, INT64(8)))
         added = builder.load(pointer(builder, of_row, DOUBLE))
@@ -203,24 +203,24 @@ class _Products:
         builder.store(found, pointer(builder, self._told(2), FLOATS, at), align=4)
 
     def _vector(self, number: int) -> Any:
-        """What outputs of the block have at an address of the job."""
+        """Return the numbers of the block's outputs at an address of the job."""
         builder = self._builder
         return builder.load(pointer(builder, self._told(number), FLOATS, self._output), align=4)
 
     def _told(self, number: int) -> Any:
-        """A number of the job."""
+        """Return a number of the job."""
         builder = self._builder
         return builder.load(builder.gep(self._job, [INT64(number)]))
 
 
 def _split(builder: Any, numbers: Any) -> tuple[Any, Any]:
-    """The even and the odd bytes of a register, without signs."""
+    """Return the even and the odd bytes of a register, unsigned."""
     even = builder.and_(numbers, ir.Constant(_WORDS, [0xFF] * 2 * LANES))
     return even, builder.lshr(numbers, ir.Constant(_WORDS, [8] * 2 * LANES))
 
 
 def _pair_products(builder: Any, weights: Any, pair: Any) -> Any:
-    """16 times the sum of two products."""
+    """Return 16 times the sum of two products."""
     words = builder.bitcast(pair, _WORDS)
     products = builder.mul(builder.zext(weights, _WIDE), builder.sext(words, _WIDE))
     nothing = ir.Constant(_WIDE, ir.Undefined)
@@ -241,7 +241,7 @@ def _multiply_words(job: Any) -> None:
         if first >= blocks:
             return
         for block in range(first, min(first + _TAKEN, blocks)):
-            # A block stays in the caches for the rows that the registers have no room for.
+            # A block stays in the caches for the rows that do not fit in the registers.
             for part in range(parts):
                 begin, end = count * part // parts, count * (part + 1) // parts
                 _multiply_block(job, block, begin, end - begin)

@@ -1,9 +1,9 @@
 """How functions over arrays of floats are compiled.
 
-As in ``guided.runtime.kernel`` no reference is counted, so no kernel makes an array. Sums may be
-taken in any order, which is what lets a loop run sixteen numbers at a time; the order is fixed when
-a kernel is compiled, so a row comes out the same whatever rows stand beside it. What is not a
-number stays so, and is seen in the logits.
+As in ``guided.runtime.kernel`` no references are counted, so no kernel makes an array. Sums may be
+taken in any order, so that a loop can run sixteen numbers at a time; the order is fixed when a
+kernel is compiled, so a row's result is the same whatever rows stand beside it. NaN propagates, and
+is detected in the logits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ compile_again_with_sources()
 compile_for_named_processor()
 
 _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
-"""What LLVM may change in the order and the rounding of float32; not: take NaN for impossible."""
+"""What LLVM may change in the order and the rounding of float32; it may not rule out NaN."""
 
 
 def kernel(function: Callable[..., object]) -> Callable[..., Any]:
@@ -33,19 +33,19 @@ def kernel(function: Callable[..., object]) -> Callable[..., Any]:
 
 
 def exact_kernel(function: Callable[..., object]) -> Callable[..., Any]:
-    """As ``kernel``, for what has to come out to the last bit as it is written."""
+    """Compile as ``kernel`` does a function whose result must be exact to the last bit."""
     return _compiled(function, nogil=True, fastmath=False)
 
 
 class Task:
-    """What the threads of a team call with the address of a job, which is integers."""
+    """A function that the threads of a team call with the address of a job, which is integers."""
 
     def __init__(self, function: Callable[..., object], liberties: set[str]) -> None:
         self._function, self._liberties = function, liberties
 
     @cached_property
     def address(self) -> int:
-        """It is compiled when this is first asked for: a processor may lack its instructions."""
+        """The address; the first use compiles, because a processor may lack the instructions."""
         signature = types.void(types.CPointer(types.int64))  # type: ignore[no-untyped-call]
         self._compiled = cfunc(  # type: ignore[call-arg]
             signature, cache=True, _nrt=False, fastmath=self._liberties, error_model="numpy"
@@ -54,12 +54,12 @@ class Task:
 
 
 def task(function: Callable[..., object]) -> Task:
-    """A task whose sums may be taken in any order."""
+    """Make a task whose sums may be taken in any order."""
     return Task(function, _LIBERTIES)
 
 
 def exact_task(function: Callable[..., object]) -> Task:
-    """A task that has to come out to the last bit as it is written."""
+    """Make a task whose result must be exact to the last bit."""
     return Task(function, set())
 
 
@@ -69,7 +69,7 @@ def inlined(function: Callable[..., object]) -> Callable[..., Any]:
 
 
 def instruction(function: Callable[..., object]) -> Callable[..., Any]:
-    """A part of kernels that says itself, by the types it is given, what LLVM is to do."""
+    """Compile a part of kernels that emits its LLVM itself, by the types of its arguments."""
     made: Callable[..., Any] = intrinsic(function)
     return made
 

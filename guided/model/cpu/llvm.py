@@ -1,8 +1,8 @@
-"""Parts of kernels as instructions of LLVM, where numba would not emit the vectors that we want.
+"""Parts of kernels as instructions of LLVM, where numba would not emit the right vectors.
 
 A register holds 16 numbers of 32 bits, its *lanes*; a line of the processor's caches has the same
-64 bytes. What is made here is emitted once, when a kernel is compiled: a loop of Python that emits
-is unrolled in the kernel, ``loop`` is a loop of the kernel.
+64 bytes. All of this is emitted once, when a kernel is compiled: a Python loop that emits is
+unrolled in the kernel, ``loop`` is a loop of the kernel.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ LANES = 16
 LINE = 64
 """Bytes in a register, and in a line of the processor's caches."""
 AHEAD = 4096
-"""Bytes that are asked for before they are needed: without, it takes up to two thirds longer, and
-with a quarter as many a tenth."""
+"""Bytes to prefetch ahead: without, a call takes up to two thirds longer, and with a quarter as
+many a tenth."""
 INT32, INT64, FLOAT, DOUBLE = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
 INTS, FLOATS = ir.VectorType(INT32, LANES), ir.VectorType(FLOAT, LANES)
 
@@ -57,7 +57,7 @@ def for_each_count(builder: Any, count: Any, most: int, emit: Callable[[int], No
 def loop(
     builder: Any, count: Any, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]
 ) -> list[Any]:
-    """Count up from 0 to ``count``; the body makes of the values carried those of the next turn."""
+    """Count from 0 to ``count``; the body maps the carried values to those of the next turn."""
     before = builder.block
     head, inside, end = (builder.append_basic_block() for _ in range(3))
     builder.branch(head)
@@ -77,21 +77,21 @@ def loop(
 
 
 def multiply_add(builder: Any, one: Any, other: Any, total: Any) -> Any:
-    """``one * other + total``, rounded once where the processor does both in one instruction."""
+    """Return ``one * other + total``, rounded once if the processor has one instruction for it."""
     kind = ir.FunctionType(FLOATS, [FLOATS] * 3)
     function = builder.module.declare_intrinsic(f"llvm.fmuladd.v{LANES}f32", (), kind)
     return builder.call(function, [one, other, total])
 
 
 def pointer(builder: Any, address: Any, kind: Any, place: Any = None) -> Any:
-    """To what is at an address, or ``place`` numbers of 32 bits after it."""
+    """Return a pointer to an address, or to ``place`` numbers of 32 bits after it."""
     if place is not None:
         address = builder.add(address, builder.mul(place, INT64(4)))
     return builder.inttoptr(address, kind.as_pointer())
 
 
 def prefetch(builder: Any, address: Any, *, level: int = 1) -> None:
-    """Ask for a line into the cache of a level, and those below."""
+    """Prefetch a line into the cache of a level, and those below."""
     place = pointer(builder, address, ir.IntType(8))
     kind = ir.FunctionType(ir.VoidType(), [place.type, INT32, INT32, INT32])
     function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
@@ -99,7 +99,7 @@ def prefetch(builder: Any, address: Any, *, level: int = 1) -> None:
 
 
 def splat(builder: Any, number: Any, lanes: int = LANES) -> Any:
-    """A vector of one number."""
+    """Return a vector of one number."""
     nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
     first = builder.insert_element(nothing, number, INT32(0))
     return builder.shuffle_vector(

@@ -1,7 +1,7 @@
-"""A weight that multiplies rows: the one interface of all matrices, and the memory they lie in.
+"""A weight that multiplies rows: the one interface of all matrices, and their memory.
 
 Whatever its format, a matrix is packed once, when a model is loaded, and then multiplies rows of
-float32. ``guided.model.cpu.formats`` chooses who packs it.
+float32. ``guided.model.cpu.formats`` chooses the format's packer.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class PackedMatrix(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Memory taken by its weights."""
+        """Bytes of its weights."""
         ...
 
     def multiply(self, rows: Numbers) -> Numbers:
-        """``[tokens, in]`` → ``[tokens, out]``, an array of its own that may be written to."""
+        """Map ``[tokens, in]`` to ``[tokens, out]``, a new array that may be written to."""
         ...
 
 
@@ -43,23 +43,23 @@ class StackedMatrix:
         self.nbytes = sum(part.nbytes for part in parts)
 
     def multiply(self, rows: Numbers) -> Numbers:
-        """``[tokens, in]`` → ``[tokens, out]``."""
+        """Map ``[tokens, in]`` to ``[tokens, out]``."""
         return np.concatenate([part.multiply(rows) for part in self._parts], axis=1)
 
 
 class LargePages:
     """Memory that is read from one end to the other in every model call, piece by piece.
 
-    In pages of 2 MiB, where the system grants them: with pages of 4 KiB a core reads a fifth less
-    of it in the same time, since it has to look up five hundred times as many. What is not handed
-    out yet takes no memory.
+    In pages of 2 MiB, if the system grants them: with pages of 4 KiB a core reads a fifth less
+    in the same time, because it has to look up five hundred times as many. Memory not yet handed
+    out takes no space.
     """
 
     def __init__(self) -> None:
         self._rest: NDArray[np.uint8] = np.empty(0, np.uint8)
 
     def take(self, nbytes: int) -> NDArray[np.uint8]:
-        """The next ``nbytes`` bytes, which start where a line of the processor's caches does."""
+        """Return the next ``nbytes`` bytes, which start at a line of the processor's caches."""
         length = -(-nbytes // _LINE) * _LINE
         if length > len(self._rest):
             self._rest = _reserve(max(length, _CHUNK))

@@ -18,7 +18,7 @@ _FLOAT = ir.FloatType()
 
 @instruction
 def narrowed(_: Any, number: Any, like: Any) -> Any:
-    """A float32 as the cache keeps it, which is as it keeps ``like``; ties round to even."""
+    """Return a float32 as the cache keeps it, in the type of ``like``; ties round to even."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
         if like == types.float32:
@@ -34,7 +34,7 @@ def narrowed(_: Any, number: Any, like: Any) -> Any:
 
 @instruction
 def widened(_: Any, bits: Any) -> Any:
-    """The float32 equal to a bf16, which is told by its bits."""
+    """Return the float32 equal to a bf16, given its bits."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
         wide = builder.shl(builder.zext(args[0], _INT32), _INT32(16))
@@ -45,7 +45,7 @@ def widened(_: Any, bits: Any) -> Any:
 
 @instruction
 def _magnitude(_: Any, number: Any) -> Any:
-    """The bits of a float32 without its sign, an int32; they are in the order of the numbers."""
+    """Return the bits of a float32 without its sign, an int32; they are in the numbers' order."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
         return builder.and_(builder.bitcast(args[0], _INT32), _INT32(0x7FFFFFFF))
@@ -55,7 +55,7 @@ def _magnitude(_: Any, number: Any) -> Any:
 
 @instruction
 def _of_bits(_: Any, bits: Any) -> Any:
-    """The float32 with these bits."""
+    """Return the float32 with these bits."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
         return builder.bitcast(args[0], _FLOAT)
@@ -65,9 +65,9 @@ def _of_bits(_: Any, bits: Any) -> Any:
 
 @inlined
 def farthest(numbers: Any) -> Any:
-    """The largest of some float32 without their signs.
+    """Return the largest of some float32 without their signs.
 
-    It is found by the bits, since integers are compared in vectors and floats are not.
+    It compares the bits, because integers are compared in vectors and floats are not.
     """
     most = np.int32(0)
     for d in range(len(numbers)):
@@ -77,7 +77,7 @@ def farthest(numbers: Any) -> Any:
 
 @instruction
 def _power_of_two(_: Any, exponent: Any) -> Any:
-    """``2 ** exponent`` for an int32 from -126 to 127, made of its bits."""
+    """Return ``2 ** exponent`` for an int32 from -126 to 127, made of its bits."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
         bits = builder.shl(builder.add(args[0], _INT32(127)), _INT32(23))
@@ -98,8 +98,8 @@ _ONE = np.float32(1)
 
 @inlined
 def exponential(x: Any) -> Any:
-    """``e ** x`` in float32 within 5e-7 of itself, 5e-6 on a processor that does not add a product
-    to a sum in one instruction; 0 below -60, before numbers get subnormal.
+    """Return ``e ** x`` in float32 within 5e-7 of itself, 5e-6 on a processor without fused
+    multiply-add; 0 below -60, before numbers become subnormal.
 
     ``e**x = 2**n * e**r`` with ``|r| <= ln(2) / 2``, where six terms of the series are enough. The
     library's function would be called number by number.

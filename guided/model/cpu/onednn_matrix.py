@@ -13,15 +13,15 @@ from guided.model.cpu.matrix import Numbers
 __all__ = ["Fp32Matrix", "multiply_int8", "pack_int8", "whole_tiles"]
 
 _USUAL_ROWS = 8
-"""Rows for which oneDNN chooses how it lays the weights out; any number can be multiplied."""
+"""Rows for which oneDNN chooses its layout of the weights; any number can be multiplied."""
 _TILE = 16
 
 
 def whole_tiles(rows: int) -> int:
-    """``rows``, and those that fill the last tile of 16: they are free up to 64.
+    """Round ``rows`` up to whole tiles of 16: the additional rows are free up to 64.
 
-    For every number of rows that it ever multiplies by a matrix, oneDNN makes machine code and
-    keeps half a MiB: 393 MiB for four matrices and 200 numbers.
+    For every number of rows that it ever multiplies by a matrix, oneDNN compiles code and keeps
+    half a MiB: 393 MiB for four matrices and 200 numbers.
     """
     return -(-rows // _TILE) * _TILE
 
@@ -45,7 +45,7 @@ class Fp32Matrix:
 
 
 def pack_int8(weight: torch.Tensor) -> torch.Tensor:
-    """An int8 matrix, ``[out, in]``, in oneDNN's own layout."""
+    """Return an int8 matrix, ``[out, in]``, in oneDNN's own layout."""
     packed: torch.Tensor = torch.ops.onednn.qlinear_prepack(weight, [_USUAL_ROWS, weight.shape[1]])
     return packed
 
@@ -53,7 +53,7 @@ def pack_int8(weight: torch.Tensor) -> torch.Tensor:
 def multiply_int8(
     rows: torch.Tensor, packed: torch.Tensor, scales: torch.Tensor, offsets: torch.Tensor
 ) -> torch.Tensor:
-    """int8 ``[rows, in]`` → float32 ``[rows, out]``, each output times its scale."""
+    """Map int8 ``[rows, in]`` to float32 ``[rows, out]``, each output times its scale."""
     found: torch.Tensor = torch.ops.onednn.qlinear_pointwise.default(
         rows, 1.0, 0, packed, scales, offsets, None, 1.0, 0, torch.float32, "none", [], ""
     )

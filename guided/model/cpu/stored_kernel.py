@@ -23,26 +23,26 @@ from guided.model.cpu.stored_registers import WIDTHS
 __all__ = ["STORED_FORMS", "instructions_here", "multiply_stored"]
 
 STORED_FORMS: Final = tuple(WIDTHS)
-"""The instruction sets that there is a form for, the best first."""
+"""The instruction sets that the kernel has a form for, the best first."""
 _AT_ONCE: Final = dict.fromkeys(WIDTHS, 4) | {InstructionSet.AVX512_VNNI: 8}
-"""Rows that are multiplied by a block at once, by trial; registers have room for half as many."""
+"""Rows that a block is multiplied by at once, by trial; registers have room for half as many."""
 _TAKEN: Final = 4
 """Blocks of 16 outputs that a thread takes at a time."""
 _BLOCKS, _COUNT, _COUNTER_AT = StoredJob.BLOCKS, StoredJob.COUNT, StoredJob.COUNTER_AT
 
 
 def instructions_here() -> InstructionSet:
-    """The best that this processor has of those that there is a form for."""
+    """Return the best of ``STORED_FORMS`` that this processor has."""
     return next(each for each in available() if each in STORED_FORMS)
 
 
 @cache
 def multiply_stored(form: CodeForm, instructions: InstructionSet) -> Task:
-    """The task that multiplies rows by codes of a form; its job is a ``StoredJob``.
+    """Return the task that multiplies rows by codes of a form; its job is a ``StoredJob``.
 
     Compiled once for each form and set of instructions.
     """
-    # As numbers: what a kernel is kept on the disk by has to be the same in every process.
+    # As numbers: the key of a kernel on the disk has to be the same in every process.
     bits, offset, has_least, group, is_nested = map(int, form)
     number, at_once = list(InstructionSet).index(instructions), _AT_ONCE[instructions]
 
@@ -55,7 +55,7 @@ def multiply_stored(form: CodeForm, instructions: InstructionSet) -> Task:
             if first >= blocks:
                 return
             for block in range(first, min(first + _TAKEN, blocks)):
-                # A block stays in the caches for the rows that the registers have no room for.
+                # A block stays in the caches for the rows that do not fit in the registers.
                 for part in range(parts):
                     begin, end = count * part // parts, count * (part + 1) // parts
                     rows = end - begin
@@ -67,7 +67,7 @@ def multiply_stored(form: CodeForm, instructions: InstructionSet) -> Task:
 
 
 def _with_constants(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As ``instruction``; what is constant where it is used comes as such."""
+    """Do as ``instruction`` does; arguments that are constant where it is used stay constant."""
     made: Callable[..., Any] = intrinsic(prefer_literal=True)(function)
     return made
 
@@ -86,7 +86,7 @@ def _multiply_block(
     is_nested: Any,
     instructions: Any,
 ) -> Any:
-    """One block times a few rows from a first one on; the last six are constants."""
+    """Multiply one block by a few rows from a first one on; the last six are constants."""
     told = bits, offset, has_least, group, is_nested, instructions
     if not all(isinstance(each, types.Literal) for each in told):
         return None

@@ -1,9 +1,9 @@
-"""How codes lie in memory, so that a kernel reads them from one end to the other.
+"""The layout of codes in memory, so that a kernel reads them from one end to the other.
 
-Sixteen outputs lie together, from their first input to their last. A cell is 32 inputs of them:
-planes of codes, then what is small and whole of its groups. Codes of 3, 5 and 6 bits lie in two
+Sixteen outputs lie together, from their first input to their last. A cell is 32 of their inputs:
+planes of codes, then the small whole numbers of its groups. Codes of 3, 5 and 6 bits lie in two
 planes, the lower 2 or 4 bits and those above. A line of a plane has 32 bits for each output: the
-codes of four inputs 8 bits apart, or of two 16 bits apart, and those of the next inputs above them;
+codes of four inputs 8 bits apart, or of two 16 bits apart, and above them those of the next inputs;
 with four bits::
 
     bits      0..3  4..7 | 8..11  12..15 | 16..19  20..23 | 24..27  28..31
@@ -11,8 +11,8 @@ with four bits::
     or           0     2       4       6 |      1       3        5       7
 
 So a shift and a mask give four bytes, or two numbers of 16 bits, which processors multiply by as
-many of a row and add up. What a file has in its blocks takes as much memory here, but for six-bit
-scales, which are bytes.
+many numbers of a row and add up. The blocks of a file take as much memory here, except for six-bit
+scales, which become bytes.
 """
 
 from __future__ import annotations
@@ -54,28 +54,28 @@ class Plane(NamedTuple):
 
     name: str
     bits: int
-    """1, 2, 4 or 8; it takes as many lines."""
+    """1, 2, 4 or 8; the plane takes as many lines."""
     lowest: int
-    """Of the code, where they stand in it."""
+    """The position of the lowest of these bits in the code."""
 
 
 def step_bits(form: CodeForm) -> int:
-    """Of a step of a row that is multiplied by such codes.
+    """Return the bits of a row's steps that are multiplied by such codes.
 
-    With steps of a byte the products of four neighbours add up in an instruction. What rows lose by
-    them is a small share of what codes of four bits lose; codes of six bits alone were not measured
-    (docs/decisions/0017-blocks-as-stored.md).
+    With steps of a byte one instruction adds up the products of four neighbours. The accuracy that
+    rows lose is a small share of what codes of four bits lose; for codes of six bits alone it was
+    not measured (docs/decisions/0017-blocks-as-stored.md).
     """
     return BYTE if form.bits < BYTE else _PAIR_APART
 
 
 def bits_apart(form: CodeForm, instructions: InstructionSet) -> int:
-    """From a code to that of its neighbour, and from step to step: 8, or 16."""
+    """Return the bits from a code to its neighbour's, and from step to step: 8 or 16."""
     return _PAIR_APART if instructions is InstructionSet.PORTABLE else step_bits(form)
 
 
 def planes(form: CodeForm) -> tuple[Plane, ...]:
-    """The planes of a form, the lower bits first."""
+    """Return the planes of a form, the lower bits first."""
     lower = max(bits for bits in (1, 2, 4, 8) if bits <= form.bits)
     found = (Plane("low", lower, 0),)
     return found if lower == form.bits else (*found, Plane("high", form.bits - lower, lower))
@@ -83,7 +83,7 @@ def planes(form: CodeForm) -> tuple[Plane, ...]:
 
 @cache
 def span_fields(form: CodeForm) -> np.dtype[np.void]:
-    """The layout of a span: 16 outputs and the inputs whose products share one float32 scale."""
+    """Return the layout of a span: 16 outputs, and the inputs that share one float32 scale."""
     groups = CELL // form.group
     cell: list[Any] = [
         (plane.name, "<u4", (plane.bits, LANES))  # lines, outputs
@@ -101,9 +101,9 @@ def span_fields(form: CodeForm) -> np.dtype[np.void]:
 
 
 def lay_out(codes: Codes, target: NDArray[np.void], apart: int) -> None:
-    """Put outputs, a multiple of 16, to ``target``, ``[blocks, spans]`` of ``span_fields``.
+    """Write outputs, a multiple of 16, to ``target``, ``[blocks, spans]`` of ``span_fields``.
 
-    ``apart`` is how many bits the codes of neighbours are, 8 or 16.
+    ``apart`` is how many bits the codes of neighbours are apart, 8 or 16.
     """
     form = codes.form
     blocks, spans = target.shape
@@ -129,7 +129,7 @@ def lay_out(codes: Codes, target: NDArray[np.void], apart: int) -> None:
 def take_back(
     laid: NDArray[np.void], outputs: NDArray[np.int64], form: CodeForm, apart: int
 ) -> Codes:
-    """The codes of some outputs, from where ``lay_out`` has put them, ``[blocks, spans]``."""
+    """Return the codes of some outputs from where ``lay_out`` put them, ``[blocks, spans]``."""
     block, lane = outputs // LANES, outputs % LANES
     cells = laid["cells"]
     codes = np.zeros((len(outputs), laid.shape[1] * form.span), np.uint8)

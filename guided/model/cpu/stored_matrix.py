@@ -1,4 +1,4 @@
-"""Matrices of weights in blocks, computed with as they are stored."""
+"""Matrices of weights in blocks, multiplied as they are stored."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from guided.model.cpu.thread_team import run_together, team_address, team_size
 __all__ = ["NotFiniteError", "StoredMatrix", "StoredPart"]
 
 _TAKEN: Final = 64 * LANES
-"""Outputs that are unpacked at a time, so that little memory is taken beside what stays."""
+"""Outputs that are unpacked at a time, so that little memory is taken beside the result."""
 
 
 class NotFiniteError(ValueError):
-    """A scale or a least number is infinite or none, and kernels count on numbers."""
+    """A scale or a least number is infinite or NaN, and kernels need finite numbers."""
 
 
 class StoredPart:
@@ -44,7 +44,7 @@ class StoredPart:
         """``codes`` are those of ``shape``, ``[out, in]``, in pieces of a multiple of 16 outputs;
         the last may have fewer.
 
-        Raises ``NotFiniteError``: a kernel may make a number of what is none.
+        Raises ``NotFiniteError``, because a kernel may make a number of a NaN.
         """
         self.form, self.apart = form, bits_apart(form, instructions)
         self.outputs, inputs = shape
@@ -68,7 +68,7 @@ class StoredPart:
 
     @staticmethod
     def nbytes_of(form: CodeForm, shape: tuple[int, ...]) -> int:
-        """Memory that ``shape``, ``[out, in]``, takes."""
+        """Return the bytes that ``shape``, ``[out, in]``, takes."""
         return -(-shape[0] // LANES) * (shape[1] // form.span) * span_fields(form).itemsize
 
     @classmethod
@@ -81,7 +81,7 @@ class StoredPart:
         *,
         piece: int = _TAKEN,
     ) -> StoredPart:
-        """Of outputs as they are in a file, ``[out, bytes]``, unpacked ``piece`` at a time.
+        """Make a part of outputs as they are in a file, ``[out, bytes]``, ``piece`` at a time.
 
         Raises ``NotFiniteError``.
         """
@@ -93,13 +93,13 @@ class StoredPart:
         return cls(kind.form, (outputs, inputs), codes, memory, instructions)
 
     def codes(self, outputs: NDArray[np.int64]) -> Codes:
-        """Those of some outputs, as they came."""
+        """Return the original codes of some outputs."""
         return take_back(self._laid, outputs, self.form, self.apart)
 
     def multiply(
         self, steps: NDArray[Any], scales: Numbers, totals: NDArray[Any], products: Numbers
     ) -> None:
-        """``[tokens, in]``, ``[tokens, cells]``, ``[tokens, groups]`` → columns of products."""
+        """Write products of ``[tokens, in]``, ``[tokens, cells]`` and ``[tokens, groups]``."""
         job = self._job.copy()  # of this call alone: others may multiply at the same time
         team, function = team_address(), self._task.address
         _start(job, steps, scales, totals, products, team, function, team_size())
@@ -115,7 +115,7 @@ class StoredMatrix:
         self.nbytes = sum(part.nbytes for part in parts)
 
     def multiply(self, rows: Numbers) -> Numbers:
-        """``[tokens, in]`` → ``[tokens, out]``."""
+        """Map ``[tokens, in]`` to ``[tokens, out]``."""
         count = len(rows)
         found = np.empty((count, sum(part.padded for part in self._parts)), np.float32)
         prepared: dict[RowForm, Steps] = {}
@@ -157,7 +157,7 @@ def _start(
 
 
 def _padded(codes: Codes) -> Codes:
-    """With outputs of zeros to a multiple of 16."""
+    """Pad codes with outputs of zeros to a multiple of 16."""
     missing = -len(codes.codes) % LANES
     if not missing:
         return codes
@@ -170,7 +170,7 @@ def _padded(codes: Codes) -> Codes:
 def _require_finite(*floats: NDArray[np.float16] | None, first: int = 0) -> None:
     """Raise ``NotFiniteError`` unless scales and least numbers are finite.
 
-    They are ``[out, spans]``, of outputs from ``first`` on; ``None`` is passed over.
+    They are ``[out, spans]``, of outputs from ``first`` on; ``None`` is skipped.
     """
     for each in floats:
         if each is not None and not np.isfinite(each).all():

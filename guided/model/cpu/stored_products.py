@@ -1,8 +1,8 @@
 """Products of rows of whole numbers with codes as ``stored_layout`` lays them out.
 
 A row is steps of 8 or 16 bits with a scale for each 32 of them. Codes are unpacked once and
-multiplied by the steps of all rows at hand; a group's products add up exactly, and are then scaled
-and added to a row's sum in float32, cell after cell::
+multiplied by the steps of several rows; a group's products add up exactly, and are then scaled and
+added to a row's sum in float32, cell after cell::
 
     sum += float(codes · row - offset * total of row) * scale of group * scale of row
     sum += least of group * (scale of row * total of row)
@@ -31,7 +31,7 @@ _INT8 = ir.IntType(8)
 
 
 class StoredJob:
-    """Where in a job what is: addresses, or numbers."""
+    """The places of a job: addresses, or numbers."""
 
     WEIGHTS, ROWS, PRODUCTS, SCALES, TOTALS = range(5)
     SPANS, BLOCKS, COUNT, STRIDE = range(5, 9)
@@ -54,11 +54,11 @@ class _Group(NamedTuple):
     cell: Any
     """The address of its cell."""
     fields: Any
-    """Of a cell."""
+    """The fields of a cell."""
     place: Any
-    """Of the cell among those of its block."""
+    """The index of the cell in its block."""
     number: int
-    """Of the group among those of the cell."""
+    """The index of the group in the cell."""
 
 
 class Products:
@@ -102,7 +102,7 @@ class Products:
             builder.store(total, self._on.pointer(address, self._on.floats), align=4)
 
     def _row(self, told: list[Any], row: Any) -> _Row:
-        """The addresses of a row's steps, scales and totals."""
+        """Return the addresses of a row's steps, scales and totals."""
         cells = self._builder.mul(told[StoredJob.SPANS], INT64(self._form.span // CELL))
         place = self._builder.mul(row, cells)
         return _Row(
@@ -112,7 +112,7 @@ class Products:
         )
 
     def _add_span(self, span: Any, number: Any, rows: list[_Row], sums: list[Any]) -> list[Any]:
-        """All cells that share a float."""
+        """Add all cells that share a float."""
         floats = self._floats_of(span)
         kind, start = self._of_span["cells"][:2]
         first = self._builder.add(span, INT64(start))
@@ -132,7 +132,7 @@ class Products:
         return loop(self._builder, INT64(cells), sums, add_cell)
 
     def _floats_of(self, span: Any) -> dict[str, list[Any]]:
-        """Scales and least numbers of 16 outputs, by registers."""
+        """Return scales and least numbers of 16 outputs, by registers."""
         found = {}
         for name in ("scale", "least") if self._form.has_least else ("scale",):
             start = self._builder.add(span, INT64(self._of_span[name][1]))
@@ -144,7 +144,7 @@ class Products:
     def _add_group(
         self, group: _Group, floats: dict[str, list[Any]], rows: list[_Row], sums: list[Any]
     ) -> list[Any]:
-        """Its inputs, times each row."""
+        """Add the products of a group's inputs with each row."""
         whole = iter(self._whole_products(group, rows))
         scales = self._of_group(group, "scales", floats["scale"])
         leasts = [None] * len(scales)
@@ -160,7 +160,7 @@ class Products:
     def _grown(
         self, total: Any, whole: Any, row: _Row, group: _Group, scale: Any, least: Any
     ) -> Any:
-        """A sum and the products of a group, made numbers."""
+        """Return a sum plus the products of a group, converted to float."""
         builder = self._builder
         of_row = self._on.at(row.scales, group.place, INT64(4))
         scaled = builder.fmul(builder.sitofp(whole, self._on.floats), scale)
@@ -172,7 +172,7 @@ class Products:
         return builder.fadd(total, builder.fmul(least, moved))
 
     def _whole_products(self, group: _Group, rows: list[_Row]) -> list[Any]:
-        """Codes of a group times each row, less what the offset adds.
+        """Multiply codes of a group by each row, and subtract the offset.
 
         A step of a row is read once for all 16 outputs.
         """
@@ -193,7 +193,7 @@ class Products:
         return [total.found() for its_sums in sums for total in its_sums]
 
     def _start(self, row: _Row, group: _Group) -> Any:
-        """What the offset of codes takes off; a least number is added later, as a float."""
+        """Return the correction for the offset; a least number is added later, as a float."""
         if self._form.has_least:
             return self._on.constant(0)
         return self._on.splat(self._on.load(self._total_at(row, group), INT32))
@@ -206,7 +206,7 @@ class Products:
     # --- Unpacking ----------------------------------------------------------------------------
 
     def _codes(self, group: _Group, lane: int) -> Iterator[Any]:
-        """Codes of neighbours in the group, for the outputs of a register from ``lane`` on."""
+        """Yield codes of neighbours in the group, for a register's outputs from ``lane`` on."""
         builder = self._builder
         lines: dict[tuple[str, int], Any] = {}
         words = self._form.group * self._apart // 32
@@ -223,7 +223,7 @@ class Products:
             yield code
 
     def _bits(self, line: Any, plane: Plane, number: int) -> Any:
-        """The ``number``-th bits of neighbours in a line, moved to where they stand in a code."""
+        """Return the ``number``-th bits of neighbours in a line, at their positions in a code."""
         builder = self._builder
         down = plane.bits * number - plane.lowest
         move = builder.lshr if down > 0 else builder.shl
@@ -233,7 +233,7 @@ class Products:
         return builder.and_(moved, self._on.constant(masks))
 
     def _of_group(self, group: _Group, name: str, floats: list[Any]) -> list[Any]:
-        """What floats of a span are times what the group has, by registers."""
+        """Return floats of a span times a number of the group, by registers."""
         if not self._form.is_nested:
             return floats
         builder = self._builder

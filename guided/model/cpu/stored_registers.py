@@ -17,12 +17,12 @@ WIDTHS: Final = {
     InstructionSet.AVX2: 8,
     InstructionSet.PORTABLE: 4,
 }
-"""The instruction sets that there is a form for, the best first, and the sums in a register."""
+"""The instruction sets that the kernel has a form for, best first, and the sums in a register."""
 _INT16, _HALF = ir.IntType(16), ir.HalfType()
 
 
 class Registers:
-    """Vectors of 32 bits, and what is done with them."""
+    """Vectors of 32 bits, and the operations on them."""
 
     def __init__(self, builder: Any, instructions: InstructionSet) -> None:
         self.builder, self.instructions = builder, instructions
@@ -43,12 +43,12 @@ class Registers:
         return ir.Constant(self.ints, [number] * self.width)
 
     def call(self, name: str, kind: Any, *operands: Any) -> Any:
-        """An instruction by LLVM's name."""
+        """Emit an instruction by LLVM's name."""
         of = ir.FunctionType(kind, [each.type for each in operands])
         return self.builder.call(self.builder.module.declare_intrinsic(name, (), of), operands)
 
     def pair_products(self, one: Any, other: Any) -> Any:
-        """Products of int16, each two of them added, with AVX2."""
+        """Multiply int16 and add up pairs of products, with AVX2."""
         pairs = ir.VectorType(_INT16, 2 * self.width)
         operands = [self.builder.bitcast(each, pairs) for each in (one, other)]
         return self.call("llvm.x86.avx2.pmadd.wd", self.ints, *operands)
@@ -59,12 +59,12 @@ class Registers:
         return self.builder.shuffle_vector(first, nothing, self.constant(0))
 
     def widened(self, address: Any) -> Any:
-        """Floats of 16 bits, none of them infinite, as those of 32."""
+        """Read floats of 16 bits, none of them infinite, as floats of 32."""
         builder = self.builder
         if self.instructions is not InstructionSet.PORTABLE:
             halves = self.load(address, ir.VectorType(_HALF, self.width), align=2)
             return builder.fpext(halves, self.floats)
-        # Some processors have no instruction for it; what LLVM calls then is not linked here.
+        # Some processors have no instruction for it; LLVM's library function is not linked here.
         bits = self.load(address, ir.VectorType(_INT16, self.width), align=2)
         wide = builder.sext(bits, self.ints)
         size = builder.shl(builder.and_(wide, self.constant(0x7FFF)), self.constant(13))

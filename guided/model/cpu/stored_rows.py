@@ -1,7 +1,7 @@
-"""Rows as products of codes want them: whole numbers with a scale for each 32 of them.
+"""Rows in the form that products of codes need: whole numbers with a scale for each 32 of them.
 
-They are *steps*: of 1 / 127 of the largest of the 32, or beside codes of eight bits of 1 / 32639.
-Half a step is lost at most.
+They are *steps*: 1 / 127 of the largest of the 32, or 1 / 32639 for codes of eight bits. At most
+half a step is lost.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from guided.model.cpu.stored_layout import BYTE, CELL, step_bits
 __all__ = ["LARGEST", "RowForm", "Steps", "in_steps"]
 
 LARGEST: Final[Mapping[int, int]] = {BYTE: 127, 16: 32639}
-"""A step, by its bits."""
+"""The largest number of steps, by their bits."""
 
 
 class RowForm(NamedTuple):
-    """What a row looks like; forms of codes that agree in it share the row."""
+    """The form of a row; forms of codes with the same row form share the row."""
 
     step_bits: int
     apart: int
@@ -40,19 +40,19 @@ class RowForm(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Rows."""
+    """Rows as steps."""
 
     steps: NDArray[Any]
     """``[tokens, in]``, int8 or int16."""
     scales: Numbers
     """``[tokens, cells]``."""
     totals: NDArray[Any]
-    """``[tokens, groups]``: what the offset of codes adds, with its sign turned; where there is a
-    least number, what it is multiplied by."""
+    """``[tokens, groups]``: the negated contribution of the codes' offset; for codes with a least
+    number, the factor of that."""
 
 
 def in_steps(rows: Numbers, form: RowForm) -> Steps:
-    """``[tokens, in]``, a multiple of 32."""
+    """Convert ``[tokens, in]``, a multiple of 32."""
     count, width = rows.shape
     steps = np.empty((count, width), np.int8 if form.apart == BYTE else np.int16)
     scales = np.empty((count, width // CELL), np.float32)
@@ -65,9 +65,9 @@ def in_steps(rows: Numbers, form: RowForm) -> Steps:
 
 @exact_kernel
 def _round(cells: Any, steps: Any, scales: Any, totals: Any, largest: Any, offset: Any) -> None:
-    """The numbers of each cell as steps of their own, and what those of a group add up to.
+    """Write the numbers of each cell as steps of their own, and the totals of each group.
 
-    How many numbers a cell has is asked of the array: where LLVM knows, it takes one by one.
+    The size of a cell is read from the array: if LLVM knows it, it takes numbers one by one.
     """
     width = cells.shape[1] // totals.shape[1]
     for c in range(len(cells)):

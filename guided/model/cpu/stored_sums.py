@@ -1,7 +1,7 @@
-"""Sums of products of codes and steps of rows, by what an instruction set has for them.
+"""Sums of products of codes and steps of rows, with the instructions of each set.
 
-Each lane of a register has codes of four neighbours 8 bits apart or of two 16 bits apart, and so
-have steps. All sums are exact.
+Each lane of a register has the codes of four neighbours 8 bits apart or of two 16 bits apart, and
+so have steps. All sums are exact.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class WholeSum(Protocol):
     """A whole number of 32 bits in each lane."""
 
     def add(self, codes: Any, steps: Any) -> None:
-        """Neighbours' codes times their steps."""
+        """Add neighbours' codes times their steps."""
         ...
 
     def found(self) -> Any: ...
 
 
 def whole_sum(on: Registers, form: CodeForm, start: Any) -> WholeSum:
-    """A sum that begins with ``start``."""
+    """Make a sum that begins with ``start``."""
     are_bytes = bits_apart(form, on.instructions) == BYTE
     match on.instructions:
         case InstructionSet.AVX512_VNNI | InstructionSet.AVX_VNNI:
@@ -74,7 +74,7 @@ class _OfPairs:
 
 
 class _OfBytes:
-    """``vpmaddubsw``; what it finds adds up in 16 bits as long as it has room there."""
+    """``vpmaddubsw``; its products add up in 16 bits as long as they fit."""
 
     def __init__(self, on: Registers, start: Any, bits: int) -> None:
         self._on, self._wide = on, _OfPairs(on, start)

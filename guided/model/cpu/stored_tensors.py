@@ -1,4 +1,4 @@
-"""The tensors of a GGUF file, mapped: numbers as they are, and blocks as they are."""
+"""The tensors of a GGUF file, mapped: plain numbers, and blocks as they are."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class StoredTensor(NamedTuple):
     """Where a tensor is, and how it was changed when the file was written."""
 
     kind: str
-    """The type of ggml."""
+    """The type in ggml."""
     shape: tuple[int, ...]
-    """As transformers has it, ``[out, in]``."""
+    """As in transformers, ``[out, in]``."""
     offset: int
     """Bytes from the start of the file."""
     nbytes: int
     woven_heads: int
-    """Heads whose outputs of both halves alternate; 0 where they do not."""
+    """Heads with interleaved halves of outputs; 0 if none are."""
     added: int
     """What was added to its numbers."""
 
 
 class StoredTensors:
-    """Tensors by the names of transformers; what is read of them is taken from the file."""
+    """Tensors by the names of transformers, read from the file when they are taken."""
 
     def __init__(
         self, file: Path, tensors: Mapping[str, StoredTensor], report: Callable[[int], None]
@@ -54,11 +54,11 @@ class StoredTensors:
         return name in self._tensors
 
     def kind(self, name: str) -> str:
-        """The type of ggml."""
+        """Return the type in ggml."""
         return self._tensors[name].kind
 
     def take(self, name: str) -> torch.Tensor:
-        """The numbers of a tensor; those of blocks are unpacked to float32."""
+        """Return the numbers of a tensor; blocks are unpacked to float32."""
         told = self._tensors[name]
         if told.kind in _FLOATS:
             plain = torch.from_numpy(self._bytes(told).copy()).view(_FLOATS[told.kind])
@@ -70,17 +70,17 @@ class StoredTensors:
         return numbers
 
     def blocks(self, name: str) -> NDArray[np.uint8]:
-        """The bytes of a tensor of blocks, ``[out, bytes]``; a view unless heads were woven."""
+        """Return the bytes of a tensor of blocks, ``[out, bytes]``; a view unless interleaved."""
         told = self._tensors[name]
         packed = self._bytes(told).reshape(told.shape[0] if len(told.shape) > 1 else 1, -1)
         found: NDArray[np.uint8] = _unwoven(packed, told.woven_heads)
         return found
 
     def close(self) -> None:
-        """Give the file back; raises ``BufferError`` while an array is a view of it.
+        """Release the file; raises ``BufferError`` while an array is a view of it.
 
-        A file that is written over would change what is seen in it, and one that is cut off would
-        end the process.
+        If the file is overwritten, a mapping changes with it, and if it is cut off, reading ends
+        the process.
         """
         self._mapped.close()
 
@@ -91,7 +91,7 @@ class StoredTensors:
 
 
 def _unwoven(outputs: Any, heads: int) -> Any:
-    """Outputs of each head from ``0a 0b 1a 1b ...`` to ``0a 1a ... 0b 1b ...``."""
+    """Reorder outputs of each head from ``0a 0b 1a 1b ...`` to ``0a 1a ... 0b 1b ...``."""
     if not heads:
         return outputs
     apart = outputs.reshape(heads, len(outputs) // heads // 2, 2, *outputs.shape[1:])

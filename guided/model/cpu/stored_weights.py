@@ -1,4 +1,4 @@
-"""From the blocks of a GGUF file to the weights of a decoder, which stay as they are stored."""
+"""Makes the weights of a decoder from the blocks of a GGUF file, which stay as stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["read_stored_decoder", "stored_nbytes"]
 
 
 def stored_nbytes(tensors: Mapping[str, StoredTensor]) -> int:
-    """Memory that the weights will take."""
+    """Return the bytes that the weights will take."""
 
     def packed(tensor: StoredTensor) -> int:
         if len(tensor.shape) < 2:
@@ -57,10 +57,10 @@ def read_stored_decoder(
     *,
     report: Callable[[int], None] = lambda _nbytes: None,
 ) -> CpuDecoder:
-    """A decoder with the weights of a GGUF file, computed with as they are stored.
+    """Read a decoder from a GGUF file whose weights are used as stored.
 
     The caller has made sure by ``why_not_by_files`` that the tensors are there. Raises
-    ``ModelError`` for weights or answers of the model that are no numbers.
+    ``ModelError`` for weights or answers of the model that are not numbers.
     """
     stored = StoredTensors(file, tensors, report)
     with torch.no_grad():
@@ -72,16 +72,16 @@ def read_stored_decoder(
 
 
 class _StoredReader(WeightReader):
-    """Takes matrices as the blocks that they are; those of numbers become bf16."""
+    """Takes matrices in their blocks; plain ones become bf16."""
 
     def __init__(self, config: _Config, tensors: StoredTensors) -> None:
         super().__init__(config, tensors, matrix_packer(WeightFormat.BF16))
         self._stored, self._memory = tensors, LargePages()
 
     def embedding_and_head(self) -> tuple[Embedding, PackedMatrix]:
-        """Where tokens are looked up, and what scores them: of blocks one matrix where it is both.
+        """Return embedding and head; in blocks, one matrix serves as both if they are the same.
 
-        Rows are unpacked from their blocks as they are asked for.
+        Rows are unpacked from their blocks when they are looked up.
         """
         has_head, kind = HEAD in self._stored, self._stored.kind(EMBEDDING)
         if kind in BLOCK_TYPES:
@@ -92,12 +92,12 @@ class _StoredReader(WeightReader):
         return plain, self.matrix("lm_head" if has_head else EMBEDDING.removesuffix(".weight"))
 
     def matrix(self, *names: str) -> PackedMatrix:
-        """Matrices that read the same input as one, their outputs in the order of ``names``."""
+        """Return matrices of the same input as one, their outputs in the order of ``names``."""
         if not all(self._stored.kind(f"{name}.weight") in BLOCK_TYPES for name in names):
             if names[1:]:
                 return StackedMatrix([self.matrix(name) for name in names])
             return super().matrix(*names)
-        # What is of one type is one part, so that threads come together once.
+        # Matrices of one type are one part, so that threads synchronise once.
         parts = [
             self._part(kind, [f"{name}.weight" for name in same])
             for kind, same in groupby(names, lambda name: self._stored.kind(f"{name}.weight"))
@@ -109,7 +109,7 @@ class _StoredReader(WeightReader):
         return StoredMatrix(parts, np.concatenate(taken) if taken else None)
 
     def _part(self, kind: str, names: list[str]) -> StoredPart:
-        """Matrices of one type of block as one part, laid out for the kernel."""
+        """Return matrices of one type of block as one part, laid out for the kernel."""
         blocks = [self._stored.blocks(name) for name in names]
         packed = np.concatenate(blocks) if blocks[1:] else blocks[0]
         try:

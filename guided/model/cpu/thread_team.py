@@ -1,18 +1,17 @@
-"""A few threads that help whoever has a task, as far as the system lets them run.
+"""A few threads that help with any task, as far as the system lets them run.
 
-A task is divided by a counter: whoever is at it takes the next piece until there is none. The
-caller puts it up, opens a door, works itself until nothing is left, closes the door, and waits for
-those that are still inside. So nobody waits for a helper that has not got a core yet. A barrier, as
-OpenMP has it at the end of a task, waits for all, each time until the system lets the last of them
-run, which beside other programs takes many times as long as the task.
+A task is divided by a counter: each thread takes the next piece until there is none. The caller
+posts the task, opens a door, works until nothing is left, closes the door, and waits for the
+helpers that are still inside. So nothing waits for a helper that has not got a core yet. A barrier,
+as OpenMP has it at the end of a task, waits for all threads, each time until the system runs the
+last of them, which beside other programs takes many times as long as the task.
 
 The door is one number, so that it changes at once::
 
     generation | places left | helpers inside        closed: no places left
     48 bits      8 bits        8 bits
 
-Who waits does so in a loop for as long as what lies between two tasks usually takes, and then
-sleeps.
+A waiting thread loops for the usual time between two tasks, and then sleeps.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _FEW_ROWS = 8
 """Rows up to which a task is done before a helper would have come."""
 _MOST = 255
 _LINE = 64
-# Bytes from the start of a team, on a line of the caches each, since others look at each.
+# Bytes from the start of a team, each on its own line of the caches: other threads poll each.
 _DOOR, _IS_BUSY, _SLEEPERS, _TASK, _JOB = (number * _LINE for number in range(5))
 _MUTEX, _CONDITION = 5 * _LINE, 7 * _LINE
 _NUMBERS = 9 * _LINE // 8
@@ -46,7 +45,7 @@ _PLACE = 0x100
 _PLACES = 0xFF00
 _GENERATION = 0x10000
 _PATIENCE = 4000
-"""How often somebody looks again before sleeping, some 200 microseconds."""
+"""How often a thread polls before it sleeps, some 200 microseconds."""
 
 _ADDRESS = types.int64
 _lock = types.ExternalFunction("pthread_mutex_lock", types.int32(_ADDRESS))
@@ -71,14 +70,14 @@ class _Team:
     def grow(self, helpers: int) -> None:
         """Start threads until there are ``helpers``; they end with the process."""
         while self._helpers < helpers:
-            # Before they start, since no thread may be at it when the process ends.
+            # Before they start, because no thread may be compiling when the process ends.
             cast("Any", _help).compile((types.int64,))
             self._helpers += 1
             name = f"guided-{self._helpers}"
             threading.Thread(target=self._help, name=name, daemon=True).start()
 
     def _help(self) -> None:
-        """A thread's life, which keeps the team in memory."""
+        """Run a helper, which keeps the team in memory."""
         _help(self.address)
 
 
@@ -90,25 +89,25 @@ def _renew() -> None:
     _team = _Team()
 
 
-os.register_at_fork(after_in_child=_renew)  # a child has no threads but one
+os.register_at_fork(after_in_child=_renew)  # a child has only one thread
 
 
 def team_address() -> int:
-    """Where the team is, with threads for as many as ``team_size``."""
+    """Return the address of the team, with threads for ``team_size``."""
     _team.grow(team_size() - 1)
     return _team.address
 
 
 def team_size() -> int:
-    """How many threads a task is for: as many as torch has for its own."""
+    """Return how many threads run a task: as many as torch uses."""
     return min(torch.get_num_threads(), _MOST)
 
 
 @inlined
 def run_together(team: Any, task: Any, job: Any, threads: Any) -> None:
-    """Let ``threads`` threads run a task on a job; the other arguments are addresses.
+    """Run a task on a job with ``threads`` threads; the other arguments are addresses.
 
-    The caller is one of them, and the only one while somebody else has the team.
+    The caller is one of them, and the only one while another caller has the team.
     """
     if threads == 1 or not replaced(team + _IS_BUSY, 0, 1):
         call(task, job)
@@ -130,7 +129,7 @@ def run_together(team: Any, task: Any, job: Any, threads: Any) -> None:
 
 @kernel
 def _help(team: Any) -> None:
-    """What a helper does all its life."""
+    """Help with tasks for ever."""
     door, last = np.int64(0), np.int64(0)
     while True:
         door = read(team + _DOOR)
@@ -147,14 +146,14 @@ def _help(team: Any) -> None:
 
 @inlined
 def _changed(team: Any, door: Any) -> Any:
-    """Wait until the door is not ``door`` any more, first in a loop, then asleep; returns it."""
+    """Wait until the door is no longer ``door``, first in a loop, then asleep; returns it."""
     for _ in range(_PATIENCE):
         found = read(team + _DOOR)
         if found != door:
             return found
         pause()
-    # The count comes before the look, and who changes the door looks at the count after that: one
-    # of both sees the other.
+    # The count comes before the look, and a thread that changes the door reads the count after
+    # that: one of the two sees the other.
     added(team + _SLEEPERS, 1)
     _lock(team + _MUTEX)
     while read(team + _DOOR) == door:
@@ -173,7 +172,7 @@ def _wake(team: Any) -> None:
 
 
 class RowTask:
-    """A task that makes a row of each row, shared out among the team where there are many.
+    """A task that maps each row to a row, shared out among the team if there are many.
 
     Its job: addresses of source and target, the numbers in a row of each, the number of rows, and
     the address of the counter of rows.
@@ -183,7 +182,7 @@ class RowTask:
         self._task = task
 
     def __call__(self, source: NDArray[Any], target: NDArray[Any]) -> None:
-        """Two matrices, each with its rows one after the other; the target may have more."""
+        """Map contiguous rows of one matrix to those of another; the target may have more."""
         threads = team_size() if len(source) > _FEW_ROWS else 1
         _start(np.zeros(7, np.int64), source, target, team_address(), self._task.address, threads)
 

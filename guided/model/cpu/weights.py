@@ -1,8 +1,8 @@
-"""From named tensors to the weights of a decoder; which models they may be of, and why not others.
+"""Makes the weights of a decoder from named tensors; says which models it supports, and why not.
 
-The tensors are those of a model of transformers, or of its files: then nothing of transformers but
-the config is needed, and seconds of modules need not be loaded. Each tensor is taken once and may
-be gone afterwards, so there is never a second copy of all weights::
+The tensors are those of a model of transformers, or of its files: then only the config of
+transformers is needed, and not its modules, which take seconds to import. Each tensor is taken once
+and may be freed afterwards, so there is never a second copy of all weights::
 
     model.layers.0.self_attn.q_proj.weight ┐
     model.layers.0.self_attn.k_proj.weight ├─ one below the other ──▶ PackedMatrix
@@ -70,12 +70,12 @@ _TRIAL_TOKENS = 6
 
 
 class _Tensors(Protocol):
-    """Where the weights of a model are found."""
+    """The source of a model's weights."""
 
     def __contains__(self, name: str) -> bool: ...
 
     def take(self, name: str) -> torch.Tensor:
-        """A tensor, which nobody asks for again."""
+        """Return a tensor, which is not taken again."""
         ...
 
 
@@ -83,12 +83,12 @@ class _Tensors(Protocol):
 
 
 def why_not(module: PreTrainedModel) -> str | None:
-    """Why a model has to be left to transformers, in a few words; ``None`` where it has not."""
+    """Return why a model needs transformers, in a few words; ``None`` if it does not."""
     kind = type(module)
     # A subclass, or a class of the same name elsewhere, may compute something else.
     if kind.__name__ not in _KNOWN.values() or not _is_of_transformers(kind):
         return _not_known(kind.__name__)
-    # Nor need another config have the settings that are read here.
+    # Another config may lack the settings that are read here.
     if module.config.model_type not in _KNOWN:
         return f"its config is of type {module.config.model_type!r}"
     if module.device.type != "cpu":
@@ -106,7 +106,7 @@ def why_not(module: PreTrainedModel) -> str | None:
 
 
 def why_not_by_config(config: _Config) -> str | None:
-    """As ``why_not``, as far as it can be told before the weights are loaded."""
+    """Return the same reason, as far as it is known before the weights are loaded."""
     is_known = isinstance(config, PlainConfig) or _is_of_transformers(type(config))
     if config.model_type not in _KNOWN or not is_known:
         return _not_known((config.architectures or [config.model_type])[0])
@@ -116,10 +116,10 @@ def why_not_by_config(config: _Config) -> str | None:
 def why_not_by_files(
     config: _Config, shapes: Mapping[str, tuple[int, ...]], types: Collection[str]
 ) -> str | None:
-    """Why weights cannot be read from files that hold these tensors, or ``None``.
+    """Return why weights cannot be read from files with these tensors, or ``None``.
 
     Transformers renames, converts and leaves out what an older or another program has written;
-    here all names and shapes have to be those that a model has.
+    here all names and shapes have to be exactly the model's.
     """
     if reason := why_not_by_config(config):
         return reason
@@ -141,7 +141,7 @@ def _not_known(kind: str) -> str:
 
 
 def _why_not_its_settings(config: _Config) -> str | None:
-    """Why our decoder would not compute what the settings ask for; ``None`` if it would."""
+    """Return why our decoder would not honour the settings; ``None`` if it would."""
     if _activation(config) not in GATES:
         return f"the activation {_activation(config)!r} is not one of {', '.join(GATES)}"
     for name in _UNKNOWN_SETTINGS:
@@ -184,7 +184,7 @@ def _window(config: _Config, layer: int) -> int | None:
 
 
 def _expected_shapes(config: _Config) -> dict[str, tuple[int, ...]]:
-    """The tensors that a model has, by name."""
+    """Return the shapes of the tensors that a model has, by name."""
     hidden, inner, size = config.hidden_size, config.intermediate_size, _head_size(config)
     queries, keys = config.num_attention_heads * size, config.num_key_value_heads * size
     kind = config.model_type
@@ -240,7 +240,7 @@ class _ModuleTensors:
 
 
 class _FileTensors:
-    """Those of files of safetensors, which are mapped; a tensor of their own type is a view."""
+    """Those of mapped files of safetensors; a tensor in its own type is a view."""
 
     def __init__(
         self, files: Mapping[str, Path], dtype: torch.dtype, report: Callable[[int], None]
@@ -267,11 +267,11 @@ class _FileTensors:
 def take_decoder(
     module: PreTrainedModel, weight_format: WeightFormat, *, streams: bool = True
 ) -> CpuDecoder:
-    """A decoder with the weights of ``module``, which loses each tensor once it is taken.
+    """Make a decoder with the weights of ``module``, which loses each tensor once it is taken.
 
     ``streams`` keeps matrices of int8 a second time where ``is_kept_twice``.
 
-    Raises ``ModelError``, and leaves the module whole, where ``why_not`` has a reason; also for
+    Raises ``ModelError``, and leaves the module whole, if ``why_not`` has a reason; also for
     weights that the format cannot hold.
     """
     if reason := why_not(module):
@@ -293,12 +293,12 @@ def read_decoder(
     streams: bool = True,
     report: Callable[[int], None] = lambda _nbytes: None,
 ) -> CpuDecoder:
-    """A decoder with the weights of files of safetensors, by the name of each tensor.
+    """Make a decoder with the weights of files of safetensors, by the name of each tensor.
 
-    They are rounded to ``dtype`` first, as transformers does; it is also that of the cache.
-    ``report`` is given the bytes read so far. The caller has made sure by
+    They are first rounded to ``dtype``, as transformers does; it is also that of the cache.
+    ``report`` receives the number of bytes read so far. The caller has made sure by
     ``why_not_by_files`` that the tensors are there. Raises ``ModelError`` for weights that the
-    format cannot hold, and where the answers of the model are no numbers.
+    format cannot hold, and if the answers of the model are not numbers.
     """
     pack = matrix_packer(weight_format, streams=streams)
     tensors = _FileTensors(files, dtype, report)
@@ -309,9 +309,9 @@ def read_decoder(
 
 
 def try_decoder(decoder: CpuDecoder, config: _Config) -> None:
-    """Call a decoder once; ModelError where its logits are no numbers.
+    """Call a decoder once; ModelError if its logits are not numbers.
 
-    Weights that are broken, or too large for their format, show in these.
+    They show weights that are broken, or too large for their format.
     """
     tokens = np.arange(_TRIAL_TOKENS)
     slots = VisibleSlots(tokens, np.tri(_TRIAL_TOKENS, dtype=np.bool_))
@@ -337,7 +337,7 @@ def try_decoder(decoder: CpuDecoder, config: _Config) -> None:
 def _weights(
     config: _Config, tensors: _Tensors, pack: Pack, weight_format: WeightFormat
 ) -> DecoderWeights:
-    """The weights of a decoder, packed in one format; the embedding stays as it is in the files."""
+    """Pack the weights of a decoder in one format; the embedding stays as it is in the files."""
     embedding = tensors.take(EMBEDDING)
     if weight_format is not WeightFormat.FP32:
         # Matrices are packed elsewhere, but one small view of a mapped file keeps all of its pages.
@@ -354,7 +354,7 @@ def _weights(
 def assembled(
     config: _Config, read: WeightReader, embedding: Embedding, head: PackedMatrix
 ) -> DecoderWeights:
-    """The weights of a decoder, all but embedding and head yet to be read."""
+    """Assemble the weights of a decoder; reads all except embedding and head."""
     layers = tuple(read.layer(number) for number in range(config.num_hidden_layers))
     return DecoderWeights(
         embedding=embedding,
@@ -379,12 +379,12 @@ class WeightReader:
         self._is_gemma = _is_gemma(config)
 
     def layer(self, number: int) -> LayerWeights:
-        """The weights of one decoder layer, of a model like Llama, Qwen or Gemma."""
+        """Read the weights of one decoder layer, of a model like Llama, Qwen or Gemma."""
         config, is_gemma = self._config, self._is_gemma
         start = f"model.layers.{number}."
         attention, mlp = start + "self_attn.", start + "mlp."
         has_head_norms = attention + "q_norm.weight" in self._tensors
-        # Gemma has a norm after each part as well, and shifts the names.
+        # Gemma also has a norm after each part, and shifts the names.
         before_mlp = "pre_feedforward_layernorm" if is_gemma else "post_attention_layernorm"
         scalar = config.query_pre_attn_scalar if is_gemma else _head_size(config)
         return LayerWeights(
@@ -409,12 +409,12 @@ class WeightReader:
 
     def norm(self, name: str) -> Numbers:
         weight = self._tensors.take(f"{name}.weight").to(torch.float32, copy=True)
-        # Gemma keeps what is left of a weight when 1 is taken away.
+        # Gemma stores the weight less 1.
         numbers: Numbers = (weight + 1 if self._is_gemma else weight).numpy()
         return numbers
 
     def matrix(self, *names: str) -> PackedMatrix:
-        """Matrices one below the other; a bias that one of several lacks is zero."""
+        """Stack matrices one below the other; a bias that one of several lacks is zero."""
         named = [f"{name}.weight" for name in names]
         weights = [self._tensors.take(name) for name in named]
         biases = [
@@ -430,7 +430,7 @@ class WeightReader:
     def packed(
         self, names: Sequence[str], weight: torch.Tensor, bias: torch.Tensor | None
     ) -> PackedMatrix:
-        """The matrix of one or more tensors; raises ``ModelError`` where the format cannot be."""
+        """Pack one or more tensors as a matrix; raises ``ModelError`` if the format cannot."""
         try:
             return self._pack(weight, bias)
         except NotFiniteError as error:
@@ -441,7 +441,7 @@ class WeightReader:
             ) from error
 
     def angles(self, layer_type: str | None) -> Angles:
-        """The rotary positions of a type of layers, or of all."""
+        """Return the rotary positions of a type of layers, or of all."""
         from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
         config = self._config

@@ -1,6 +1,6 @@
 """One model over several processes, each with a share of its matrices or of its layers.
 
-The process of the engine is *rank 0*. It starts the others, tells them each call of the model, and
+The engine's process is *rank 0*. It starts the others, sends them each call of the model, and
 computes its own share of it. With shares of matrices all compute at once, and sums over the shares
 are those of ``torch.distributed``::
 
@@ -12,5 +12,5 @@ With shares of layers the same ranks stand in a line, and hidden states go from 
 and on to rank 0, which has the head.
 
 Every rank keeps the keys and values of its own heads or layers, in the same slots. Only rank 0
-looks at the logits. See docs/parallel.md.
+reads the logits. See docs/parallel.md.
 """

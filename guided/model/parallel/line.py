@@ -1,4 +1,4 @@
-"""Hidden states on their way along a line of ranks, by ``torch.distributed``."""
+"""Sends hidden states along a line of ranks, by ``torch.distributed``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Line"]
 class Line:
     """The place of one rank in the line, between its neighbours.
 
-    Sending does not wait for the other to take it, so that both compute at the same time; but what
-    was sent before has to have been taken.
+    Sending does not wait for the neighbour to receive, so that both compute at the same time; but
+    the previous message has to have been received.
     """
 
     def __init__(self, rank: int, ranks: int) -> None:
@@ -38,5 +38,5 @@ class Line:
         states = states.contiguous()
         work = distributed.isend(states, self._after)
         assert work is not None, "this process is no rank"
-        # Kept, so that there is something to read until it is taken.
+        # Kept, so that their memory stays until they are received.
         self._on_the_way = work, states

@@ -1,4 +1,4 @@
-"""What rank 0 and the other ranks say to each other.
+"""The messages between rank 0 and the other ranks.
 
 ::
 
@@ -42,20 +42,20 @@ __all__ = [
 
 
 class RankSettings(msgspec.Struct, frozen=True):
-    """What a rank is started with."""
+    """The settings that a rank is started with."""
 
     rank: int
     split: Split
-    """How the model is split, over how many ranks, the first among them."""
+    """How the model is split, and over how many ranks, including the first."""
     meeting: str
     """File by which they find each other."""
     control: int
     """Descriptor of the connection to rank 0."""
     folder: str
-    """Of the model."""
+    """The folder of the model."""
     dtype: str
     device: str
-    """The type of device; which of them follows from the rank."""
+    """The type of device; its number follows from the rank."""
     threads: int
     quantises_cache: bool
 
@@ -68,26 +68,26 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     """The rank is ready for calls."""
 
     nbytes: int
-    """Of its share of the weights."""
+    """Bytes of its share of the weights."""
     layers: tuple[LayerShape, ...]
-    """What its layers keep of a token; nothing for those of others."""
+    """What its layers keep of a token; nothing for layers of other ranks."""
     windows: tuple[int | None, ...]
-    """How far layers see, of which all ranks have to think alike."""
+    """How far layers see, on which all ranks have to agree."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The rank cannot go on, and its process ends."""
+    """The rank cannot continue, and its process ends."""
 
     reason: str
     trace: str = ""
-    """Where a fault of our own was met; empty where the model or the settings are wrong."""
+    """The traceback of a fault of our own; empty if the model or the settings are wrong."""
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Take the memory for the cache."""
+    """Allocate the memory for the cache."""
 
     num_slots: tuple[int, ...]
-    """By group of layers."""
+    """One for each group of layers."""
 
 
 class Copy(msgspec.Struct, frozen=True, tag=True):
@@ -98,11 +98,11 @@ class Copy(msgspec.Struct, frozen=True, tag=True):
 
     @classmethod
     def of(cls, copies: Iterable[SlotCopies]) -> Self:
-        """The message for copies by group of layers."""
+        """Make the message for copies by group of layers."""
         return cls([(_written(each.sources), _written(each.targets)) for each in copies])
 
     def copies(self) -> list[SlotCopies]:
-        """The copies, by group of layers."""
+        """Return the copies, by group of layers."""
         return [SlotCopies(_ints(sources), _ints(targets)) for sources, targets in self.by_group]
 
 
@@ -115,7 +115,7 @@ class _Rows(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Segment(msgspec.Struct, frozen=True, array_like=True):
-    """What a share of a call depends on: hidden states are rank 0's alone to hand out."""
+    """The parts of a segment that a share of a call depends on; only rank 0 hands out states."""
 
     rows: list[_Rows]
     committed: int
@@ -127,7 +127,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, segment: Segment) -> Self:
-        """A segment as it is sent to another rank."""
+        """Make the message of a segment."""
         assert not segment.adapter, "an adapter on a model in shares"
         assert segment.recurrence is None or segment.recurrence.computed is None, "a state"
         sees = segment.ancestors
@@ -142,7 +142,7 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
         )
 
     def segment(self) -> Segment:
-        """The segment as a rank computes it, without what stays with rank 0."""
+        """Return the segment as a rank computes it, without the parts that stay with rank 0."""
         sees = None
         if self.ancestors is not None:
             sees = np.frombuffer(self.ancestors, np.bool_).reshape(len(self.tokens), -1)
@@ -167,11 +167,11 @@ class Call(msgspec.Struct, frozen=True, tag=True):
 
     @classmethod
     def of(cls, segments: Sequence[Segment]) -> Self:
-        """The message for the segments of a batch."""
+        """Make the message for the segments of a batch."""
         return cls([_Segment.of(segment) for segment in segments])
 
     def batch(self) -> StepBatch:
-        """The batch, as far as a share of the call depends on it."""
+        """Return the batch, as far as a share of the call depends on it."""
         return StepBatch(tuple(each.segment() for each in self.segments))
 
 
@@ -184,22 +184,22 @@ _from_rank: msgspec.msgpack.Decoder[FromRank] = msgspec.msgpack.Decoder(FromRank
 
 
 def write(message: ToRank | FromRank) -> bytes:
-    """A message as bytes."""
+    """Encode a message as bytes."""
     return _encoder.encode(message)
 
 
 def read_to_rank(payload: bytes) -> ToRank:
-    """The message that rank 0 wrote."""
+    """Decode a message that rank 0 wrote."""
     return _to_rank.decode(payload)
 
 
 def read_from_rank(payload: bytes) -> FromRank:
-    """The message that another rank wrote."""
+    """Decode a message that another rank wrote."""
     return _from_rank.decode(payload)
 
 
 def read_settings(text: str) -> RankSettings:
-    """The settings that came on the command line."""
+    """Decode the settings from the command line."""
     return msgspec.json.decode(text, type=RankSettings)
 
 
@@ -208,5 +208,5 @@ def _written(slots: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bytearra
 
 
 def _ints(payload: bytearray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    # Of a bytearray, as torch takes no array that must not be written to.
+    # From a bytearray, because torch takes no read-only array.
     return np.frombuffer(payload, np.int64)

@@ -1,4 +1,4 @@
-"""A batch cut by its sequences, so that ranks in a line compute at the same time.
+"""Cuts a batch by its sequences, so that ranks in a line compute at the same time.
 
 ::
 
@@ -18,13 +18,13 @@ from guided.model.batch import Segment, StepBatch, StepOutput
 __all__ = ["FEWEST_TOKENS", "joined", "micro_batches"]
 
 FEWEST_TOKENS: Final = 64
-"""Tokens for which a call pays: each reads all weights of its rank, whatever it computes."""
+"""The least tokens for which a call pays: each call reads all weights of its rank."""
 
 
 def micro_batches(batch: StepBatch, stages: int) -> list[StepBatch]:
-    """A batch cut into parts of consecutive segments, one for each stage, with about equal tokens.
+    """Cut a batch into parts of consecutive segments, one per stage, with about equal tokens.
 
-    Fewer parts where they would be narrow, or there are few segments. All ranks have to cut alike.
+    Fewer parts if they would be narrow, or if there are few segments. All ranks have to cut alike.
     """
     tokens = sum(len(segment.tokens) for segment in batch.segments)
     count = min(stages, len(batch.segments), tokens // FEWEST_TOKENS)
@@ -33,7 +33,7 @@ def micro_batches(batch: StepBatch, stages: int) -> list[StepBatch]:
     parts: list[list[Segment]] = [[] for _ in range(count)]
     before = 0
     for segment in batch.segments:
-        # By where its middle lies in the row.
+        # By the place of its middle in the row.
         middle = before + len(segment.tokens) / 2
         parts[int(middle * count / tokens)].append(segment)
         before += len(segment.tokens)
@@ -41,7 +41,7 @@ def micro_batches(batch: StepBatch, stages: int) -> list[StepBatch]:
 
 
 def joined(outputs: Sequence[StepOutput]) -> StepOutput:
-    """What the model says to a batch, of what it says to its parts."""
+    """Join the outputs for the parts of a batch."""
     if len(outputs) == 1:
         return outputs[0]
     return StepOutput(
@@ -52,6 +52,6 @@ def joined(outputs: Sequence[StepOutput]) -> StepOutput:
 
 
 def _rows(parts: list[torch.Tensor]) -> torch.Tensor:
-    """Those of the parts of which any are wanted."""
+    """Join the parts that have rows; return an empty part if none has."""
     wanted = [part for part in parts if len(part)]
     return torch.cat(wanted) if wanted else parts[0]

@@ -1,13 +1,13 @@
-"""Which layers each rank has, where a model is split by its layers: as even as bytes allow.
+"""Which layers each rank has, if a model is split by its layers: as evenly as bytes allow.
 
-Ranks stand in a line, and that of the engine is the last: it has the head, so that logits are
-where they are looked at::
+Ranks stand in a line, and the engine's is the last: it has the head, so that logits are where they
+are read::
 
     rank 1                  rank 2              rank 0
     embedding, layers ────▶ layers ──────────▶ layers, norm, head
 
-An embedding that is the head as well is on the first rank and on the last. What is neither layer,
-embedding nor head (norms, what reads images) is on every rank.
+An embedding that is also the head is on the first rank and on the last. Everything that is not
+layer, embedding or head (norms, image encoders) is on every rank.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 __all__ = ["PipelinePlan", "even_parts", "pipeline_plan", "place_in_line", "rank_at"]
 
 _PARTS: Final = {"embed_tokens", "layers", "norm"}
-"""What the models that can be split consist of, besides a head."""
+"""The parts, besides a head, of the models that can be split."""
 _ACROSS: Final = {
     "num_kv_shared_layers": "has layers that read the keys of others",
     "hidden_size_per_layer_input": "has layers that read an embedding of their own",
 }
-"""Settings by which layers depend on more than the layer before."""
+"""Settings that make layers depend on more than the layer before."""
 _NAME: Final = re.compile(
     r"(?:(?:model|language_model|text_model)\.)*(?:layers\.(\d+)|(embed_tokens|lm_head))\."
 )
@@ -55,31 +55,31 @@ class PipelinePlan:
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         return len(self.stages)
 
     @property
     def note(self) -> str:
-        """What the memory of a plan is, where there are several ranks."""
+        """What a plan's memory refers to if there are several ranks."""
         return "none takes more than this"
 
     def stage_of(self, rank: int) -> Stage:
-        """The stage that a rank computes."""
+        """Return the stage that a rank computes."""
         return self.stages[place_in_line(rank, self.ranks)]
 
 
 def place_in_line(rank: int, ranks: int) -> int:
-    """Which stage a rank computes: rank 0, that of the engine, has the last."""
+    """Return which stage a rank computes: rank 0, the engine's, has the last."""
     return (rank - 1) % ranks
 
 
 def rank_at(place: int, ranks: int) -> int:
-    """Which rank computes a stage."""
+    """Return which rank computes a stage."""
     return (place + 1) % ranks
 
 
 def pipeline_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> PipelinePlan:
-    """The plan for a model; ``config`` is that of transformers.
+    """Make the plan for a model; ``config`` is that of transformers.
 
     Raises ``ModelError`` for a model that cannot be split, or has too few layers.
     """
@@ -90,7 +90,7 @@ def pipeline_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Pi
     sizes, embedding, head, others = _sizes(files.checkpoint.shapes, len(shapes))
     if not all(sizes):
         raise cannot_split(config, Way.PIPELINE, "has files that do not name its layers as usual")
-    # The same rows twice, where files have them once.
+    # The same rows twice, even if files have them once.
     head = head or embedding
     parts = even_parts([embedding + sizes[0], *sizes[1:-1], sizes[-1] + head], ranks)
     stages = tuple(
@@ -122,20 +122,20 @@ def _refuse(config: PretrainedConfig) -> None:
 
 
 def _sizes(shapes: Mapping[str, tuple[int, ...]], layers: int) -> tuple[list[int], int, int, int]:
-    """Numbers in each layer, in the embedding, in the head, and in all else."""
+    """Return the numbers in each layer, in the embedding, in the head, and in all else."""
     found: Counter[str] = Counter()
     for name, shape in shapes.items():
         told = _NAME.match(name)
-        # Layers after the last are guesses of more tokens, which transformers leaves out.
+        # Layers after the last predict further tokens; transformers leaves them out.
         found[(told[1] or told[2]) if told else ""] += prod(shape)
     by_layer = [found[str(layer)] for layer in range(layers)]
     return by_layer, found["embed_tokens"], found["lm_head"], found[""]
 
 
 def even_parts(sizes: Sequence[int], parts: int) -> list[range]:
-    """Consecutive parts, the largest of which is as small as can be."""
+    """Return consecutive parts whose largest is as small as possible."""
     count = len(sizes)
-    # The least largest part of all up to ``end``, and where the last of them begins.
+    # The smallest possible largest part up to ``end``, and where its last part begins.
     best: list[tuple[float, int]] = [(0, 0)] + [(inf, 0)] * count
     starts = []
     for part in range(1, parts + 1):

@@ -1,4 +1,4 @@
-"""The other ranks, as rank 0 sees them: processes that it starts, tells what to do, and misses."""
+"""The other ranks, as rank 0 sees them: processes that it starts, commands, and may lose."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class _Loss:
 
     error: ModelError
     told: Failed | None
-    """What it said itself, which may be that it missed another; ``None`` where it was ended."""
+    """Its own report, perhaps of the loss of another rank; ``None`` if it was killed."""
 
 
 class Ranks:
-    """The ranks from 1 on. There is one set of them in a process at a time.
+    """The ranks from 1 on. A process has one set of them at a time.
 
-    Once a call has failed, on whichever rank, the others wait for what will not come: all are ended
-    then, and the model has to be loaded again.
+    If a call fails on any rank, the others wait for ever: then all are ended, and the model has to
+    be loaded again.
     """
 
     def __init__(self, settings: RankSettings, place: TemporaryDirectory[str]) -> None:
@@ -72,7 +72,7 @@ class Ranks:
         self._has_lost = threading.Event()
         self._is_closing = False
         self._environment = {name: os.environ.get(name) for name in RANK_VARIABLES}
-        """What ``join_group`` sets, as it was before: the process goes on without ranks."""
+        """The old values of what ``join_group`` sets: the process outlives its ranks."""
         self._others: list[_Rank] = []
         atexit.register(self.close)
         for rank in range(1, settings.split.ranks):
@@ -90,7 +90,7 @@ class Ranks:
         threads: int,
         quantises_cache: bool = False,
     ) -> Ranks:
-        """Start them, and meet them; they begin to load their shares of the model in ``folder``."""
+        """Start and meet the ranks; they begin to load their shares of the model in ``folder``."""
         if distributed.is_initialized():
             raise ModelError(
                 "this process is already a rank of a model",
@@ -115,21 +115,21 @@ class Ranks:
         return found
 
     def loaded(self, on_loss: Callable[[ModelError], None] | None = None) -> list[Loaded]:
-        """Wait until all have loaded; what they hold, by rank from 1 on.
+        """Wait until all have loaded; return what they hold, by rank from 1 on.
 
-        From then on ``on_loss`` is told of a rank that ends, in a thread of its own, even while no
+        From then on ``on_loss`` is called when a rank ends, in a thread of its own, even while no
         call is made.
         """
         with self.together():
             others = self._hear(Loaded)
-        # Groups that were made while loading met there as well.
+        # Groups that were made during loading met there as well.
         self._place.cleanup()
         self._on_loss = on_loss
         return others
 
     @contextmanager
     def together(self, message: ToRank | None = None) -> Iterator[None]:
-        """Tell the others what to do, and do it here as well; an error in here ends them all."""
+        """Send the others a message, and do the same in the block; an error there ends them all."""
         try:
             if message is not None:
                 self._tell(message)
@@ -166,7 +166,7 @@ class Ranks:
             other.tell(payload)
 
     def _hear(self, kind: type[_Kind]) -> list[_Kind]:
-        """The next message of each, which is of a kind."""
+        """Return the next message of each, which must be of a kind."""
         found = []
         for other in self._others:
             said = other.hear()
@@ -177,17 +177,17 @@ class Ranks:
         return found
 
     def _note(self, loss: _Loss) -> None:
-        """Take note of an end that nobody asked for."""
+        """Record an end that was not requested."""
         if self._is_closing:
             return
         self._losses.append(loss)
         if self._on_loss is not None:
-            # It may end the process, before a call that fails of the same loss says so as well.
+            # It may end the process, before a call that fails by the same loss reports it too.
             self._on_loss(self._first_loss())
         self._has_lost.set()
 
     def _first_loss(self) -> ModelError:
-        """What most likely began it: one that was killed tells nothing, and others miss it."""
+        """Return the likeliest origin: a killed rank reports nothing, and others miss it."""
         time.sleep(_GRACE / 4)
         loss = min(self._losses, key=lambda loss: loss.told is not None)
         if loss.told is not None and loss.told.trace:
@@ -195,16 +195,16 @@ class Ranks:
         return loss.error
 
     def _cause(self, error: BaseException) -> BaseException:
-        """What an error here comes of: a rank that is lost shows as a broken connection."""
+        """Return the cause of an error here: a lost rank shows as a broken connection."""
         if isinstance(error, Exception) and self._has_lost.wait(_GRACE):
             is_ended = any(loss.told is None for loss in self._losses)
-            # All ranks refuse a model for the same reason; ours is the one to tell.
+            # All ranks refuse a model for the same reason; ours is the one to report.
             return error if isinstance(error, GuidedError) and not is_ended else self._first_loss()
         return error
 
 
 def _started(settings: RankSettings, control: Connection[bytes, bytes]) -> subprocess.Popen[bytes]:
-    """The process of a rank, which has an end of a connection as well."""
+    """Start the process of a rank, which has one end of the connection."""
     told = msgspec.structs.replace(settings, control=control.fileno())
     return subprocess.Popen(
         [sys.executable, "-m", _PROGRAM, msgspec.json.encode(told).decode()],
@@ -229,11 +229,11 @@ class _Rank:
         self._listening.start()
 
     def tell(self, payload: bytes) -> None:
-        """Send a message; raises ``OSError`` where nobody takes it any more."""
+        """Send a message; raises ``OSError`` if the rank no longer receives."""
         self._control.send_bytes(payload)
 
     def hear(self) -> FromRank | ModelError:
-        """The next message, or how it ended."""
+        """Return the next message, or how the rank ended."""
         return self._said.get()
 
     def end(self) -> None:
@@ -245,7 +245,7 @@ class _Rank:
             self._control.close()
 
     def _listen(self) -> None:
-        """The thread: pass on what the rank says until it ends, then tell why it ended."""
+        """Run the thread: pass on the rank's messages until it ends, then report why it ended."""
         failed: Failed | None = None
         with suppress(EOFError, OSError):
             while True:
@@ -255,7 +255,7 @@ class _Rank:
                 else:
                     self._said.put(said)
         status = self._process.wait()
-        # Where the model or the settings are wrong the reason tells the way out as well.
+        # If the model or the settings are wrong, the reason also says the way out.
         hint = None if failed is not None and not failed.trace else _HINT
         if failed is not None:
             how = f"failed: {failed.reason}"

@@ -1,4 +1,4 @@
-"""The runner of rank 0: what it does with the model, the other ranks do as well."""
+"""The runner of rank 0: the other ranks repeat what it does with the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ShardedRunner(ModelRunner):
     """A model of which this process holds a share, and ``ranks`` the others.
 
     ``share`` is this rank's (``load_share``), ``on_loss`` is that of ``Ranks.loaded``. Raises
-    ``ModelError`` where another rank is lost, while the model is tried or in a call.
+    ``ModelError`` if another rank is lost, while the model is tried or in a call.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class ShardedRunner(ModelRunner):
 
     @property
     def description(self) -> str:
-        """What computes the calls, so far as their time depends on it."""
+        """What computes the calls, as far as their time depends on it."""
         split = self._ranks.split
         return f"{super().description}, {split.way} {split.ranks}"
 
     def open_storages(self, num_slots: Sequence[int]) -> None:
-        """Take the memory for the slots of each group, on every rank."""
+        """Allocate the memory for the slots of each group, on every rank."""
         with self._ranks.together(Open(tuple(num_slots))):
             super().open_storages(num_slots)
 
@@ -75,11 +75,11 @@ class ShardedRunner(ModelRunner):
             super().copy(copies)
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        """The logits of a batch, for which every rank does its share."""
+        """Return the logits of a batch, for which every rank does its share."""
         with self._ranks.together(Call.of(batch.segments)):
             parts = micro_batches(batch, self._ranks.split.stages)
             output = joined([super(ShardedRunner, self).forward(part) for part in parts])
-            self.wait()  # what goes wrong on a device is met while it is known whose it is
+            self.wait()  # so that an error of a device is raised for the right call
             return output
 
     def close(self) -> None:

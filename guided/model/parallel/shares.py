@@ -36,9 +36,9 @@ _LOOPBACK: Final = "lo"
 _INTERFACE: Final = "GLOO_SOCKET_IFNAME"
 _LOCAL_RANK: Final = "LOCAL_RANK"
 RANK_VARIABLES: Final = (_INTERFACE, _LOCAL_RANK)
-"""The variables of the environment that ``join_group`` sets."""
+"""The environment variables that ``join_group`` sets."""
 _PATIENCE: Final = timedelta(minutes=5)
-"""How long a rank waits for another, once all have been told to do the same."""
+"""How long a rank waits for another, once all were told to do the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,13 +46,13 @@ class Share:
     """What one rank has of a model."""
 
     module: PreTrainedModel
-    """Its calls are to be made by all ranks at once."""
+    """All ranks have to make its calls at once."""
     stage: Stage | None
-    """Its layers, where others have the others."""
+    """Its layers, if other ranks have the others."""
 
     @property
     def nbytes(self) -> int:
-        """Memory that the weights of this rank take."""
+        """Bytes of the weights of this rank."""
         tensors = chain(self.module.parameters(), self.module.buffers())
         return sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in tensors)
 
@@ -62,7 +62,7 @@ def check_devices(device: torch.device, split: Split) -> None:
     ranks = split.ranks
     accelerator = torch.accelerator.current_accelerator()
     if split.way is Way.TENSOR and device == CPU and accelerator is not None:
-        # Transformers places shares on an accelerator wherever there is one.
+        # Transformers places shares on an accelerator if there is one.
         raise ModelError(
             f"a model over {ranks} ranks cannot be on the CPU where torch finds {accelerator.type}",
             hint="hide it with CUDA_VISIBLE_DEVICES='', or leave device out",
@@ -76,7 +76,7 @@ def check_devices(device: torch.device, split: Split) -> None:
 
 
 def device_of(kind: str, rank: int) -> torch.device:
-    """The device of a rank: the CPU, or the CUDA device of its number."""
+    """Return the device of a rank: the CPU, or the CUDA device with its number."""
     return CPU if kind == "cpu" else torch.device(kind, rank)
 
 
@@ -99,11 +99,11 @@ def join_group(rank: int, ranks: int, meeting: str, device: torch.device) -> Non
 
 
 def _begin_anew() -> None:
-    """Let torch forget groups that were not met, by whomever.
+    """Make torch forget groups that were never met, in whatever code.
 
-    Torch names a group by how many this process has begun to make, and ranks meet where names are
-    the same. Leaving a group sets the count back, and to leave one it takes one: that of this
-    process alone.
+    Torch names a group by how many this process has begun to make, and ranks meet under equal
+    names. Leaving a group resets the count, and leaving one takes one: a group of only this
+    process.
     """
     distributed.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
     distributed.destroy_process_group()
@@ -117,7 +117,7 @@ def load_share(
     rank: int,
     progress: Progress,
 ) -> Share:
-    """A rank's part of the weights in a module of transformers, read straight from the files.
+    """Load a rank's part of the weights into a module of transformers, straight from the files.
 
     Raises ``ModelError`` as ``tensor_plan`` and ``pipeline_plan`` do.
     """
@@ -128,6 +128,6 @@ def load_share(
         prune = partial(keep_stage, stage=stage, neighbours=line, dtype=dtype)
         return Share(load_module(files, config, dtype, device, progress, prune=prune), stage)
     plan = tensor_plan(files, config, split.ranks)
-    # What the class says stays as it is.
+    # The setting of the class stays as it is.
     vars(config.get_text_config())["base_model_tp_plan"] = dict(plan.rules)
     return Share(load_module(files, config, dtype, device, progress, ranks=split.ranks), None)

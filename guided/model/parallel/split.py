@@ -1,4 +1,4 @@
-"""In which way a model is split over processes, and over how many."""
+"""How a model is split over processes, and over how many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["RankShare", "Split", "SplitPlan", "Way", "cannot_split", "refuse_by_
 
 
 class Way(StrEnum):
-    """What is split; named as the settings are."""
+    """What is split; named like the settings."""
 
     TENSOR = "tensor_parallel"
     """The matrices of every layer."""
@@ -28,14 +28,14 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A way, and the count of processes; one of them is a whole model."""
+    """A way, and the number of processes; one of them is a whole model."""
 
     way: Way = Way.TENSOR
     ranks: int = 1
 
     @property
     def stages(self) -> int:
-        """Processes that compute one after the other."""
+        """The number of processes that compute one after the other."""
         return self.ranks if self.way is Way.PIPELINE else 1
 
 
@@ -44,7 +44,7 @@ class RankShare:
     """What one process holds of a model."""
 
     weights: float
-    """Part of the numbers in the files, from 0 to 1."""
+    """Its part of the numbers in the files, from 0 to 1."""
     layers: tuple[LayerShape, ...]
     """What it keeps of a token, by layer of the whole model."""
     holds: str
@@ -55,22 +55,22 @@ class SplitPlan(Protocol):
 
     @property
     def shares(self) -> tuple[RankShare, ...]:
-        """By rank; one of them where all hold as much."""
+        """By rank; one share if all hold as much."""
         ...
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """The number of ranks."""
         ...
 
     @property
     def note(self) -> str:
-        """What the memory of a plan is, where there are several ranks."""
+        """What a plan's memory refers to if there are several ranks."""
         ...
 
 
 def refuse_by_config(config: PretrainedConfig, way: Way) -> None:
-    """Raise ``ModelError`` for a model that is split in no way."""
+    """Raise ``ModelError`` for a model that cannot be split either way."""
     if is_recurrent(config):
         raise cannot_split(config, way, "has layers that keep a state from token to token")
     if (method := quantisation(config)) is not None:
@@ -78,7 +78,7 @@ def refuse_by_config(config: PretrainedConfig, way: Way) -> None:
 
 
 def cannot_split(config: PretrainedConfig, way: Way, reason: str) -> ModelError:
-    """What to raise for a model that cannot be split: "it has ..."."""
+    """Return the error for a model that cannot be split: "it has ..."."""
     name = ", ".join(config.architectures or []) or config.model_type
     return ModelError(
         f"{name} cannot be split over ranks: it {reason}",

@@ -1,14 +1,14 @@
-"""A module of transformers that computes one stage, and leaves the other layers out.
+"""A module of transformers that computes one stage, and leaves out the other layers.
 
-The module keeps its form, so that layers keep their numbers: those of other stages become parts
-that hand on what they are given. At its own first layer a stage takes the hidden states that the
-stage before computed; after its own last layer it sends its own to the next::
+The module keeps its form, so that layers keep their numbers: the layers of other stages become
+parts that pass on their input. A stage's first layer takes the hidden states that the stage before
+computed; its last layer sends its own to the next::
 
     stage 0    embedding ─ layer 0 ─ layer 1 ─▶┐ pass ─ pass ─ pass ─ no head
     stage 1    NaN ─ pass ─ pass ─┐            └▶ layer 2 ─ layer 3 ─ norm ─ head
 
-What a stage without the embedding computes of its own instead is not a number, so a model whose
-later layers read more than hidden states fails in its trial.
+A stage without the embedding has NaN in its place, so a model whose later layers read more than
+hidden states fails in its trial.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Neighbours(Protocol):
 def keep_stage(
     module: PreTrainedModel, stage: Stage, neighbours: Neighbours, dtype: torch.dtype
 ) -> None:
-    """Leave out of a module what other stages compute; before its weights are read.
+    """Remove from a module what other stages compute; before its weights are read.
 
-    ``dtype`` is that of the weights to be. The model's config says that it goes from
+    ``dtype`` is that of the weights to come. The model's config has to say that it goes from
     ``embed_tokens`` by ``layers`` to ``norm`` (``base_model_pp_plan``).
     """
     whole: Any = module
@@ -75,7 +75,7 @@ def keep_stage(
 
 
 class _Passing(nn.Module):
-    """Hands on its first argument, and says of itself what the part it stands for did."""
+    """Passes on its first argument, and has the attributes of the part it replaces."""
 
     def __init__(self, part: nn.Module) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class _Passing(nn.Module):
 
 
 class _Nowhere(nn.Module):
-    """In place of an embedding: rows of the right shape that nobody may read."""
+    """Replaces an embedding: rows of the right shape that must not be read."""
 
     def __init__(self, size: int, dtype: torch.dtype) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class _Nowhere(nn.Module):
 
 
 class _NoHead(nn.Module):
-    """In place of a head: one column, which nobody reads."""
+    """Replaces a head: one column, which nothing reads."""
 
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         return hidden_states[..., :1]
@@ -111,7 +111,7 @@ def _unknown(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
 
 
 def _take_states(layer: nn.Module, neighbours: Neighbours, dtype: torch.dtype) -> None:
-    """Let the first layer of a stage read the states that the stage before it sends."""
+    """Make the first layer of a stage read the states that the stage before it sends."""
 
     def taking(
         _: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
@@ -127,7 +127,7 @@ def _take_states(layer: nn.Module, neighbours: Neighbours, dtype: torch.dtype) -
 
 
 def _give_states(layer: nn.Module, neighbours: Neighbours, dtype: torch.dtype) -> None:
-    """Let the last layer of a stage send its states to the stage after it."""
+    """Make the last layer of a stage send its states to the stage after it."""
 
     def giving(_: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
         states: torch.Tensor = given[0] if given else named["hidden_states"]

@@ -1,4 +1,4 @@
-"""How a model is split over ranks, by the plan that its config in transformers brings.
+"""How a model is split over ranks, by the plan of its config in transformers.
 
 A plan names matrices and how each is split::
 
@@ -6,8 +6,8 @@ A plan names matrices and how each is split::
     layers.*.self_attn.o_proj   rowwise   each rank reads some of the inputs; sums are added up
     layers.*.mlp.down_proj      rowwise
 
-What no rule names (norms, routers) is whole on every rank. So is the attention of a model whose
-heads do not go into the ranks evenly: its rules are left out then.
+Everything that no rule names (norms, routers) is whole on every rank. So is the attention of a
+model whose heads cannot be divided evenly among the ranks: its rules are then left out.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = ["TensorPlan", "tensor_plan"]
 
 _ATTENTION: Final = re.compile(r"(attn|attention)")
 _KEYS: Final = ("k_proj", "kv_b_proj", "qkv_proj", "query_key_value")
-"""What makes keys; where its outputs stay split, so do the cache's heads."""
+"""What makes keys; if its outputs stay split, so do the cache's heads."""
 _ENDS: Final = ("embed_tokens", "lm_head")
-"""Split by the words of the vocabulary, in every model that has a plan."""
+"""Split by the vocabulary, in every model that has a plan."""
 _SPLIT: Final = ("colwise", "rowwise", "packed_", "embedding_")
-"""How styles begin that split a weight."""
+"""The prefixes of styles that split a weight."""
 _ONE_BY_ONE: Final = re.compile(r"\.experts\.\d+\.")
-"""Experts that files have one by one, and transformers in one tensor."""
+"""Experts that files store one by one, and transformers in one tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class TensorPlan:
 
     ranks: int
     rules: Mapping[str, str]
-    """The plan of transformers for the base model, so far as it is followed."""
+    """The part of transformers' plan for the base model that is followed."""
     layers: tuple[LayerShape, ...]
     """What each rank keeps of a token."""
     share: float
-    """How much of the numbers in the files each rank holds, from 0 to 1."""
+    """The part of the numbers in the files that each rank holds, from 0 to 1."""
     is_attention_whole: bool
-    """Whether all ranks compute all heads, because they do not go into the ranks evenly."""
+    """Whether all ranks compute all heads, because these cannot be divided evenly."""
 
     @property
     def shares(self) -> tuple[RankShare, ...]:
@@ -62,13 +62,13 @@ class TensorPlan:
 
     @property
     def note(self) -> str:
-        """What the memory of a plan is, where there are several ranks."""
+        """What a plan's memory refers to if there are several ranks."""
         whole = ", all of the attention" if self.is_attention_whole else ""
         return f"each takes this{whole}"
 
 
 def tensor_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> TensorPlan:
-    """The plan for a model; ``config`` is that of transformers.
+    """Make the plan for a model; ``config`` is that of transformers.
 
     Raises ``ModelError`` for a model that cannot be split.
     """
@@ -94,13 +94,13 @@ def tensor_plan(files: ModelFiles, config: PretrainedConfig, ranks: int) -> Tens
 
 
 def _heads(config: PretrainedConfig | PlainConfig, shapes: tuple[LayerShape, ...]) -> set[int]:
-    """All counts of heads, of queries and of keys."""
+    """Return all counts of heads, of queries and of keys."""
     queries = {int(layer.num_attention_heads) for layer in layer_configs(config)}
     return queries | {shape.heads for shape in shapes}
 
 
 def _share(shapes: Mapping[str, tuple[int, ...]], rules: Mapping[str, str], ranks: int) -> float:
-    """How much of all numbers a rank holds; matrices that do not divide count as if they did."""
+    """Return a rank's part of all numbers; matrices that do not divide count as if they did."""
     split = [rule for rule, how in rules.items() if how.startswith(_SPLIT)]
     has_experts = any(".experts." in rule for rule in split)
     whole = held = 0.0

@@ -1,4 +1,4 @@
-"""Program of every rank but the first: ``python -m guided.model.parallel.worker SETTINGS``.
+"""The program of every rank but the first: ``python -m guided.model.parallel.worker SETTINGS``.
 
 It does what rank 0 tells it, and ends with it.
 """
@@ -41,11 +41,11 @@ from guided.model.runner import ModelRunner
 __all__ = ["main"]
 
 _UNREAD: Final = 1
-"""Size of the vocabulary, as nobody reads the logits of this rank."""
+"""Size of the vocabulary, because nothing reads the logits of this rank."""
 
 
 def main() -> int:
-    """Be the rank that the first argument describes; the exit status."""
+    """Run the rank that the first argument describes; return the exit status."""
     # An interrupt from a terminal reaches this process too; rank 0 decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -60,9 +60,9 @@ def main() -> int:
     except GuidedError as error:
         failed = Failed(str(error))
     except Exception as error:
-        # Left to rank 0 to show: where another rank was lost, this one has nothing to say.
+        # Rank 0 decides whether to show it: if another rank was lost, this one adds nothing.
         failed = Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
-    with suppress(OSError):  # it may be rank 0 that is gone
+    with suppress(OSError):  # rank 0 itself may be gone
         _send(control, failed)
     return 1
 
@@ -76,7 +76,7 @@ def _end_with(control: int) -> NoReturn:
 
 
 def _load(settings: RankSettings) -> tuple[ModelRunner, Loaded]:
-    """The runner of this rank's share, and what there is to tell of it."""
+    """Load the runner of this rank's share, and describe it."""
     torch.set_num_threads(settings.threads)
     device = device_of(settings.device, settings.rank)
     join_group(settings.rank, settings.split.ranks, settings.meeting, device)
@@ -94,7 +94,7 @@ def _load(settings: RankSettings) -> tuple[ModelRunner, Loaded]:
 
 
 def _serve(runner: ModelRunner, control: Connection[bytes, bytes], stages: int) -> NoReturn:
-    """Do what rank 0 asks for, until its end of the pipe closes."""
+    """Do what rank 0 requests, until its end of the pipe closes."""
     while True:
         match read_to_rank(control.recv_bytes()):
             case Call() as call:

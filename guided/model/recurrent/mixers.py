@@ -1,8 +1,7 @@
 """The modules of a model that keep a state from token to token, and how one of them is called.
 
-A *mixer* can be called for any tokens that follow each other, with the state before them. What it
-is called with in the model is the packed row of all sequences, so whoever runs the call answers in
-its place::
+A *mixer* can be called for any consecutive tokens, with the state before them. In the model its
+input is the packed row of all sequences, so the running call answers in its place::
 
     layer of a model ──▶ forward ──▶ the running call ──▶ run, stretch by stretch
                                 └──▶ itself, where no call is running
@@ -26,30 +25,30 @@ if TYPE_CHECKING:
 __all__ = ["Mix", "Mixer", "take_mixers"]
 
 Mix: TypeAlias = Callable[["Mixer", torch.Tensor], Outputs]
-"""What a running call does with what enters a mixer, ``[1, packed tokens, size]``."""
+"""What a running call does with a mixer's input, ``[1, packed tokens, size]``."""
 _MASKS = ("attention_mask", "conv_mask")
 
 
 class Mixer:
-    """A module that keeps a state; see ``divert`` for what becomes of its calls."""
+    """A module that keeps a state; ``divert`` redirects its calls."""
 
     def __init__(self, module: torch.nn.Module, number: int, way: Way) -> None:
         self.number = number
-        """Its place among the mixers of the model."""
+        """Its index among the mixers of the model."""
         self.continues = True
         """Whether it reads several tokens at once after others; else one at a time."""
         self.by_token = 0.0
-        """By how much its state differs after tokens that it read one by one, as a share of it."""
+        """The relative difference of its state after reading tokens one by one."""
         self.size = 0
-        """Numbers that enter it for a token; 0 until it was called."""
+        """The size of its input for a token; 0 until it was called."""
         self.kind = type(module).__name__
         """The name of its class."""
         self._module = module
         self._way = way
-        # That of its class: on the module itself may be one that an earlier runner has put there.
+        # The class's: the module itself may have one that an earlier runner has put there.
         self._forward: Forward = type(module).forward.__get__(module)
         self._signature = inspect.signature(self._forward)
-        # What else it is given belongs to all packed tokens, and could not be cut here.
+        # Its other arguments are for all packed tokens, and could not be cut here.
         needed = [
             parameter.name
             for parameter in self._signature.parameters.values()
@@ -64,11 +63,11 @@ class Mixer:
 
     @property
     def parts(self) -> tuple[torch.nn.Module, ...]:
-        """The module and all in it: they are given stretches, not packed rows."""
+        """The module and all modules in it: they see stretches, not packed rows."""
         return tuple(self._module.modules())
 
     def divert(self, mix: Callable[[], Mix | None]) -> None:
-        """Let whatever ``mix`` returns answer calls of the module; ``None`` leaves it to itself."""
+        """Have calls of the module answered by the result of ``mix``, or by itself if ``None``."""
 
         def forward(*args: Any, **options: Any) -> Any:
             running = mix()
@@ -82,7 +81,7 @@ class Mixer:
         vars(self._module)["forward"] = forward
 
     def run(self, inputs: torch.Tensor, state: LayerState) -> tuple[Outputs, LayerState]:
-        """Read tokens after a state: ``[sequences, tokens, size]`` → outputs, the next state.
+        """Read ``[sequences, tokens, size]`` after a state; return outputs and the next state.
 
         The tensors of ``state`` may be written to.
         """
@@ -96,7 +95,7 @@ class Mixer:
 
 
 def take_mixers(module: PreTrainedModel) -> tuple[Mixer, ...]:
-    """The mixers of a model, in the order of its modules."""
+    """Return the mixers of a model, in the order of its modules."""
     config = module.config.get_text_config()
     states = int(getattr(config, "number_of_conv_states", 1))
     ways = [(part, way_of(part, states)) for part in module.modules()]
@@ -105,7 +104,7 @@ def take_mixers(module: PreTrainedModel) -> tuple[Mixer, ...]:
 
 
 def _joined(outputs: Sequence[Outputs]) -> Outputs:
-    """Outputs of tokens one after the other, side by side."""
+    """Join outputs of consecutive tokens."""
     first = outputs[0]
     if isinstance(first, torch.Tensor):
         return torch.cat([each for each in outputs if isinstance(each, torch.Tensor)], 1)

@@ -1,4 +1,4 @@
-"""How much memory the recurrent layers of a model will take, before its weights are loaded."""
+"""Computes the memory of a model's recurrent layers before its weights are loaded."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class StateSize:
     """Bytes that recurrent layers keep."""
 
     of_text: int
-    """Of a text, however long it is."""
+    """For a text of any length."""
     of_drafted: int
-    """Of each drafted token that became text, until the next call."""
+    """For each drafted token that became text, until the next call."""
 
 
 def planned_states(config: PretrainedConfig, folder: Path, dtype: torch.dtype) -> StateSize:
-    """What the layers of a config would keep; its modules are made without memory for weights."""
+    """Return what a config's layers would keep; its modules take no memory for weights."""
     hidden = int(config.get_text_config().hidden_size)
     with (
         reading("config", folder),

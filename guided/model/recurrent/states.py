@@ -1,8 +1,8 @@
-"""What the recurrent layers of a model keep of a text.
+"""The state that the recurrent layers of a model keep of a text.
 
 The state of a layer is that after the last *certain* token. Which drafted tokens stay is known only
-after the call, when a state that had read them would be of no use; so what entered the layers for
-them is kept instead, and read once more at the beginning of the next call::
+after the call, when a state that had read them would be useless; so the layers' inputs for them are
+kept instead, and read once more at the beginning of the next call::
 
     tokens      p p p p c │ d d d        5 certain, 3 drafted, of which 2 stay
     layers      after c
@@ -20,23 +20,23 @@ import torch
 __all__ = ["ComputedSegment", "LayerState", "RecurrentState"]
 
 LayerState: TypeAlias = tuple[torch.Tensor | None, ...]
-"""The tensors that one layer keeps, ``[sequences, ...]`` each; empty where it has read nothing."""
+"""The tensors that one layer keeps, ``[sequences, ...]`` each; empty if it has read nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecurrentState:
-    """All that is kept of a beginning of a text; no tensor of it is ever written to again."""
+    """All that is kept of a beginning of a text; none of its tensors is ever written to again."""
 
     length: int
-    """Tokens of that beginning, those in the log among them."""
+    """Tokens of that beginning, including those in the log."""
     layers: tuple[LayerState, ...]
-    """By mixer, of one sequence."""
+    """The state of each mixer, for one sequence."""
     log: tuple[torch.Tensor, ...] = ()
-    """By mixer, what entered it for the last tokens, which it has not read: ``[tokens, size]``."""
+    """By mixer, its inputs for the last tokens, which it has not read: ``[tokens, size]``."""
 
     @classmethod
     def empty(cls, mixers: int) -> RecurrentState:
-        """That of a text without tokens."""
+        """Return the state of a text without tokens."""
         return cls(0, ((),) * mixers)
 
     @property
@@ -46,12 +46,12 @@ class RecurrentState:
 
     @property
     def logged(self) -> int:
-        """Tokens in the log."""
+        """The number of tokens in the log."""
         return len(self.log[0]) if self.log else 0
 
     @property
     def nbytes(self) -> int:
-        """Memory that the layers' tensors take."""
+        """Bytes of the layers' tensors."""
         return sum(tensor.nbytes for tensor in _tensors(self.layers))
 
 
@@ -60,15 +60,15 @@ class ComputedSegment:
     """The states of one segment after a call; see ``guided.kv.recurrence.ComputedStates``."""
 
     certain: int
-    """New tokens that stay for sure, the first ones."""
+    """The number of first new tokens that are certain to stay."""
     ended: RecurrentState
     """After the certain tokens, with nothing logged."""
     drafted: tuple[torch.Tensor, ...]
-    """By mixer, what entered it for the other new tokens, ``[drafted, size]``."""
+    """By mixer, its inputs for the other new tokens, ``[drafted, size]``."""
     checkpoint: RecurrentState | None
 
     def after(self, kept: Sequence[int]) -> RecurrentState:
-        """The state after those of the new tokens that stay."""
+        """Return the state after those of the new tokens that stay."""
         assert list(kept[: self.certain]) == list(range(self.certain)), (
             f"of {self.certain} certain tokens only {list(kept)} stay"
         )

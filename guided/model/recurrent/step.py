@@ -1,6 +1,6 @@
 """One model call, as its recurrent layers see it: each mixer is called stretch by stretch.
 
-A mixer is given the packed row of all sequences, and has to return one. Between that it reads each
+A mixer's input is the packed row of all sequences, and so is its output. In between it reads each
 stretch after the state that comes before it, equally long ones together.
 """
 
@@ -23,14 +23,14 @@ from guided.model.recurrent.ways import Outputs
 __all__ = ["RecurrentStep", "mixing", "running_mix", "try_continuing"]
 
 _ROUNDING = 1e-5
-"""A difference of states that is none, as a share of them."""
+"""The relative difference of states that counts as none."""
 
 _running: ContextVar[Mix | None] = ContextVar("guided_mix", default=None)
 
 
 @contextmanager
 def mixing(mix: Mix | None) -> Iterator[None]:
-    """Let ``mix`` answer the calls of mixers that are made in here; ``None`` leaves them alone."""
+    """Have ``mix`` answer the calls of mixers in the block; ``None`` leaves them alone."""
     token = _running.set(mix)
     try:
         yield
@@ -39,12 +39,12 @@ def mixing(mix: Mix | None) -> Iterator[None]:
 
 
 def running_mix() -> Mix | None:
-    """What answers the calls of mixers now."""
+    """Return what answers the calls of mixers now."""
     return _running.get()
 
 
 class RecurrentStep:
-    """The recurrent layers in one call; give it to ``mixing``, then ``finish`` it."""
+    """The recurrent layers in one call; pass it to ``mixing``, then ``finish`` it."""
 
     def __init__(self, batch: StepBatch, mixers: int, device: torch.device) -> None:
         self._batch = batch
@@ -58,11 +58,11 @@ class RecurrentStep:
         drafted = [row for each in self._plan.segments for row in each.drafted]
         self._drafted_rows = torch.tensor(drafted, dtype=torch.long, device=device)
         self._entered: list[torch.Tensor | None] = [None] * mixers
-        """Of all drafted rows, one segment after the other, what entered each mixer."""
+        """The inputs of each mixer for all drafted rows, segment after segment."""
         self._kept: list[dict[int, LayerState]] = [{} for _ in range(mixers)]
 
     def __call__(self, mixer: Mixer, hidden: torch.Tensor) -> Outputs:
-        """Read the packed row, ``[1, packed tokens, size]``, as a mixer that keeps its states."""
+        """Read the packed row, ``[1, packed tokens, size]``, in place of a mixer."""
         assert self._entered[mixer.number] is None, f"mixer {mixer.number} is called twice"
         # Of these rows alone: all of them would stay in memory until the call ends.
         self._entered[mixer.number] = hidden[0, self._drafted_rows]
@@ -81,13 +81,13 @@ class RecurrentStep:
                     whole[0, self._rows[index]] = part[place, stretch.logged :]
                 if index in self._plan.followed or index in self._plan.wanted:
                     self._kept[mixer.number][index] = _own(after, place, len(group))
-        # Where a tree branches a state is wanted until its branches are read, and no longer.
+        # The state at a branch of a tree is kept until its branches are read, and no longer.
         kept, wanted = self._kept[mixer.number], self._plan.wanted
         self._kept[mixer.number] = {index: kept[index] for index in wanted}
         return packed[0] if isinstance(outputs, torch.Tensor) else tuple(packed)
 
     def finish(self) -> None:
-        """Tell each sequence its states, from which its next commit chooses."""
+        """Give each sequence its states, from which its next commit chooses."""
         segments = zip(self._batch.segments, self._before, self._plan.segments, strict=True)
         entered_all = [each for each in self._entered if each is not None]
         # By segment, then by mixer.
@@ -98,7 +98,7 @@ class RecurrentStep:
             ended = self._after(cut.ended, length) or RecurrentState(length, before.layers)
             checkpoint = self._after(cut.checkpoint, segment.committed + segment.checkpoint)
             if segment.recurrence is not None:
-                # Copies: what is kept of one answer must not hold on to that of others.
+                # Copies: what is kept of one answer must not keep the memory of others.
                 own = tuple(each.clone() for each in entered)
                 segment.recurrence.computed = ComputedSegment(
                     segment.certain, ended, own, checkpoint
@@ -123,9 +123,9 @@ class RecurrentStep:
 
 
 def try_continuing(mixer: Mixer, hidden: torch.Tensor) -> Outputs:
-    """Find out, in a call of one text, whether a mixer reads several tokens after others rightly.
+    """Find out, in a call of one text, whether a mixer reads several tokens correctly after others.
 
-    Transformers' Mamba forgets what came before them; it reads one token at a time then.
+    Transformers' Mamba forgets what came before them; then it reads one token at a time.
     """
     outputs, state = mixer.run(hidden, ())
     mixer.size = hidden.shape[2]
@@ -141,11 +141,11 @@ def try_continuing(mixer: Mixer, hidden: torch.Tensor) -> Outputs:
 
 
 def _difference(right: LayerState, found: LayerState) -> float:
-    """The largest difference of a tensor of a state, over the norm of what is right."""
+    """Return the largest difference of a state's tensors, relative to the norm of the right."""
     sizes = [0.0]
     for one, other in zip(right, found, strict=True):
         if one is not None and other is not None:
-            # Where both are empty, or as large as numbers get, nothing differs.
+            # If both are empty, or as large as numbers get, nothing differs.
             apart = torch.where(one == other, 0.0, one.double() - other.double()).norm()
             if apart:
                 error = float(apart / one.double().norm())
@@ -162,14 +162,14 @@ def _state(recurrence: Recurrence | None, mixers: int) -> RecurrentState:
 
 
 def _side_by_side(states: Sequence[LayerState]) -> LayerState:
-    """Those of several sequences as one, ``[sequences, ...]``; always a copy."""
+    """Join the states of several sequences, ``[sequences, ...]``; always a copy."""
     return tuple(
         None if tensors[0] is None else torch.cat(tensors) for tensors in zip(*states, strict=True)
     )
 
 
 def _own(states: LayerState, place: int, count: int) -> LayerState:
-    """That of one sequence, in memory of its own where there are others."""
+    """Return the state of one sequence, in memory of its own if there are others."""
     if count == 1:
         return states
     return tuple(None if tensor is None else tensor[place : place + 1].clone() for tensor in states)

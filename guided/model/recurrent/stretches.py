@@ -1,14 +1,14 @@
-"""A batch, cut into stretches: new tokens in a row that a mixer reads at once.
+"""Cuts a batch into stretches: new tokens in a row that a mixer reads at once.
 
-A segment is cut where its certain tokens end, as the state there is kept, where a checkpoint is
-wanted, and where a tree of guesses branches. Each stretch begins with the state of its sequence or
-with that of a stretch before it::
+A segment is cut where its certain tokens end, because the state there is kept, where a checkpoint
+is needed, and where a draft tree branches. Each stretch begins with the state of its sequence or of
+an earlier stretch::
 
     certain          drafted
     p p p p p p │ p p │ a b ┬ c          stretches  pppppp, pp, ab, c, d e
     checkpoint ─┘           └ d e        levels     0       1   2   3  3
 
-Those of one level that are equally long are read together, so nothing is ever padded.
+Stretches of one level and equal length are read together, so nothing is ever padded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["SegmentStretches", "Stretch", "StretchPlan", "cut_batch"]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Tokens of one segment, each of which follows the one before it."""
+    """Consecutive tokens of one segment."""
 
     segment: int
     before: int | None
@@ -39,16 +39,16 @@ class Stretch:
 
     @property
     def length(self) -> int:
-        """Tokens that a mixer reads."""
+        """The number of tokens that a mixer reads."""
         return self.logged + len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentStretches:
-    """The stretches of a segment after which the state is wanted."""
+    """The stretches of a segment after which the state is needed."""
 
     ended: int | None
-    """That of its last certain token; ``None`` where it has none, and nothing is logged."""
+    """That of its last certain token; ``None`` if it has none, and nothing is logged."""
     checkpoint: int | None
     drafted: tuple[int, ...]
     """The packed rows of its drafted tokens."""
@@ -61,15 +61,15 @@ class StretchPlan:
     stretches: tuple[Stretch, ...]
     segments: tuple[SegmentStretches, ...]
     groups: tuple[tuple[int, ...], ...]
-    """Stretches that can be read together, in an order in which what comes before is known."""
+    """Stretches that can be read together, in an order in which every earlier state is known."""
     followed: frozenset[int]
     """Those that another stretch follows."""
     wanted: frozenset[int]
-    """Those whose state is asked for after the call."""
+    """Those whose state is needed after the call."""
 
 
 def cut_batch(batch: StepBatch, logged: Sequence[int], has_state: Sequence[bool]) -> StretchPlan:
-    """Cut the segments of a batch; by segment, tokens in its log, and whether it has a state."""
+    """Cut a batch; by segment, ``logged`` counts its log and ``has_state`` says if it has one."""
     stretches: list[Stretch] = []
     segments = []
     for number, (start, segment) in enumerate(zip(batch.starts, batch.segments, strict=True)):
@@ -91,9 +91,9 @@ def cut_batch(batch: StepBatch, logged: Sequence[int], has_state: Sequence[bool]
 def _cut(
     stretches: list[Stretch], number: int, segment: Segment, start: int, logged: int
 ) -> SegmentStretches:
-    """Append the stretches of one segment; where they end.
+    """Append the stretches of one segment; return where they end.
 
-    ``number`` is the segment's place in the batch, ``start`` its first packed row, ``logged`` how
+    ``number`` is the segment's index in the batch, ``start`` its first packed row, ``logged`` how
     many tokens of the sequence's log are read before it.
     """
     assert not segment.earlier, "a tree with recurrent layers is computed in one call"
@@ -118,7 +118,7 @@ def _cut(
 
 
 def _chains(segment: Segment) -> list[tuple[int | None, list[int]]]:
-    """The drafted nodes, cut where they branch, each chain with the one that it follows.
+    """Return the drafted nodes, cut where they branch; each chain with the one that it follows.
 
     ``None`` is the end of the certain tokens.
     """
@@ -138,7 +138,7 @@ def _chains(segment: Segment) -> list[tuple[int | None, list[int]]]:
 
 
 def _parent(segment: Segment, node: int) -> int:
-    """The node that another one follows; -1 where that is no node of the segment."""
+    """Return the node that another one follows; -1 if that is not in the segment."""
     if segment.ancestors is None:
         return node - 1
     # Parents come before their children, so the last of the ancestors is the parent.

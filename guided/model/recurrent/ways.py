@@ -1,7 +1,7 @@
-"""The ways in which modules of transformers are given a state, and give the next one back.
+"""The ways in which modules of transformers take a state, and return the next one.
 
-Most ask a ``Cache`` for it. RWKV and the first MiniMax are older, and have ways of their own. Each
-way calls ``forward`` for tokens after a state, ``[sequences, tokens, size]``.
+Most use a ``Cache``. RWKV and the first MiniMax are older, and have ways of their own. Each way
+calls ``forward`` for tokens after a state, ``[sequences, tokens, size]``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Outputs: TypeAlias = torch.Tensor | tuple[torch.Tensor, ...]
 
 _UPDATES = {"update_conv_state", "update_recurrent_state"}
 _CACHES = ("cache_params", "past_key_values")
-"""What modules call the cache that they are given."""
+"""The names of modules' cache arguments."""
 _OF_RWKV = ("RwkvFeedForward", "RwkvSelfAttention")
 _OF_MINIMAX = ("MiniMaxLightningAttention",)
 
@@ -31,23 +31,23 @@ class Way(Protocol):
     """How one module is called."""
 
     input: str
-    """The name of the argument that enters it."""
+    """The name of its input argument."""
     ignored: tuple[str, ...]
-    """Other arguments without a default that it does without, or that are the way itself."""
+    """Other arguments without a default that it does not need, or that are the way itself."""
 
     def read(
         self, forward: Forward, inputs: torch.Tensor, state: LayerState
     ) -> tuple[Outputs, LayerState]:
-        """Outputs, and the next state; the tensors of ``state`` may be written to."""
+        """Return outputs and the next state; the tensors of ``state`` may be written to."""
         ...
 
     def returned(self, outputs: Outputs) -> Any:
-        """What the module has to return for these outputs."""
+        """Return what the module has to return for these outputs."""
         ...
 
 
 def way_of(part: torch.nn.Module, states: int) -> Way | None:
-    """How a module keeps its states, of which it may have several; ``None``: it has none."""
+    """Return how a module keeps its state, or ``states`` of them; ``None`` if it has none."""
     kind = type(part)
     if kind.__name__ in _OF_RWKV:
         return _StateList(part)
@@ -83,7 +83,7 @@ class _CacheLayer:
         layer = LinearAttentionLayer(number_of_states=self._states)
         for index, (conv, recurrent) in enumerate(zip(state[::2], state[1::2], strict=True)):
             _put(layer, index, conv, recurrent)
-        # A module finds its layer by its number, so the layer stands at all places up to that.
+        # A module finds its layer by its number, so the layer is at all indices up to that.
         cache = Cache(layers=[layer] * (self._number + 1))
         outputs: Outputs = forward(**{self.input: inputs, self.ignored[0]: cache})
         kept = zip(layer.conv_states.values(), layer.recurrent_states.values(), strict=True)
@@ -94,7 +94,7 @@ class _CacheLayer:
 
 
 def _put(layer: Any, index: int, conv: torch.Tensor | None, recurrent: torch.Tensor | None) -> None:
-    """Let a layer of a cache hold a state, as if it had read what was before."""
+    """Put a state into a layer of a cache, as if it had read the earlier tokens."""
     layer.has_previous_state[index] = True
     if conv is not None:
         layer.conv_states[index] = conv
@@ -107,7 +107,7 @@ def _put(layer: Any, index: int, conv: torch.Tensor | None, recurrent: torch.Ten
 
 
 class _StateList:
-    """RWKV: five tensors ``[sequences, size, layers]``, written to where the layer is."""
+    """RWKV: five tensors ``[sequences, size, layers]``, each written at the index of the layer."""
 
     input: str = "hidden"
     ignored: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class _StateList:
     _FLOAT32 = (2, 3, 4)
     """Numerator, denominator, and the logarithm that both are scaled by."""
     _NOTHING = -1e30
-    """That logarithm where nothing was read."""
+    """That logarithm if nothing was read."""
 
     def __init__(self, part: torch.nn.Module) -> None:
         self._place = vars(part)
@@ -141,7 +141,7 @@ class _StateList:
     def _read_apart(
         self, forward: Forward, inputs: torch.Tensor, state: LayerState
     ) -> tuple[Outputs, LayerState]:
-        """``read`` for each sequence of a batch by itself."""
+        """Do ``read`` for each sequence of a batch separately."""
         each = [
             self.read(
                 forward,
@@ -190,7 +190,7 @@ class _LinearCache:
 
 
 class _OneTensor:
-    """As much of MiniMax's cache as one layer asks for."""
+    """The part of MiniMax's cache that one layer uses."""
 
     def __init__(self, kept: torch.Tensor | None) -> None:
         self.kept = kept

@@ -222,7 +222,7 @@ _REQUESTS: Final = (
 
 
 def make_extraction(random: Random) -> tuple[str, Schema, int]:
-    """A prompt, the schema of its answer, and the tokens that it may take."""
+    """Make a prompt, the schema of its answer, and the tokens that it may take."""
     if random.random() < 0.2:
         return _make_list(random)
     domain = random.choice(DOMAINS)
@@ -240,7 +240,7 @@ def make_extraction(random: Random) -> tuple[str, Schema, int]:
 
 
 def _shaped(properties: Mapping[str, Schema], thing: str, random: Random) -> Schema:
-    """The properties as they are, or some of them in an object inside."""
+    """Return the properties as they are, or with some of them in a nested object."""
     if len(properties) < 4 or random.random() < 0.7:
         return object_of(properties)
     names = list(properties)
@@ -252,7 +252,7 @@ def _shaped(properties: Mapping[str, Schema], thing: str, random: Random) -> Sch
 
 
 def _make_list(random: Random) -> tuple[str, Schema, int]:
-    """A list of things that a text counts up."""
+    """Make a prompt to list the things that a text enumerates."""
     count = random.randint(2, 5)
     goods = random.sample(words.GOODS, count)
     lines = [

@@ -1,4 +1,4 @@
-"""Facts that a made text states, and schemas that ask for them."""
+"""Facts that a generated text states, and the schemas to extract them."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ Schema: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A property that may be asked for, and how a text states it."""
+    """A property that a schema may have, and how a text states it."""
 
     names: tuple[str, ...]
-    """What the property may be called."""
+    """Possible names of the property."""
     schema: Callable[[Random], Schema]
     stated: Callable[[Random], str]
-    """The value as it stands in a text."""
+    """Makes the value as a text states it."""
 
 
 def object_of(properties: Mapping[str, Schema]) -> Schema:
-    """A schema of an object that has exactly these properties."""
+    """Return a schema of an object that has exactly these properties."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -53,29 +53,29 @@ def object_of(properties: Mapping[str, Schema]) -> Schema:
 
 
 def listed(items: Schema, least: int, most: int) -> Schema:
-    """A schema of a list."""
+    """Return a schema of a list."""
     return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
 
 def text(most: int) -> Schema:
-    """A schema of a text of some characters."""
+    """Return a schema of a text of at most this many characters."""
     return {"type": "string", "minLength": 1, "maxLength": most}
 
 
 def boolean() -> Schema:
-    """A schema of true or false."""
+    """Return a schema of true or false."""
     return {"type": "boolean"}
 
 
 def word(names: Sequence[str], values: Sequence[str]) -> Fact:
-    """One of the values of a list, asked for as a text."""
+    """One of the values of a list, extracted as a text."""
     return Fact(
         tuple(names), lambda random: text(random.choice((24, 32, 48))), lambda r: r.choice(values)
     )
 
 
 def choice(names: Sequence[str], values: Sequence[str]) -> Fact:
-    """One of a few values, asked for as an ``enum``, often with some that do not occur."""
+    """One of a few values, extracted as an ``enum``, often with some that do not occur."""
     return Fact(
         tuple(names),
         lambda random: {"enum": random.sample(values, len(values))},
@@ -84,7 +84,7 @@ def choice(names: Sequence[str], values: Sequence[str]) -> Fact:
 
 
 def phrase(names: Sequence[str], make: Callable[[Random], str]) -> Fact:
-    """A text that is made."""
+    """A text that ``make`` makes."""
     return Fact(tuple(names), lambda random: text(random.choice((32, 40, 60))), make)
 
 
@@ -112,7 +112,7 @@ def amount(names: Sequence[str], most: int) -> Fact:
 
 
 def date(*names: str) -> Fact:
-    """A day, stated as people write it and asked for as in ISO 8601."""
+    """A day, stated as people write it and extracted as in ISO 8601."""
 
     def stated(random: Random) -> str:
         year, month, day = random.randint(2018, 2027), random.randint(1, 12), random.randint(1, 28)

@@ -1,4 +1,4 @@
-"""Prompts that training data is generated from: read from files, or made by a seeded program.
+"""Prompts to generate training data from: read from files, or made by a seeded program.
 
 A file holds JSON lines::
 
@@ -28,7 +28,7 @@ Prompts: TypeAlias = dict[str, GenerationRequest]
 
 _MAX_TOKENS: Final = 256
 _EXTRACTIONS: Final = 8
-"""How often facts are to be extracted, beside the weights of ``TASKS``."""
+"""The weight of extraction tasks, relative to the weights of ``TASKS``."""
 
 
 class PromptTurn(TypedDict):
@@ -57,7 +57,7 @@ _ROW = TypeAdapter(PromptRow)
 
 
 def made_prompts(count: int, seed: int = 0) -> Prompts:
-    """So many different prompts, about half of them to extract facts from a text."""
+    """Make different prompts, about half of them to extract facts from a text."""
     random = Random(seed)  # noqa: S311 - an order that can be repeated
     makers = [make_extraction, *(make for make, _ in TASKS)]
     weights = [_EXTRACTIONS, *(weight for _, weight in TASKS)]
@@ -78,7 +78,7 @@ def made_prompts(count: int, seed: int = 0) -> Prompts:
 
 
 def read_prompts(place: Path) -> Prompts:
-    """The prompts of a file of JSON lines, or of all ``*.jsonl`` of a folder.
+    """Read the prompts of a file of JSON lines, or of all ``*.jsonl`` of a folder.
 
     Raises ``RequestError`` with the line that cannot be used.
     """
@@ -126,7 +126,7 @@ def _read_row(line: str, where: str) -> tuple[str, GenerationRequest]:
 
 
 def first_fault(error: ValidationError) -> str:
-    """What is wrong with a row, and where in it."""
+    """Return what is wrong with a row, and where in it."""
     fault = error.errors()[0]
     at = ".".join(map(str, fault["loc"]))
     return f"{at}: {fault['msg']}" if at else fault["msg"]

@@ -35,7 +35,7 @@ _BAD: Final = (
 
 
 def make_opinion(random: Random) -> Made:
-    """An opinion about a product or a place, to be judged."""
+    """Make an opinion about a product or a place, to be judged."""
     subject = random.choice((random.choice(words.GOODS), f"{random.choice(words.PLACES)} tour"))
     said = [random.choice(_GOOD), random.choice(_BAD)]
     random.shuffle(said)
@@ -69,7 +69,7 @@ _TROUBLES: Final = (
 
 
 def make_trouble(random: Random) -> Made:
-    """A message to a help desk, to be sorted."""
+    """Make a message to a help desk, to be classified."""
     who, trouble = random.choice(words.FIRST_NAMES), random.choice(_TROUBLES)
     extra = random.choice(("", " Please hurry.", " It is not urgent.", " We are about 40 people."))
     fields: dict[str, Schema] = {
@@ -90,7 +90,7 @@ def make_trouble(random: Random) -> Made:
 
 
 def make_call(random: Random) -> Made:
-    """A wish, to be turned into a call of one of some functions."""
+    """Make a wish, to be turned into a call of one of several functions."""
     city, other = random.sample(words.CITIES, 2)
     job, name = random.choice(words.ODD_JOBS), random.choice(words.FIRST_NAMES)
     day, dish = random.choice(words.WEEKDAYS), random.choice(words.DISHES)
@@ -141,7 +141,7 @@ def make_call(random: Random) -> Made:
 
 
 def make_invention(random: Random) -> Made:
-    """Somebody or something to be invented."""
+    """Make a request to invent a person or a thing."""
     kinds: tuple[tuple[str, dict[str, Schema]], ...] = (
         (
             f"a company in {random.choice(words.CITIES)} that sells {random.choice(words.GOODS)}s",
@@ -192,7 +192,7 @@ def make_invention(random: Random) -> Made:
 
 
 def make_instructions(random: Random) -> Made:
-    """Steps, plans and questions of several parts."""
+    """Make a request for steps, plans, or answers to questions of several parts."""
     dish, subject, city = (
         random.choice(words.DISHES),
         random.choice(words.SUBJECTS),
@@ -251,7 +251,7 @@ def make_instructions(random: Random) -> Made:
 
 
 def make_settings(random: Random) -> Made:
-    """A wish about the settings of a program."""
+    """Make a wish about the settings of a program."""
     job = random.choice(("backup", "mail-filter", "image-resizer", "report-mailer", "log-cleaner"))
     hour, keep = random.randint(0, 23), random.randint(2, 60)
     fields: dict[str, Schema] = {
@@ -275,7 +275,7 @@ def make_settings(random: Random) -> Made:
 
 
 def make_records(random: Random) -> Made:
-    """Example rows for a table."""
+    """Make a request for example rows of a table."""
     columns: dict[str, Schema] = {
         "name": text(24),
         "city": text(20),
@@ -300,7 +300,7 @@ def make_records(random: Random) -> Made:
 
 
 def make_question(random: Random) -> Made:
-    """A question that is answered in free text."""
+    """Make a question that is answered in free text."""
     subject, other = random.sample(words.SUBJECTS, 2)
     asked = (
         f"Explain {subject} to a ten-year-old in a few sentences.",
@@ -321,7 +321,7 @@ def make_question(random: Random) -> Made:
 
 
 def make_shown(random: Random) -> Made:
-    """One of the others that have a schema, with the schema in the prompt."""
+    """Make one of the others that have a schema, with the schema in the prompt."""
     make = random.choice((make_opinion, make_trouble, make_settings, make_invention))
     prompt, schema, budget = make(random)
     return f"{prompt}\nThe JSON has to fit this schema: {json.dumps(schema)}", schema, budget
@@ -338,4 +338,4 @@ TASKS: Final[tuple[tuple[Callable[[Random], Made], int], ...]] = (
     (make_question, 4),
     (make_shown, 1),
 )
-"""What makes a request, and how often it is asked beside the others."""
+"""Makers of requests, each with its weight relative to the others."""

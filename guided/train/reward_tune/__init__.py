@@ -1,1 +1,1 @@
-"""Teaching a model to keep to a structure by itself, by imitation and by rewards, through TRL."""
+"""Teaches a model to follow a structure unconstrained, by imitation and by rewards, through TRL."""

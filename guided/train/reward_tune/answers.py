@@ -1,6 +1,6 @@
 """The model's own answers to tasks, free or under their constraints, by guided's engine.
 
-They are written to a file as they come, so that a run that was ended in the middle goes on there.
+They are written to a file as they come, so that an interrupted run continues there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from guided.train.reward_tune.tasks import Task
 __all__ = ["Asking", "answers", "opened_engine"]
 
 _AT_ONCE = 16
-"""Tasks that are answered together; after so many the file grows."""
+"""Tasks that are answered together; the file grows after each such batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Asking:
     seed: int = 0
 
     def request(self, task: Task, number: int) -> GenerationRequest:
-        """What is asked for the task of that number; each has a seed of its own."""
+        """Make the request for the task of this number; each has a seed of its own."""
         seed = self.seed * 1_000_003 + number * self.count
         return GenerationRequest(
             prompt=task.messages,
@@ -53,12 +53,12 @@ class Asking:
 
 @contextmanager
 def opened_engine(model: Path | str) -> Iterator[Callable[[], Engine]]:
-    """Give what opens an engine around a model when it is first asked; it is closed at the end."""
+    """Yield a function that opens an engine on its first call; it is closed at the end."""
     opened: list[Engine] = []
 
     def engine() -> Engine:
         if not opened:
-            # It does not draft: timing what that costs takes longer than it would save here.
+            # It does not draft: timing the cost of drafts takes longer than they would save here.
             threads = torch.get_num_threads()
             opened.append(
                 load_engine(str(model), threads=threads, max_batch=_AT_ONCE, drafts=False)
@@ -76,9 +76,9 @@ def opened_engine(model: Path | str) -> Iterator[Callable[[], Engine]]:
 def answers(
     engine: Callable[[], Engine], tasks: Sequence[Task], asking: Asking, file: Path
 ) -> dict[str, tuple[str, ...]]:
-    """The answers to each task by its name, those that the file has already and the others.
+    """Return the answers to each task by its name, from the file or newly made.
 
-    ``engine`` is asked for only where something is missing.
+    ``engine`` is called only if something is missing.
     """
     found = _read(file)
     numbered = [(number, task) for number, task in enumerate(tasks) if task.name not in found]
@@ -115,21 +115,21 @@ def _generate(
 
 
 def _read(file: Path) -> dict[str, tuple[str, ...]]:
-    """The answers in a file; a last line that was cut off is taken away."""
+    """Read the answers in a file; removes a last line that was cut off."""
     if not file.exists():
         return {}
     text = file.read_text(encoding="utf-8", errors="replace")
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
         file.write_text(whole, encoding="utf-8")
-    # Not at what else ends a line for Python: a text may hold it.
+    # Not at other characters that end a line for Python: a text may contain them.
     rows = map(json.loads, whole.split("\n")[:-1])
     return {row["task"]: tuple(row["texts"]) for row in rows}
 
 
 @contextmanager
 def _counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error; what it yields takes how many are done."""
+    """Show a bar on standard error; yields a function that takes how many are done."""
     console = Console(file=sys.stderr)
     if not console.is_terminal:
         console.print(f"{title} ({total} tasks) ...", highlight=False)

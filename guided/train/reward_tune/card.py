@@ -1,4 +1,4 @@
-"""The card of a tuned model: what it was made from, how, and what it is worth."""
+"""The card of a tuned model: what it was made from, how, and how good it is."""
 
 from __future__ import annotations
 

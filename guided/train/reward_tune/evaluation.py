@@ -24,7 +24,7 @@ class Evaluation:
     parses: float
     """Free answers that the constraint accepts whole."""
     right: float | None
-    """Free answers that are the expected one; ``None`` where none is expected."""
+    """Free answers that are the expected one; ``None`` if none is expected."""
     right_constrained: float | None
     """Answers under the constraint that are the expected one."""
     reward: float
@@ -34,7 +34,7 @@ class Evaluation:
 def evaluate(
     model: Path, tasks: Sequence[Task], judge: Judge, weights: Weights, kept: Path
 ) -> Evaluation:
-    """Measure a model; its answers and figures are kept in files that begin like ``kept``."""
+    """Measure a model; keeps its answers and figures in files whose names begin with ``kept``."""
     file = kept.with_name(f"{kept.name}.jsonl")
     if file.exists():
         return Evaluation(**json.loads(file.read_text(encoding="utf-8")))
@@ -65,7 +65,7 @@ def _scored(
 
 
 def _right(scores: Iterable[Scores]) -> float | None:
-    """The share of answers with every field right, of those where an answer is expected."""
+    """Return the share of answers with every field right, of those with an expected answer."""
     known = [each.right for each in scores if each.right is not None]
     return sum(each == 1 for each in known) / len(known) if known else None
 
@@ -74,7 +74,7 @@ _HEADINGS = ("free: parses", "free: right", "constrained: right", "free: reward"
 
 
 def evaluation_rows(found: Mapping[str, Evaluation]) -> list[tuple[str, ...]]:
-    """A heading, and what was found of each model, as texts."""
+    """Return a heading, and the figures of each model, as texts."""
     rows: list[tuple[str, ...]] = [("model", *_HEADINGS)]
     for name, each in found.items():
         shares = (each.parses, each.right, each.right_constrained)
@@ -84,7 +84,7 @@ def evaluation_rows(found: Mapping[str, Evaluation]) -> list[tuple[str, ...]]:
 
 
 def evaluation_table(found: Mapping[str, Evaluation]) -> Table:
-    """What was found of each model, before and after, to be printed."""
+    """Return a table of each model's figures, before and after, to be printed."""
     tasks = next(iter(found.values())).tasks
     heading, *rows = evaluation_rows(found)
     table = Table(title=f"{tasks} held-out tasks, likeliest tokens")

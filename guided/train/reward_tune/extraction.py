@@ -1,4 +1,4 @@
-"""Small tasks with known answers: a text is written from a record, which is to be found again.
+"""Small tasks with known answers: a text is written from a record, which has to be recovered.
 
 a kind of record → some of its fields → values → a sentence for each, in any order → the text
                                       ↘ the schema and the expected object, in their own order
@@ -33,19 +33,19 @@ _TOWNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One thing that a text may tell: of which values, and in which words."""
+    """One thing that a text may state: its possible values, and its wordings."""
 
     name: str
     values: tuple[Any, ...] | range
-    """What it may be; numbers come from a range."""
+    """The possible values; a range for numbers."""
     sentences: tuple[str, ...] | Mapping[Any, tuple[str, ...]]
-    """Ways to say it, with the value for ``{}``; for a truth value those of each."""
+    """Ways to state it, with the value for ``{}``; for a truth value, those of each value."""
     is_enum: bool = False
     """Whether the schema lists the values."""
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What the answer says of it."""
+        """Return the schema of the field."""
         if isinstance(self.values, range):
             return {"type": "integer", "minimum": self.values[0], "maximum": self.values[-1]}
         if self.values == (True, False):
@@ -55,7 +55,7 @@ class Field:
         return {"type": "string", "minLength": 1, "maxLength": 24}
 
     def said(self, value: Any, rng: random.Random) -> str:
-        """A sentence that tells the value."""
+        """Return a sentence that states the value."""
         ways = self.sentences[value] if isinstance(self.sentences, Mapping) else self.sentences
         return rng.choice(ways).format(value)
 
@@ -132,7 +132,7 @@ KINDS: Final[Mapping[str, tuple[Field, ...]]] = {
 def extraction_tasks(
     train: int, held_out: int, seed: int = 0
 ) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-    """Tasks to train on and tasks to measure with; no text is among both, nor twice in one.
+    """Make tasks to train on and tasks to measure with; no text occurs twice.
 
     The same numbers and seed give the same tasks.
     """

@@ -1,7 +1,7 @@
 """How good an answer is: terms between 0 and 1 over (task, text), and their weighted sum.
 
-    parses     1 where the compiled constraint accepts the whole text
-    closeness  how far it follows the constraint, for texts that do not parse a share below 1
+    parses     1 if the compiled constraint accepts the whole text
+    closeness  how far it follows the constraint; a share below 1 for texts that do not parse
     right      the share of fields that are those of the expected answer
     length     a penalty: the share of the text beyond twice the length of the expected answer
     layout     a penalty: the share of a JSON text that is white space and needless spelling
@@ -9,7 +9,7 @@
     reward = the weighted sum of the first three − the weighted sum of the penalties
 
 JSON is judged as a parser and a validator would, with any white space, order of members and
-spelling, but by guided's own recogniser; a text that is made under the constraint always parses.
+spelling, but by guided's own recogniser; a text made under the constraint always parses.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _WHITE_SPACE: Final = " \t\r\n"
 """What JSON may have around it."""
 _MACHINES: Final = 64
 _FULL_ENOUGH: Final = 0.25
-"""A recogniser only grows; at this share of its limits it is made anew."""
+"""A recogniser only grows; at this share of its limits it is replaced."""
 _GENEROUS: Final = 2
-"""An answer may be so many times as long as the expected one before that costs anything."""
+"""The multiple of the expected answer's length that an answer may have without a penalty."""
 
 _Place: TypeAlias = tuple[str | int, ...]
 """Names and indices that lead from the root of a JSON value to a part of it."""
@@ -49,7 +49,7 @@ _Place: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a full point of each term is worth; none below 0, so that the reward is bounded."""
+    """The weight of a full point of each term; none below 0, so that the reward is bounded."""
 
     parses: float = 1.0
     closeness: float = 0.5
@@ -74,7 +74,7 @@ class Weights:
         return self.parses + self.closeness + self.right
 
     def signed(self) -> dict[str, float]:
-        """By term what its points are multiplied by, below 0 for penalties."""
+        """The factor of each term's points, below 0 for penalties."""
         return {
             "parses": self.parses,
             "closeness": self.closeness,
@@ -91,7 +91,7 @@ class Scores:
     parses: float
     closeness: float
     right: float | None
-    """``None`` where no answer is expected."""
+    """``None`` if no answer is expected."""
     length: float
     layout: float
 
@@ -109,8 +109,10 @@ class Judge:
         self._machines: LRUCache[str, Recognizer] = LRUCache(_MACHINES)
 
     def check(self, task: Task) -> None:
-        """Raise ``ConstraintError`` for a constraint that cannot be enforced, and ``RequestError``
-        where it does not accept the answer that is expected.
+        """Raise an error if a task cannot be scored.
+
+        ``ConstraintError`` for a constraint that cannot be enforced, ``RequestError`` for one that
+        does not accept the expected answer.
         """
         machine = self._machine(task.constraint)
         self._machine(_lenient(task.constraint))
@@ -126,7 +128,7 @@ class Judge:
             )
 
     def scores(self, task: Task, text: str) -> Scores:
-        """All terms of an answer to a task."""
+        """Return all terms of an answer to a task."""
         if not task.is_json:
             parses, closeness = self._form(task.constraint, text)
             right = None if task.expected is None else float(text == task.expected)
@@ -136,16 +138,16 @@ class Judge:
         right = None
         if task.expected is not None:
             right = 0.0 if found is None else _share(_fields(task.expected_value), found.fields)
-        # Text with repeated members or rounded numbers may be shorter than what is read from it.
+        # Text with repeated members or rounded numbers may be shorter than the value that is read.
         layout = 0.0 if found is None else max(0.0, 1 - found.least / len(text))
         return Scores(parses, closeness, right, _excess(text, task.expected), layout)
 
     def _form(self, constraint: Structure, text: str) -> tuple[float, float]:
-        """``parses`` and ``closeness``.
+        """Return ``parses`` and ``closeness``.
 
-        The latter is the longest legal beginning in characters, over the length of the text or,
-        where that is more, over the shortest legal text that begins so. An unfinished text is so
-        measured by what it lacks, and one with something after its end by what is too much.
+        Closeness is the longest legal beginning in characters, relative to the length of the text
+        or, if that is longer, of the shortest legal text with that beginning. So an unfinished text
+        is measured by what it lacks, and one with something after its end by what is too much.
         """
         machine = self._machine(constraint)
         legal, state = _legal_prefix(machine, text)
@@ -171,7 +173,7 @@ def _lenient(constraint: Structure) -> Structure:
 
 
 def _legal_prefix(machine: Recognizer, text: str) -> tuple[int, State]:
-    """Characters of the longest beginning of a text that may still become legal, and its state."""
+    """Return the length of the longest beginning that may still become legal, and its state."""
     state = machine.start
     for index, character in enumerate(text):
         try:
@@ -186,7 +188,7 @@ def _legal_prefix(machine: Recognizer, text: str) -> tuple[int, State]:
 
 
 def _missing(machine: Recognizer, state: State) -> int:
-    """Characters that at least have to follow, 0 where the text may end."""
+    """Return the least number of characters that have to follow, 0 if the text may end."""
     try:
         return len(machine.shortest_end(state).decode(errors="replace"))
     except LimitExceededError:
@@ -195,7 +197,7 @@ def _missing(machine: Recognizer, state: State) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a text says as JSON."""
+    """The JSON value of a text."""
 
     fields: dict[_Place, str]
     least: int
@@ -203,7 +205,7 @@ class _Found:
 
 
 def _read(text: str) -> _Found | None:
-    """What a text says as JSON, ``None`` where it is none or nested too deeply."""
+    """Read a text as JSON; ``None`` if it is none or nested too deeply."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
         return _Found(_fields(value), len(compact(value)))
@@ -216,13 +218,13 @@ def _refuse_constant(name: str) -> None:
 
 
 def _share(wanted: dict[_Place, str], given: dict[_Place, str]) -> float:
-    """The share of fields that are equal, of those that either has; 1 where both are the same."""
+    """Return the share of equal fields, of those that either has; 1 if both are the same."""
     equal = sum(given.get(place) == value for place, value in wanted.items())
     return equal / len(wanted.keys() | given.keys())
 
 
 def _fields(value: Any, place: _Place = ()) -> dict[_Place, str]:
-    """The scalars, empty objects and empty lists of a value, each as JSON, by their places.
+    """Return the scalars, empty objects and empty lists of a value, as JSON, by their places.
 
     As JSON, true is not 1, but 1.0 is.
     """

@@ -1,11 +1,11 @@
-"""The whole line: tasks, stages one after the other, and what each was worth.
+"""A whole run: tasks, stages one after the other, and how good each model is.
 
     OUT/settings.json, tasks.jsonl, held-out.jsonl   what the run is, written first
-    OUT/answers-STAGE.jsonl                          what the model drew to learn from
+    OUT/answers-STAGE.jsonl                          the model's answers to learn from
     OUT/sft, OUT/dpo, OUT/grpo                       folders of transformers, each whole
     OUT/evaluation/                                  figures and answers by model
 
-Whatever is there already is not made again, so a run that was killed goes on where it was.
+Existing files are not made again, so a run that was killed continues where it was.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["measure", "tune"]
 
 
 def tune(settings: Settings, tasks: Sequence[Task], held_out: Sequence[Task], folder: Path) -> Path:
-    """Train through all stages and give the folder of the last model; raises ``GuidedError``.
+    """Train through all stages and return the folder of the last model; raises ``GuidedError``.
 
     Tasks of an earlier run in the same folder have to be the same. Under ``accelerate launch`` all
     processes call this.
@@ -62,7 +62,7 @@ def tune(settings: Settings, tasks: Sequence[Task], held_out: Sequence[Task], fo
 
 
 def measure(settings: Settings, held_out: Sequence[Task], folder: Path) -> dict[str, Evaluation]:
-    """Measure the model as it was and after each stage, and write it into the cards.
+    """Measure the original model and that of each stage, and write the figures into the cards.
 
     The run has to be complete; only the first process does anything.
     """
@@ -84,7 +84,7 @@ def measure(settings: Settings, held_out: Sequence[Task], folder: Path) -> dict[
 
 
 def _keep_tasks(file: Path, tasks: Sequence[Task], judge: Judge) -> None:
-    """Keep the tasks of a run, which are checked first, or compare them with those kept."""
+    """Check and keep the tasks of a run, or compare them with those kept."""
     if file.exists():
         if read_tasks(file) != tuple(tasks):
             raise RequestError(
@@ -144,7 +144,7 @@ def _drawn(
     *,
     is_constrained: bool,
 ) -> dict[str, tuple[str, ...]]:
-    """A group of the model's answers to each task; the first process draws, the others read."""
+    """Return a group of the model's answers per task; the first process draws, the others read."""
     asking = Asking(is_constrained, settings.group, settings.temperature, settings.seed)
     file = finished.with_name(f"answers-{finished.name}.jsonl")
     with state.main_process_first(), opened_engine(files.folder) as engine:

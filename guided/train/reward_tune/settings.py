@@ -1,4 +1,4 @@
-"""What a run does, and with which numbers: frozen, and kept beside what it makes."""
+"""The settings of a run: frozen, and kept beside its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COUNTS: Final = ("sft_steps", "preference_steps", "sft_batch", "preference_batc
 
 
 class Stage(StrEnum):
-    """One way to train, after which there is a model."""
+    """One way to train, which results in a model."""
 
     SFT = "sft"
     """Supervised fine-tuning on answers to imitate."""
@@ -33,14 +33,14 @@ class SftAnswers(StrEnum):
     """Which answers are imitated."""
 
     EXPECTED = "expected"
-    """The right ones that the tasks bring along."""
+    """The right ones that the tasks contain."""
     BEST = "best"
     """The best by reward of several that the model draws under the constraint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that the outcome depends on, but for the tasks."""
+    """Everything that the outcome depends on, except the tasks."""
 
     model: str = "default"
     stages: tuple[Stage, ...] = (Stage.SFT, Stage.GRPO)
@@ -48,15 +48,15 @@ class Settings:
     sft_answers: SftAnswers = SftAnswers.EXPECTED
     sft_steps: int = 200
     preference_steps: int = 30
-    """Of DPO or GRPO."""
+    """Steps of DPO or GRPO."""
     sft_batch: int = 4
-    """Answers of one step on one process."""
+    """Answers of one step in one process."""
     preference_batch: int = 8
-    """Answers, or pairs for DPO, of one step on one process."""
+    """Answers, or pairs for DPO, of one step in one process."""
     group: int = 4
     """Answers that are drawn for a task and compared."""
     temperature: float = 1.0
-    """At which they are drawn."""
+    """The temperature at which they are drawn."""
     sft_rate: float = 5e-5
     preference_rate: float = 1e-5
     bf16: bool = False
@@ -87,28 +87,28 @@ class Settings:
             )
 
     def steps(self, stage: Stage) -> int:
-        """Of a stage."""
+        """Return the steps of a stage."""
         return self.sft_steps if stage is Stage.SFT else self.preference_steps
 
     def batch(self, stage: Stage) -> int:
-        """Of a step of a stage."""
+        """Return the batch of a stage's step."""
         return self.sft_batch if stage is Stage.SFT else self.preference_batch
 
     def rate(self, stage: Stage) -> float:
-        """At which a stage learns."""
+        """Return the learning rate of a stage."""
         return self.sft_rate if stage is Stage.SFT else self.preference_rate
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """As it is kept in a file."""
+        """Return the settings as they are kept in a file."""
         read: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return read
 
 
 def keep_settings(folder: Path, settings: Settings) -> None:
-    """Keep the settings in the folder of a run; a run is only taken up with the same ones.
+    """Keep the settings in the folder of a run, which only continues with the same ones.
 
-    Raises ``RequestError`` that names what is different.
+    Raises ``RequestError`` that names what differs.
     """
     file = folder / "settings.json"
     now = settings.as_json

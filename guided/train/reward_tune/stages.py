@@ -1,7 +1,6 @@
-"""The three ways to train, each from a model and tasks to one of TRL's trainers.
+"""The three ways to train, each of which makes one of TRL's trainers of a model and tasks.
 
-Nothing is constrained while GRPO draws its answers: what is rewarded is that the model keeps to the
-format by itself.
+GRPO draws its answers unconstrained: it rewards the model for following the format unaided.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from guided.train.reward_tune.trainers import arguments, load_policy
 __all__ = ["best_answers", "dpo_trainer", "grpo_trainer", "preferences", "sft_trainer"]
 
 _LEAST_GAP: Final = 0.1
-"""In reward, between the answers of a pair; nearer ones say little."""
+"""The least difference in reward between the answers of a pair; nearer ones say little."""
 
 Answers = Mapping[str, tuple[str, ...]]
-"""Several to each task, by its name."""
+"""Several for each task, by its name."""
 
 
 def best_answers(
     tasks: Iterable[Task], answers: Answers, judge: Judge, weights: Weights
 ) -> dict[str, str]:
-    """The answer of highest reward to each task."""
+    """Return the answer of highest reward to each task."""
     return {task.name: _ranked(task, answers, judge, weights)[-1][1] for task in tasks}
 
 
 def preferences(
     tasks: Sequence[Task], answers: Answers, judge: Judge, weights: Weights
 ) -> list[dict[str, Any]]:
-    """Pairs of the best and the worst answer, of the tasks where they differ enough.
+    """Return pairs of the best and the worst answer, for tasks where they differ enough.
 
-    Raises ``RequestError`` where there is no such task.
+    Raises ``RequestError`` if there is no such task.
     """
     pairs = []
     for task in tasks:
@@ -61,7 +60,7 @@ def preferences(
 def _ranked(
     task: Task, answers: Answers, judge: Judge, weights: Weights
 ) -> list[tuple[float, str]]:
-    """Rewards and texts, the worst first; equal ones as they were drawn."""
+    """Return rewards and texts, the worst first; equal ones as they were drawn."""
     rated = [(judge.scores(task, text).reward(weights), text) for text in answers[task.name]]
     return sorted(rated, key=lambda pair: pair[0])
 
@@ -77,7 +76,7 @@ def sft_trainer(
     settings: Settings,
     work: Path,
 ) -> Any:
-    """Imitate an answer to each task; the loss is on the answer alone."""
+    """Make the trainer that imitates an answer to each task; the loss is on the answer only."""
     policy = load_policy(files)
     rows = [{"prompt": task.turns, "completion": _said(answers[task.name])} for task in tasks]
     config = SFTConfig(**arguments(settings, Stage.SFT, work), max_length=None)
@@ -87,7 +86,7 @@ def sft_trainer(
 def dpo_trainer(
     files: ModelFiles, pairs: Sequence[dict[str, Any]], settings: Settings, work: Path
 ) -> Any:
-    """Make the chosen answers likelier than the rejected ones, against the model as it was."""
+    """Make the trainer that prefers chosen answers to rejected ones, against the old model."""
     policy = load_policy(files)
     config = DPOConfig(**arguments(settings, Stage.DPO, work), max_length=None)
     reference = load_policy(files).module
@@ -97,7 +96,7 @@ def dpo_trainer(
 def grpo_trainer(
     files: ModelFiles, tasks: Sequence[Task], judge: Judge, settings: Settings, work: Path
 ) -> Any:
-    """Draw groups of free answers and make those likelier that are better than their group."""
+    """Make the trainer that draws groups of free answers and reinforces the better of each."""
     policy = load_policy(files)
     rows = [{"prompt": task.turns, "task": number} for number, task in enumerate(tasks)]
     signed = settings.weights.signed()
@@ -130,7 +129,7 @@ def _made(
 
 
 def _reward_functions(tasks: Sequence[Task], judge: Judge) -> list[Callable[..., Any]]:
-    """A function for each term, as TRL calls and logs them: over a batch of answers."""
+    """Return a function for each term, as TRL calls and logs them: over a batch of answers."""
     last: tuple[list[tuple[int, str]], list[Scores]] = ([], [])
 
     def judged(task: Sequence[int], completions: Sequence[Any]) -> list[Scores]:
@@ -138,7 +137,7 @@ def _reward_functions(tasks: Sequence[Task], judge: Judge) -> list[Callable[...,
         batch = [
             (number, said[0]["content"]) for number, said in zip(task, completions, strict=True)
         ]
-        # All terms are asked for the same batch, one after the other.
+        # TRL calls each term for the same batch, one after the other.
         if batch != last[0]:
             last = (batch, [judge.scores(tasks[number], text) for number, text in batch])
         return last[1]

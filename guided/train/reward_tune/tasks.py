@@ -1,4 +1,4 @@
-"""What a model is tuned on: prompts, what their answers must look like, and the right ones."""
+"""The tasks that a model is tuned on: prompts, constraints on the answers, and the right ones."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _ROW = TypeAdapter(_Row)
 
 @dataclass(frozen=True)
 class Task:
-    """A prompt, the constraint of its answer, and the right answer where that is known."""
+    """A prompt, the constraint of its answer, and the right answer if that is known."""
 
     name: str
     messages: tuple[Message, ...]
     constraint: Structure
     expected: str | None = None
-    """The right answer as it would be written; of JSON without white space."""
+    """The right answer as it would be written; JSON without white space."""
     max_tokens: int = _MAX_TOKENS
-    """Budget of the answer."""
+    """The token budget of the answer."""
 
     def __post_init__(self) -> None:
         if not self.messages or self.messages[-1].role != "user":
@@ -55,7 +55,7 @@ class Task:
 
     @cached_property
     def expected_value(self) -> Any:
-        """The right answer, read as JSON; only where there is one and it is JSON."""
+        """The right answer, read as JSON; only if there is one and it is JSON."""
         assert self.expected is not None, "there is no right answer"
         assert self.is_json, "the answer is no JSON"
         return json.loads(self.expected)
@@ -67,7 +67,7 @@ class Task:
 
 
 def compact(value: Any) -> str:
-    """A value as JSON in the fewest characters; numbers without fraction have no point."""
+    """Write a value as JSON in the fewest characters; numbers without fraction have no point."""
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_tasks(file: Path) -> tuple[Task, ...]:
-    """The tasks of a file of JSON lines.
+    """Read the tasks of a file of JSON lines.
 
     Each is ``{"id", "prompt" or "messages", "schema" or "grammar", "expected", "max_tokens"}``. A
     prompt is one message of the user and a grammar is Lark's; ``expected`` is a JSON value for a

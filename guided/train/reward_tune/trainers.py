@@ -1,8 +1,8 @@
-"""What the stages share: arguments of TRL's trainers, checkpoints, and the folder that comes out.
+"""What the stages share: arguments of TRL's trainers, checkpoints, and the resulting folder.
 
-OUT/sft.part/checkpoints/checkpoint-N   while it trains, the last one only
+OUT/sft.part/checkpoints/checkpoint-N   during training, only the last one
 OUT/sft.part/model                      while it is written
-OUT/sft                                 renamed to this when it is whole
+OUT/sft                                 the final name, once it is whole
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from guided.train.reward_tune.settings import Settings, Stage
 __all__ = ["TRAINING_LOG", "arguments", "last_checkpoint", "load_policy", "processes", "train"]
 
 TRAINING_LOG = "training_log.json"
-"""What a trainer logged, beside the model that it made."""
+"""The log of a trainer, beside the model that it made."""
 _STATE = "trainer_state.json"
 """The last file of a checkpoint that a trainer writes."""
 _WARM_UP_SHARE = 20
-"""The rate rises over one of so many steps."""
+"""The rate rises over one of this many steps."""
 _LOGS = 20
-"""Entries of the log, at most."""
+"""The most entries of the log."""
 
 
 def arguments(settings: Settings, stage: Stage, work: Path) -> dict[str, Any]:
-    """The arguments that the configurations of all three trainers take."""
-    # TRL reports which trainer runs where; whoever uses guided has not asked for that.
+    """Return the arguments that the configurations of all three trainers take."""
+    # TRL reports which trainer runs where; users of guided have not agreed to that.
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     hub.HF_HUB_DISABLE_TELEMETRY = True
     steps = settings.steps(stage)
@@ -61,13 +61,13 @@ def arguments(settings: Settings, stage: Stage, work: Path) -> dict[str, Any]:
 
 
 def processes() -> PartialState:
-    """Which of the processes of a launcher this is, and what lets them wait for each other."""
-    # Without being told, it takes processes on CPUs for strangers.
+    """Return which process of a launcher this is, and the means to wait for the others."""
+    # By default it does not connect processes on CPUs.
     return PartialState(cpu=not torch.cuda.is_available())
 
 
 def load_policy(files: ModelFiles) -> LoadedModel:
-    """The model to be trained, in float32; raises ``ModelError`` where it knows no messages."""
+    """Load the model to be trained, in float32; raises ``ModelError`` if it takes no messages."""
     loaded = load_model(files, dtype=torch.float32, progress=SilentProgress())
     if not loaded.has_chat_template:
         raise ModelError(
@@ -97,7 +97,7 @@ def train(trainer: Any, work: Path, finished: Path, state: PartialState) -> None
 
 
 def last_checkpoint(folder: Path) -> str | None:
-    """The newest whole checkpoint; those that were cut off while they were written are left out.
+    """Return the newest complete checkpoint; skips those that were cut off.
 
     A trainer writes a checkpoint into its place, its state last.
     """
