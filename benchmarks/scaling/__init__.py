@@ -1,4 +1,5 @@
-"""How the service scales out: on a Ray cluster on this machine, and in a simulation of many.
+"""Measures how the service scales out: on a Ray cluster on this machine, and in a simulation of
+many.
 
 ::
 
