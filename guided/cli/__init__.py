@@ -1,4 +1,5 @@
-"""The command line: ``guided check``, ``generate``, ``grammars``, and what other packages add."""
+"""The command line: ``guided check``, ``generate``, ``grammars``, and commands of other
+packages."""
 
 from guided.cli.app import main
 
