@@ -65,8 +65,7 @@ def alone(compiler: ConstraintCompiler, constraint: JsonSchema) -> float:
 
 
 def beside(engine: Engine, constraint: JsonSchema) -> list[float]:
-    """Return the seconds between the steps of an answer until the constraint is compiled or
-    refused."""
+    """Return the seconds between an answer's steps until the constraint is compiled or refused."""
     engine.submit("answer", ANSWER)
     engine.step()
     marks = [time.perf_counter()]

@@ -104,8 +104,7 @@ def serving(settings: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], s
 
 
 def mebibytes(server: int, field: str) -> float:
-    """Return the memory of the server and its engine together; ``field`` is VmRSS, or VmHWM for the
-    peak.
+    """Return the memory of server and engine together; ``field`` is VmRSS, or VmHWM for the peak.
 
     A standby is left out: it shares most of its memory with the engine.
     """

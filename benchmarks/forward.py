@@ -71,8 +71,7 @@ def of_theirs(model: Theirs, sequences: int, new: int) -> Callable[[], object]:
 
 
 def reading(model: Ours, tokens: int) -> Callable[[], object]:
-    """Return a call that reads a prompt from its beginning, in calls as large as an engine's
-    steps."""
+    """Return a call that reads a whole prompt, in calls as large as an engine's steps."""
     step = StepLimits().step_tokens
 
     def read() -> None:

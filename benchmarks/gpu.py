@@ -1,5 +1,4 @@
-"""Measures speed on a GPU: `python benchmarks/gpu.py [--shape 8b|tiny] [--device cuda|cpu|...]
-...`.
+"""Measures a GPU: `python benchmarks/gpu.py [--shape 8b|tiny] [--device cuda|cpu|...] ...`.
 
 A model of random weights, in the shape of Llama 3.1 8B, runs in the engine: a number of requests at
 once, each with a prompt and an answer of random tokens, by turns without a constraint and with a
@@ -225,8 +224,7 @@ def attention_milliseconds(
     new: int,
     synchronise: Callable[[], None],
 ) -> float:
-    """Return the milliseconds of the fastest of ten calls of one layer, after this many committed
-    tokens each."""
+    """Return the fastest milliseconds of ten calls of a layer after this many committed tokens."""
     config, device, dtype = model.config, model.device, model.dtype
     size = config.hidden_size // config.num_attention_heads
     rows = committed + new

@@ -56,8 +56,7 @@ _DEAR: Final = CostCurve(((1, 0.01), (512, 1.0)))
 
 @dataclass
 class Chance:
-    """Chooses tokens at random in place of a model, with the part of a ``ModelRunner`` that an
-    engine needs."""
+    """Chooses tokens at random; has the part of a ``ModelRunner`` that an engine needs."""
 
     vocabulary: Vocabulary
     on_host: bool
@@ -111,8 +110,7 @@ class Chance:
         return output
 
     def _drawn(self, draw: Draw) -> TokenId:
-        """Return a token of the mask that does not end the answer, if there is one; the same for
-        the same noise."""
+        """Return an allowed token that ends nothing, if any; the same for the same noise."""
         stream, ends = draw.stream, self.vocabulary.end_ids
         for _ in range(_TRIES):
             stream = stream * 6364136223846793005 + 1442695040888963407 & 2**64 - 1

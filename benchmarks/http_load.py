@@ -1,5 +1,4 @@
-"""Puts HTTP and gRPC under load at once: is an answer lost or invalid, and is each served its
-share?
+"""Loads HTTP and gRPC at once: is any answer lost or invalid, and does each get its share?
 
 `python -m benchmarks.http_load [--model MODEL] [--workload FILE] [--streams N] [--requests N]`
 

@@ -149,8 +149,7 @@ class _Nothing:
 
 
 def _remote_documents() -> tuple[tuple[str, str], ...]:
-    """Return the documents of a checkout of the suite; none if the environment names no
-    checkout."""
+    """Return the documents of the suite's checkout; none if the environment names no checkout."""
     suite = os.environ.get("JSON_SCHEMA_TEST_SUITE")
     if suite is None:
         return ()

@@ -52,8 +52,7 @@ def rows(path: Path) -> Iterator[Any]:
 
 
 def compile_and_walk(compiler: ConstraintCompiler, encode: Callable[[str], Any], row: Any) -> bool:
-    """Compile a schema and walk its documents as far as they are allowed; returns whether it
-    compiles."""
+    """Compile a schema and walk its documents where allowed; returns whether it compiles."""
     try:
         start = compiler.compile(JsonSchema(json.dumps(row["schema"]), _OPTIONS)).start()
         for test in row["tests"]:

@@ -1,5 +1,4 @@
-"""Counts the model calls of a workload: `python benchmarks/model_calls.py [WORKLOAD] [--model
-MODEL]`.
+"""Counts model calls: `python benchmarks/model_calls.py [WORKLOAD] [--model MODEL]`.
 
 WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; the default is the
 requests of the demo. Each is answered greedily in compact JSON, one at a time, in four ways:
@@ -143,8 +142,7 @@ def answers(
 
 
 def print_calls(ways: Mapping[str, Mapping[str, GenerationResult]]) -> None:
-    """Print the model calls of each request and in total, and what became of the drafts of the last
-    way."""
+    """Print the model calls of each request and in total, and the fate of the last way's drafts."""
     table = Table(
         *("request", "tokens", *ways, "drafted", "accepted", "rate", "accepted a call", "corrected")
     )

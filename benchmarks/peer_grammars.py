@@ -1,5 +1,4 @@
-"""Prints grammars in peers' formats: xgrammar's EBNF, and the dialect of Lark that llguidance
-reads.
+"""Prints grammars for peers: in xgrammar's EBNF, and in llguidance's dialect of Lark.
 
 Neither supports look-around, which is left out: names may then be key words, so the peers do less.
 """

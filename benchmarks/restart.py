@@ -1,5 +1,4 @@
-"""Measures how long a server is away after its engine is killed: `python benchmarks/restart.py
-[--kills 5]`.
+"""Measures a server's restarts after kills: `python benchmarks/restart.py [--kills 5]`.
 
 Prints the seconds of a start, those from each kill -9 until requests are taken by another engine,
 and the memory of the server's processes: their private memory, and their share of shared memory.

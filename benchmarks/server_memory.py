@@ -1,5 +1,4 @@
-"""Measures a server's memory: `python benchmarks/server_memory.py WORKLOAD [--batch N] [--threads
-N]`.
+"""Measures memory: `python benchmarks/server_memory.py WORKLOAD [--batch N] [--threads N]`.
 
 WORKLOAD is as for `model_calls.py`. Prints the peak of server and engine so far (VmHWM), which
 peers are compared by, and what they and the standby have together, with shared pages counted once

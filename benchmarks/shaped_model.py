@@ -149,8 +149,7 @@ def _weights(shape: Shape) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _blocks(random: np.random.Generator, rows: int, columns: int) -> NDArray[np.uint8]:
-    """Return blocks of Q4_0 with the standard deviation that weights of a layer usually start
-    with."""
+    """Return blocks of Q4_0 with the usual initial standard deviation of a layer's weights."""
     count = columns // _BLOCK
     made = np.empty((rows, count, 2 + _BLOCK // 2), dtype=np.uint8)
     scale = np.float16(columns**-0.5 / _NIBBLE_STD)

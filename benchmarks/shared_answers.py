@@ -1,5 +1,4 @@
-"""Counts model calls by set of drafters: `python benchmarks/shared_answers.py WORKLOAD [--sets A,B
-...]`.
+"""Compares sets of drafters: `python benchmarks/shared_answers.py WORKLOAD [--sets A,B ...]`.
 
 WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; without a schema a
 request is for free text. `benchmarks/tickets.jsonl` has one schema for all of its requests. They

@@ -87,8 +87,7 @@ def main() -> None:
 
 
 def make_schema(number: int) -> dict[str, Any]:
-    """Return an object schema of a few members of different kinds; equal numbers give equal
-    schemas."""
+    """Return a schema of an object with a few different members; equal numbers, equal schemas."""
     draw = random.Random(number)
     names = draw.sample(_WORDS, draw.randint(3, 6))
     return {

@@ -1,5 +1,4 @@
-"""Finds what training prompts share with a workload: `python benchmarks/training_overlap.py
-WORKLOAD`.
+"""Finds training prompts in a workload: `python benchmarks/training_overlap.py WORKLOAD`.
 
 WORKLOAD is a file of JSON lines with prompt and schema. It is compared with the prompts that
 ``guided train`` makes if it is given none, or with those of ``--data``: equal prompts, equal

@@ -1,5 +1,4 @@
-"""Measures forced runs as drafts inside vLLM: steps, acceptance and time, with other drafts and
-none.
+"""Compares forced runs as drafts inside vLLM with other drafts and none: steps, acceptance, time.
 
     python vllm_forced_runs.py MODEL [WORKLOAD] [--rounds 1]
 

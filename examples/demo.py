@@ -92,8 +92,7 @@ def _print_answers(answers: Sequence[Answer[BaseModel]], seconds: float) -> None
 def _print_totals(
     masks_alone: Sequence[Answer[BaseModel]], canonical: Sequence[Answer[BaseModel]]
 ) -> float:
-    """Print the totals of each way; returns the share of model calls that canonical forcing
-    needs."""
+    """Print the totals of each way; returns the share of model calls with canonical forcing."""
     table = Table(
         "one at a time", "tokens", "forced", "sampled", "calls", "seconds", "calls, share"
     )

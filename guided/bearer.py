@@ -38,8 +38,7 @@ def token_hash(token: str) -> str:
 
 
 def checked_token(token: str) -> str:
-    """Return the token; raises ``RequestError`` if it cannot be sent in a header, or could be
-    guessed."""
+    """Return the token; raises ``RequestError`` if it cannot be sent, or could be guessed."""
     if not isinstance(token, str) or not _WRITTEN.fullmatch(token):
         # Not quoted: most often it is a secret that ends with a line break.
         raise RequestError(

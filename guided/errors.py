@@ -238,8 +238,7 @@ class MissingExtraError(GuidedError, ImportError):
     def __init__(self, message: str, *, extra: str, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.extra = extra
-        """The extra of the distribution that provides it, e.g. ``client``; several separated by
-        commas."""
+        """The distribution's extra that provides it, e.g. ``client``; several with commas."""
 
 
 class ServiceError(GuidedError):

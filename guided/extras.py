@@ -1,5 +1,4 @@
-"""Maps imports to the extras of the package that provide them, and makes the error for a missing
-one."""
+"""Maps imports to the package's extras, and makes the error for a missing one."""
 
 from __future__ import annotations
 

@@ -75,8 +75,7 @@ class ModelInfo:
     drafters: tuple[str, ...] = ()
     """Its drafters, by the names that requests use, in order."""
     instruction_set: str = ""
-    """The instruction set that multiplies its matrices on the CPU, such as ``AVX2``; empty on
-    another device."""
+    """The instruction set of its matrix products on the CPU, e.g. ``AVX2``; else empty."""
     tool_format: str = "hermes"
     """The format in which it writes tool calls; a name of ``guided.spec.tool_format``."""
     adapters: tuple[str, ...] = ()

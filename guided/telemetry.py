@@ -1,5 +1,4 @@
-"""What traces and logs report of a request and its answer, by OpenTelemetry's conventions for
-GenAI.
+"""What traces and logs report of requests and answers, by OpenTelemetry's GenAI conventions.
 
 Names are those of https://opentelemetry.io/docs/specs/semconv/gen-ai/; others begin with
 ``guided.``. Prompts, constraints and the texts of answers are never reported. The package of
@@ -73,8 +72,7 @@ def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def operation_of(request: pb.GenerateRequest) -> str:
-    """Return the operation's name: a conversation is a ``chat``, plain text a
-    ``text_completion``."""
+    """Return the operation: ``chat`` for a conversation, ``text_completion`` for plain text."""
     return "chat" if request.WhichOneof("prompt") == "messages" else "text_completion"
 
 

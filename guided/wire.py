@@ -51,8 +51,7 @@ T = TypeVar("T")
 Word = TypeVar("Word", bound=StrEnum)
 
 Descriptor: TypeAlias = Any
-"""The descriptor of a field or an enumeration; protobuf's stubs type it differently in two
-implementations."""
+"""A field's or an enumeration's descriptor; protobuf's stubs type it in two ways."""
 
 _LARGEST_INT32 = 2**31 - 1
 
@@ -114,8 +113,7 @@ def _plain(value: Any, descriptor: Descriptor, path: str) -> Any:
 
 
 def read(message: Message, kind: type[T], path: str = "", **others: Any) -> T:
-    """Return the dataclass that a message stands for; ``others`` are fields that it has in another
-    form.
+    """Return the dataclass of a message; ``others`` are fields that it has in another form.
 
     Raises RequestError for an unknown member of an enumeration.
     """

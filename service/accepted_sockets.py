@@ -35,8 +35,7 @@ def peers(port: int) -> list[Peer]:
 
 
 def hang_up(port: int, chosen: Container[Peer]) -> None:
-    """Shut down the connections of the chosen peers; the transport then sees them end and forgets
-    them."""
+    """Shut down the chosen peers' connections; the transport sees them end and forgets them."""
     for peer, opened in _accepted(port):
         if peer in chosen:
             with suppress(OSError):

@@ -1,5 +1,4 @@
-"""Limits the requests in flight; further ones wait in a bounded queue, beyond which they are
-refused.
+"""Limits the requests in flight; more wait in a bounded queue, and beyond it are refused.
 
 ::
 
@@ -88,8 +87,7 @@ class Admission:
         return self._shares.num_waiting
 
     def check_room(self, requests: int, client: Client = ANYBODY) -> None:
-        """Raise ``OverloadedError`` unless this many more requests would find a place or may
-        wait."""
+        """Raise ``OverloadedError`` unless this many more would find a place or may wait."""
         if self._is_closed:
             raise _stopping()
         if self._must_wait(requests, client) is None:
@@ -190,8 +188,7 @@ class Admission:
     # Room in the queue
 
     def _must_wait(self, requests: int, client: Client) -> int | None:
-        """Return how many of this many more requests would wait, or ``None`` if the queue is too
-        full."""
+        """Return how many of these would wait, or ``None`` if the queue cannot hold them."""
         shares, share = self._shares, self._shares.find(client.name)
         running = 0 if share is None else share.running
         free = min(self._places - self._taken, self._places_of_one - running)

@@ -92,8 +92,7 @@ class CallReader:
         self._left_out = 0 if has_calls else len(form.before_content)
         """Characters still to be dropped of what precedes an answer without calls."""
         self._is_decided = not has_calls or (not beside_json and form.separator is not None)
-        """Whether it is known that the text may have calls; otherwise its first characters
-        decide."""
+        """Whether the text may have calls; until known, its first characters decide."""
         self._text = ""
         """Text that was not returned yet."""
         self._within = _CONTENT if has_calls else _PLAIN
@@ -139,8 +138,7 @@ class CallReader:
         self._text, self._left_out = self._text[count:], self._left_out - count
 
     def end(self) -> Iterator[Piece]:
-        """Yield what was held back, as nothing follows, including what came of an unfinished
-        call."""
+        """Yield what was held back, as nothing follows; part of an unfinished call, too."""
         rest, self._text = self._text, ""
         if self._members is not None:
             if told := self._members.broken_off(rest):
@@ -162,8 +160,7 @@ class CallReader:
                 yield Content(content)
 
     def _next(self) -> Piece | None:
-        """Return the next piece, an empty one if only the state has changed, or ``None`` if it
-        needs more text."""
+        """Return the next piece, empty if only the state changed, ``None`` if text is missing."""
         if self._within == _CONTENT:
             return self._next_of_content()
         if self._within == _HEADER:
@@ -225,8 +222,7 @@ class CallReader:
         return Argument(told) if told else Content("")
 
     def _next_but_the_end(self) -> Piece | None:
-        """Return all but the last characters, as many as the end has: they are the end if nothing
-        follows."""
+        """Return all but as many last characters as the end has: they may be the end."""
         certain = max(0, len(self._text) - len(self._form.end))
         told, self._text = self._text[:certain], self._text[certain:]
         self._arguments.append(told)
@@ -297,7 +293,6 @@ def call_id() -> str:
 
 
 def _is_object(text: str) -> bool:
-    """Whether this beginning of a JSON object, as the grammar guarantees it is, is the whole
-    object."""
+    """Whether the text, which the grammar makes begin a JSON object, is a whole object."""
     outside = _STRING.sub("", text)
     return 0 < outside.count("{") == outside.count("}")

@@ -34,8 +34,7 @@ _log = structlog.get_logger()
 
 
 class ConnectionRoom(grpc.aio.ServerInterceptor):
-    """Notes which connections have sent the message of a call, and ends connections that have to
-    go."""
+    """Notes which connections have sent a call's message, and ends those that have to go."""
 
     def __init__(self, most: int) -> None:
         """``most`` is the transport's own bound."""

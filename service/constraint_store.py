@@ -36,8 +36,7 @@ _ENTRY_BYTES = 512
 @dataclass(slots=True)
 class _Kept:
     message: bytes
-    """A serialized ``guided.v1.Constraint``: its size is known, unlike that of the decoded
-    object."""
+    """A serialized ``guided.v1.Constraint``: unlike the decoded object's, its size is known."""
     nbytes: int
     cost: CompileCost
     uses: int = 0

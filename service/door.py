@@ -32,9 +32,8 @@ from guided_service.token_book import Token
 __all__ = ["Admitted", "Caller", "Door"]
 
 _WORTH_A_LEVEL: Final = 16
-"""For each this many requests that a client has in the engine, its next ones are ranked one level
-of priority lower. It is as many as the engine runs at once, so another client's first request
-passes those that only wait there."""
+"""A client's next requests rank one priority level lower for each this many it has in the engine,
+as many as run at once. So another client's first request passes those that only wait there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,7 @@ class Caller:
     client: Client
     top_priority: int
     identity: str
-    """Identifies the caller across its connections: a repeated request may have only this caller's
-    answers."""
+    """Identifies the caller across connections: only it may have a repeated request's answer."""
     account: Account | None = None
     """What its token has used; ``None`` for a caller without one."""
 
@@ -82,8 +80,7 @@ class Door:
         return self._stranger_of(context) if shown is None else self.holder(*shown)
 
     def stranger(self, connection: str, identity: str | None = None) -> Caller:
-        """Return a caller without a token: whom it shares places with, and its identity
-        elsewhere."""
+        """Return a caller without a token: whom it shares places with, and its identity."""
         return Caller(Client(connection), self._top_priority, identity or connection)
 
     def holder(self, name: str, token: Token) -> Caller:
@@ -94,8 +91,7 @@ class Door:
         return Caller(Client(identity, token.weight), top, identity, account)
 
     def _stranger_of(self, context: Context) -> Caller:
-        """Return a caller without a token, by the subject of its certificate or by its
-        connection."""
+        """Return a caller without a token, by its certificate's subject or its connection."""
         names = context.peer_identities()
         if names:
             known = ", ".join(sorted(name.decode(errors="replace") for name in names))

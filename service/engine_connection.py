@@ -61,8 +61,7 @@ _LAST_WORDS_SECONDS = 0.1
 
 
 def _new_id() -> str:
-    """Return a request id for the engine that contains the name of the request's record, if it has
-    one."""
+    """Return an id for the engine, containing the name of the request's record if any."""
     return engine_id_of(current_request_id() or uuid4().hex)
 
 
@@ -254,8 +253,7 @@ class EngineConnection:
 
     @contextmanager
     def _sent(self, request_id: str, message: bytes) -> Iterator[asyncio.Future[Any]]:
-        """Send a message and yield the future of its answer; cancels the request if it is
-        unanswered at the end."""
+        """Send a message and yield its answer's future; cancels the request if unanswered."""
         # The process may have ended while a long message was serialized.
         if self._process.returncode is not None:
             raise ServiceUnavailableError("the engine is gone", hint="try again shortly")
@@ -303,8 +301,7 @@ class EngineConnection:
         self._folder.close()
 
     async def _next_message(self) -> FromEngine | None:
-        """Return the next message, or ``None`` once the process has ended and all its messages are
-        read."""
+        """Return the next message; ``None`` once the process has ended and all are read."""
         receiving = asyncio.ensure_future(self._socket.recv())
         ended = asyncio.create_task(self._process.wait())
         try:

@@ -1,5 +1,4 @@
-"""The loop of the engine process: takes messages, steps, sends answers, and ends with its
-server."""
+"""The engine process's loop: takes messages, steps, sends answers, and ends with its server."""
 
 from __future__ import annotations
 
@@ -64,8 +63,7 @@ _REPORT_SECONDS = 1.0
 _PULSE_SECONDS = 1.0
 
 _TAKING_SECONDS = 0.02
-"""How long requests are taken between two steps (at least one is); short prompts are tokenised
-then."""
+"""How long requests are taken between steps, at least one; short prompts are tokenised then."""
 
 _SWITCH_SECONDS = 0.0005
 """How long a thread that prepares a prompt may run Python while the engine waits for the

@@ -138,15 +138,13 @@ class EngineSupervisor:
         return (self.model(),)
 
     def model_name(self, asked: str | None = None) -> str | None:
-        """Return the name of the last loaded model, unless ``asked`` names another or none was
-        loaded."""
+        """Return the last loaded model's name, unless ``asked`` names another."""
         name = None if self._model is None else self._model.name
         return None if asked and asked != name else name
 
     @property
     def prompt_bound(self) -> PromptBound | None:
-        """The bound on prompt length; ``None`` if only the tokens decide, or no model was
-        loaded."""
+        """The bound on prompts; ``None`` if only tokens decide, or no model was loaded."""
         return self._prompt_bound
 
     def stats(self) -> EngineStats:

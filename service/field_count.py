@@ -69,8 +69,7 @@ def _count(
     most: int,
     waiting: list[tuple[int, int, _Layout]],
 ) -> int:
-    """Count the fields of one message up to ``most + 1``; adds the messages inside it to
-    ``waiting``."""
+    """Count the fields of one message up to ``most + 1``; adds nested ones to ``waiting``."""
     count = 0
     messages, packed = layout.messages, layout.packed
     try:
@@ -102,8 +101,7 @@ def _count(
 
 
 def _number(message: bytes, at: int) -> tuple[int, int]:
-    """Read the number at an offset, base 128 with the lowest digit first, and the offset after
-    it."""
+    """Read a number, base 128 with the lowest digit first, and the offset after it."""
     value = message[at]
     at += 1
     if value < 0x80:

@@ -53,8 +53,7 @@ is in memory and no threads exist; the call returns in each engine."""
 
 
 def run_standby(settings: StandbySettings, load: SharingLoader) -> int:
-    """Load what engines share and fork engines until the server is gone; returns the exit
-    status."""
+    """Load what engines share and fork them until the server is gone; returns the exit status."""
     forks = _Forks(settings.control)
     outcome: RunningEngine | GuidedError
     try:

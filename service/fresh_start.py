@@ -31,8 +31,7 @@ _log = structlog.get_logger()
 
 @contextmanager
 def sharing_afresh(share: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """Yield what to call instead of ``share`` once all is loaded in the block, in a standby's own
-    process."""
+    """Yield what to call instead of ``share`` once all is loaded, in a standby's process."""
     compiled = list[int]()
 
     def share_afresh() -> None:

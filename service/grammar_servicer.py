@@ -1,5 +1,4 @@
-"""The calls of ``GrammarService``: work on constraints in the engine process, and stored
-constraints."""
+"""The calls of ``GrammarService``: work in the engine process, and stored constraints."""
 
 from __future__ import annotations
 

@@ -42,8 +42,7 @@ __all__ = ["READERS", "Intake", "Readers", "size_of_message"]
 T = TypeVar("T")
 
 Descriptor: TypeAlias = Any
-"""The descriptor of a service or a message; protobuf's stubs type it differently in two
-implementations."""
+"""The descriptor of a service or a message; protobuf's stubs type it in two ways."""
 
 _SHORT_BYTES = 2**12
 """Largest message that is read at once: it has at most about two thousand fields.

@@ -93,8 +93,7 @@ def bind(server: grpc.aio.Server, config: ServerConfig) -> int:
 
 
 def check_exposure(config: ServerConfig, host: str, port: int) -> None:
-    """Raise ``ServiceError`` if others could read the traffic and the settings do not allow
-    that."""
+    """Raise ``ServiceError`` if others could read the traffic and no setting allows it."""
     if config.tls_cert is None and not config.insecure and not is_loopback(host):
         raise ServiceError(
             f"cannot listen on {in_url(host)}:{port}: whoever is on the way could "

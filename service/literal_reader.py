@@ -78,8 +78,7 @@ class LiteralReader:
         return self._bracket(text, at)
 
     def _bracket(self, text: str, at: int) -> str | None:
-        """Read a bracket or a comma; the last brace is read together with the end mark that it
-        begins."""
+        """Read a bracket or a comma; the last brace is read with the end that it begins."""
         sign = text[at]
         if sign in "{[":
             self._open.append(sign)

@@ -35,8 +35,7 @@ class MemberReader:
         self._is_text = False
         """Whether the latest value is not JSON."""
         self._may_be_null = False
-        """Whether it may still turn out to be ``null``; until then its opening quote is held
-        back."""
+        """Whether it may still be ``null``; until known its opening quote is held back."""
         self.length = 0
         """Length of what was read last, in characters."""
         self.is_over = False

@@ -70,8 +70,7 @@ def log_request(record: RequestRecord) -> None:
 
 
 def _engine_seconds(record: RequestRecord) -> dict[str, float | None]:
-    """Return how long an answered request compiled, waited, and computed its prompt and its
-    answer."""
+    """Return the seconds that an answered request compiled, waited, and computed."""
     timing, seconds = record.timing, record.engine_seconds
     if timing is None or seconds is None:
         return {}

@@ -104,8 +104,7 @@ class AnswerMaker(Inspector, Protocol):
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Generate one answer: yields its text as it grows, then the answer; closing frees what it
-        holds.
+        """Generate one answer: its text as it grows, then the answer; closing frees what it holds.
 
         A watched answer yields lines of JSON on how it comes about, instead of its text.
         """

@@ -99,8 +99,7 @@ def _opened(folder: Path) -> int:
 
 
 def _takes(lock: int) -> bool:
-    """Take the lock if it is free, and return whether it was; held until the descriptor is
-    closed."""
+    """Take the lock, held until its descriptor is closed, if it is free; returns whether it was."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -56,8 +56,7 @@ def open_tracer(model_name: ModelName) -> RequestTracer | None:
 
 
 def _provider() -> TracerProvider:
-    """Return a provider with the exporters that the environment names; the SDK chooses its
-    sampler."""
+    """Return a provider with the environment's exporters; the SDK chooses its sampler."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor

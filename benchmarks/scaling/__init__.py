@@ -1,5 +1,4 @@
-"""Measures how the service scales out: on a Ray cluster on this machine, and in a simulation of
-many.
+"""Measures scaling out: on a Ray cluster on this machine, and in a simulation of many engines.
 
 ::
 

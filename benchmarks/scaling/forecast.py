@@ -1,5 +1,4 @@
-"""Forecasts what many engines would answer: `python -m benchmarks.scaling.forecast [--engines
-1,4,16]`.
+"""Forecasts many engines: `python -m benchmarks.scaling.forecast [--engines 1,4,16]`.
 
 Prints three tables for SmolLM2-135M on two cores each: throughput and times by the number of
 engines, by load and routing for 16 of them, and by the weight of a constraint (docs/scaling.md).
@@ -118,8 +117,7 @@ def _row(engines: int, rate: float, ingresses: int, policy: str = "affinity") ->
 
 
 def _most() -> float:
-    """Return the answers per second of one engine that is never idle and finds all that it
-    needs."""
+    """Return the answers per second of a never idle engine that finds all that it needs."""
     load = replace(APPLICATIONS, rate=1000.0, count=2000, applications=1)
     return simulate(load.arrivals(), SMOLLM2).rate
 

@@ -41,8 +41,7 @@ class Load:
     tokens: int = 32
     """Tokens of each answer."""
     constraints: int | None = 0
-    """How many constraints exist, of which each request has one; ``None``: one for each
-    application."""
+    """How many constraints exist; each request has one. ``None``: one for each application."""
     seed: int = 0
 
     def arrivals(self) -> Iterator[Arrival]:

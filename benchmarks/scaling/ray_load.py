@@ -130,8 +130,7 @@ def measure_kills(folder: Path, options: argparse.Namespace) -> int:
 
 
 def measure_growth(folder: Path, options: argparse.Namespace) -> int:
-    """Measure answers per second by number of engines, at loads below and above what they can
-    answer."""
+    """Measure answers per second by number of engines, below and above their full load."""
     print(heading("engines", ""))
     rates: dict[float, list[float]] = {share: [] for share in options.loads}
     for engines in options.engines:

@@ -1,5 +1,4 @@
-"""Models the work of an engine without its computing: what each step does, and how long it
-takes."""
+"""Models an engine's work without computing: what each step does, and how long it takes."""
 
 from __future__ import annotations
 

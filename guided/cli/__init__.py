@@ -1,5 +1,4 @@
-"""The command line: ``guided check``, ``generate``, ``grammars``, and commands of other
-packages."""
+"""The command line: ``guided check``, ``generate``, ``grammars``, and other packages' commands."""
 
 from guided.cli.app import main
 

@@ -1,5 +1,4 @@
-"""Puts the commands together; the server's commands join through the entry points
-``guided.commands``."""
+"""Puts the commands together; the server's join through the entry points ``guided.commands``."""
 
 from __future__ import annotations
 
@@ -48,8 +47,7 @@ def main() -> None:
 
 
 def command_line() -> typer.Typer:
-    """Build all commands; of other packages' commands it loads only the called one, or all for
-    help."""
+    """Build all commands; loads only the called one of other packages, or all for help."""
     app = typer.Typer(name="guided", no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback(epilog=examples_of(_options))(_options)
     for function in (check, generate, batch, bench, top, _prepare):

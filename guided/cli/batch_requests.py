@@ -1,5 +1,4 @@
-"""Reads the requests of ``guided batch``: one JSON object per line, with the fields of a client's
-Request."""
+"""Reads the requests of ``guided batch``: JSON lines with the fields of a client's Request."""
 
 from __future__ import annotations
 

@@ -138,8 +138,7 @@ def bench(
 def _opened(
     address: str | None, connection: Mapping[str, Any], own: Mapping[str, Any], concurrency: int
 ) -> Iterator[Target]:
-    """Open the server, or an engine that keeps no prefixes, so that no request benefits from
-    another."""
+    """Open the server, or an engine without kept prefixes, so that requests are independent."""
     from guided.bench import InProcess, Remote
 
     if address is not None:

@@ -158,8 +158,7 @@ def bench_drafters(
 
 
 def measure_hardware(target: Target) -> HardwareFigures | None:
-    """Measure the memory and the model calls of an engine in this process on the CPU; else
-    ``None``."""
+    """Measure memory and model calls of an engine in this process on the CPU; else ``None``."""
     from guided.bench import InProcess
     from guided.bench.hardware import hardware_figures
 

@@ -1,5 +1,4 @@
-"""What commands share: flags, examples in their help, reading files, and notes of long
-compilations."""
+"""What commands share: flags, examples in their help, reading files, notes of compilations."""
 
 from __future__ import annotations
 
@@ -76,8 +75,7 @@ def read_text(file: Path) -> str:
 
 
 def refused_at(machine: Recognizer, text: str) -> int | None:
-    """Return the index of the first character that does not fit, or of the end; ``None`` for a text
-    that fits."""
+    """Find the first character that does not fit, or the end; ``None`` for a text that fits."""
     state = machine.start
     for index, character in enumerate(text):
         following = machine.advance(state, character.encode())

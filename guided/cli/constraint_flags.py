@@ -110,8 +110,7 @@ HoleFlag: TypeAlias = Annotated[
 def read_template_flags(
     template: Path | None, holes: list[str] | None, options: JsonOptions
 ) -> Template | None:
-    """Return the template of the flags, if there is one; ``options`` say how its JSON is
-    written."""
+    """Return the template of the flags, if any; ``options`` say how its JSON is written."""
     if template is None:
         if holes:
             raise typer.BadParameter("--hole goes with --template only")
@@ -161,8 +160,7 @@ SingleCallFlag: TypeAlias = Annotated[
 def read_tool_flags(
     tools: Path | None, choice: Calls, options: JsonOptions, *, single: bool
 ) -> Tagged | None:
-    """Return free text with calls of the tools, if there are any; ``options`` apply to their
-    JSON."""
+    """Return free text with calls of the tools, if any; ``options`` apply to their JSON."""
     if tools is None:
         if single or choice is not Calls.AUTO:
             raise typer.BadParameter("--tool-choice and --single-call go with --tools only")

@@ -96,8 +96,7 @@ class History:
 
 
 def _frame_once(client: Client, address: str, interval: float) -> RenderableType:
-    """Return a frame with the rates between two reports of the engine, or without if none
-    follows."""
+    """Return a frame with the rates between two reports, or without if none follows."""
     model, history = client.model(), History()
     history.add(client.stats())
     deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -109,8 +108,7 @@ def _frame_once(client: Client, address: str, interval: float) -> RenderableType
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether Ctrl-C was pressed; inside the block that also raises
-    KeyboardInterrupt.
+    """Yield a function that returns whether Ctrl-C was pressed, which raises KeyboardInterrupt.
 
     The function is needed because gRPC's callbacks swallow the exception if it is raised in one.
     """
@@ -142,8 +140,7 @@ def _watch(client: Client, address: str, interval: float, is_left: Callable[[], 
 
 
 def _frame(client: Client, address: str, history: History) -> RenderableType:
-    """Return the next frame; if the server does not answer it says so, and the next frame tries
-    again."""
+    """Return the next frame, which says so if the server does not answer."""
     try:
         model: ModelInfo = client.model()
         history.add(client.stats())

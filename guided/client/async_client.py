@@ -98,8 +98,7 @@ class AsyncClient(ClientBase):
     async def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
-        """Generate any number of answers concurrently; returns the outcomes in the order of the
-        requests.
+        """Generate any number of answers concurrently; returns them in the order of the requests.
 
         A lost answer becomes an error in its place, as in ``Client.batch``.
         """
@@ -182,8 +181,7 @@ class AsyncClient(ClientBase):
 
     @property
     def grammars(self) -> AsyncGrammars:
-        """Checks constraints, reads texts by them, and keeps them on the server for later
-        requests."""
+        """Checks constraints, reads texts by them, and keeps them for later requests."""
         return AsyncGrammars(self._grammar_service, self._ask)
 
     async def model(self, *, timeout: float | None = None) -> ModelInfo:

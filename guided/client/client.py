@@ -103,8 +103,7 @@ class Client(ClientBase):
     def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
-        """Generate any number of answers concurrently; returns the outcomes in the order of the
-        requests.
+        """Generate any number of answers concurrently; returns them in the order of the requests.
 
         Whatever happens to the server, finished answers are kept: a lost answer becomes an error in
         its place. ``timeout`` bounds each request from when it is sent.
@@ -174,8 +173,7 @@ class Client(ClientBase):
 
     @property
     def grammars(self) -> Grammars:
-        """Checks constraints, reads texts by them, and keeps them on the server for later
-        requests."""
+        """Checks constraints, reads texts by them, and keeps them for later requests."""
         return Grammars(self._grammar_service, self._ask)
 
     def model(self, *, timeout: float | None = None) -> ModelInfo:

@@ -26,8 +26,7 @@ __all__ = ["decode_answer", "decode_model", "decode_stats"]
 
 
 def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer[str]:
-    """Decode an answer to the request of this name, with its text as value, before a response model
-    reads it."""
+    """Decode an answer, with its text as value, before a response model reads it."""
     return Answer(
         value=response.text,
         text=response.text,

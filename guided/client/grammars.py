@@ -58,8 +58,7 @@ class ConstraintOptions(TypedDict, total=False):
     model: str
     """The model whose tokens count, on a server with several; empty means the first."""
     cache_salt: str
-    """The salt whose stored constraints may be named, and for which one is kept; empty means no
-    salt."""
+    """The salt that constraints are stored under and named by; empty means no salt."""
     timeout: float | None
     """In seconds; ``None`` takes the client's."""
 
@@ -137,8 +136,7 @@ class Grammars:
     def check(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> SchemaReport:
-        """Report how far answers would be held to a constraint, or raise why it cannot be
-        enforced."""
+        """Report how far answers would be held to a constraint; raises if it is unenforceable."""
         asked = _Question(response_model, options)
         told = self._ask(self._service.Check, asked.check(), asked.timeout)
         return asked.report(told.report)
@@ -146,8 +144,7 @@ class Grammars:
     def compile(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> GrammarInfo:
-        """Check a constraint, and have the server keep it for requests that name it
-        (``Stored``)."""
+        """Check a constraint and keep it on the server for requests to name (``Stored``)."""
         asked = _Question(response_model, options)
         told = self._ask(self._service.Compile, asked.compile(), asked.timeout)
         return asked.info(told)
@@ -158,8 +155,7 @@ class Grammars:
         response_model: TypeForm[Any] = NO_MODEL,
         **options: Unpack[ConstraintOptions],
     ) -> TextReport:
-        """Report whether a text, or the beginning of one, fits, and where it leaves the
-        constraint."""
+        """Report whether a text, or its beginning, fits, and where it leaves the constraint."""
         asked = _Question(response_model, options)
         told = self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
         return decode_text_report(told)
@@ -187,8 +183,7 @@ class AsyncGrammars:
     async def check(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> SchemaReport:
-        """Report how far answers would be held to a constraint, or raise why it cannot be
-        enforced."""
+        """Report how far answers would be held to a constraint; raises if it is unenforceable."""
         asked = _Question(response_model, options)
         told = await self._ask(self._service.Check, asked.check(), asked.timeout)
         return asked.report(told.report)
@@ -196,8 +191,7 @@ class AsyncGrammars:
     async def compile(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> GrammarInfo:
-        """Check a constraint, and have the server keep it for requests that name it
-        (``Stored``)."""
+        """Check a constraint and keep it on the server for requests to name (``Stored``)."""
         asked = _Question(response_model, options)
         told = await self._ask(self._service.Compile, asked.compile(), asked.timeout)
         return asked.info(told)
@@ -208,8 +202,7 @@ class AsyncGrammars:
         response_model: TypeForm[Any] = NO_MODEL,
         **options: Unpack[ConstraintOptions],
     ) -> TextReport:
-        """Report whether a text, or the beginning of one, fits, and where it leaves the
-        constraint."""
+        """Report whether a text, or its beginning, fits, and where it leaves the constraint."""
         asked = _Question(response_model, options)
         told = await self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
         return decode_text_report(told)

@@ -59,8 +59,7 @@ class Incoming(Generic[T]):
         """Text of the answer that arrived while its thoughts were read."""
 
     def read(self, message: pb.GenerateStreamResponse) -> str | None:
-        """Read a message; returns its text, which may be a thought, or ``None`` for the last
-        one."""
+        """Read a message; returns its text, perhaps a thought, or ``None`` for the last one."""
         self._attempts.succeed()
         self._has_begun = True
         if self._plain is not None:

@@ -180,8 +180,7 @@ class Partials(Generic[T]):
     # What is complete
 
     def _whole(self, schema: CoreSchema, node: Node, config: CoreSchema) -> Any:
-        """Return a complete value, or missing if its type refuses it: then the whole answer is
-        refused."""
+        """Return a complete value, or missing if its type refuses it, as it will the answer."""
         if schema["type"] == "any":
             return node.value
         text = self._document.text[node.start : node.end]

@@ -226,8 +226,7 @@ class Request(Generic[T]):
         return Partials(self._adapter)
 
     def with_validators(self, report: SchemaReport) -> SchemaReport:
-        """Return the server's report, with the response model's validators, which the server cannot
-        know."""
+        """Return the server's report with the response model's validators, which it cannot know."""
         if self._adapter is None:
             return report
         return replace(report, unenforced_validators=unenforced_validators(self._adapter))

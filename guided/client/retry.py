@@ -40,8 +40,7 @@ _LONGEST_RECONNECTION = 1.0
 """Seconds; the longest back-off while no server is there to be overloaded."""
 
 _BROKEN_RETRIES = 2
-"""Few, as a request may have begun to run when its connection broke, and may have ended the
-server."""
+"""Few, as a request may have run when its connection broke, and may have ended the server."""
 
 _RESTART_SECONDS = 30.0
 """How long a server that has answered before may be away."""
@@ -125,8 +124,7 @@ class Attempts:
         self._backoff = _FIRST_BACKOFF
 
     def renewed(self, request_id: str) -> Attempts:
-        """Return the attempts at another call within the same time, for the request of this
-        name."""
+        """Return the attempts at another call of this name, within the same time."""
         following = copy.copy(self)
         following.request_id = request_id
         following._broken_left = _BROKEN_RETRIES

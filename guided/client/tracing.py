@@ -1,5 +1,4 @@
-"""Gives each call of a client a span, and sends its context to the server, if OpenTelemetry is
-used.
+"""Gives each call of a client a span, with its context sent to the server, by OpenTelemetry.
 
 If the program has not loaded OpenTelemetry before it makes a client, nothing is put between client
 and server; if it has set up no tracing, calls are passed on unchanged. The program decides where

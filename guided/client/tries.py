@@ -34,8 +34,7 @@ class Tries(Generic[T]):
         self._spent: list[Usage] = []
 
     def read(self, plain: Answer[str]) -> Answer[T] | None:
-        """Return the answer, with the cost of all tries; ``None`` if ``request`` has to be sent
-        next.
+        """Return the answer with the cost of all tries; ``None`` if ``request`` is to be sent next.
 
         Raises AnswerValidationError, also with that cost, if the last try is refused.
         """

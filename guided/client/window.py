@@ -84,8 +84,7 @@ class Window(Generic[T]):
         concurrency: int,
         attempts: Callable[[Request[Any]], Attempts],
     ) -> None:
-        """Raises ``RequestError`` for an item that is no request: at once in a collection, else in
-        turn."""
+        """Raises ``RequestError`` for a wrong item: at once in a collection, else in turn."""
         self._unread = _numbered(requests)
         self._attempts = attempts
         self._most = concurrency
@@ -110,8 +109,7 @@ class Window(Generic[T]):
             yield asked
 
     def seconds_to_wait(self) -> float | None:
-        """Return how long to wait for a response before others are due; ``None``: until one
-        comes."""
+        """Return the seconds to wait for a response before others are due; ``None``: no limit."""
         if not self._paused or self._in_flight >= int(self._room):
             return None
         return max(self._paused[0][0] - time.monotonic(), 0.0)

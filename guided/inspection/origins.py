@@ -45,8 +45,7 @@ class TracedToken:
     kind: str = ""
     """The drafter's kind of the draft; empty if it distinguishes none."""
     probability: float | None = None
-    """The model's probability among the allowed tokens; ``None`` if the model did not choose it, or
-    it was not requested."""
+    """The model's probability among the allowed tokens; ``None`` if not chosen or not requested."""
     allowed_share: float | None = None
     """The model's probability of all allowed tokens together, if ``probability`` is known."""
     likeliest: tuple[Alternative, ...] = ()

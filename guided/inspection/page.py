@@ -1,5 +1,4 @@
-"""Renders an answer, its legend and its draft trees as one HTML file, without scripts or other
-files."""
+"""Renders an answer, its legend and its draft trees as one HTML file, without scripts."""
 
 from __future__ import annotations
 

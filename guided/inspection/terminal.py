@@ -96,8 +96,7 @@ class _AnswerView:
             yield Text(marks, no_wrap=True)
 
     def _marked(self, width: int) -> Iterator[tuple[str, str]]:
-        """Yield the lines of the answer, each with a line of marks: a token's mark, or a dash,
-        below each cell."""
+        """Yield the answer's lines with their marks: below each cell its token's mark or a dash."""
         line, marks = "", ""
         for text, token in self._pieces:
             mark = self._legend[token.source].mark

@@ -29,8 +29,7 @@ class News:
     """What was added since the last report."""
 
     tokens: tuple[tuple[TracedToken, str], ...]
-    """Each token with the characters that it completes, which together are the text of the
-    answer."""
+    """Each token with the characters that it completes; together they are the answer's text."""
     steps: tuple[DrawnStep, ...]
 
 
@@ -46,8 +45,7 @@ class Watcher:
         self._steps = 0
 
     def news(self, *, is_ended: bool = False) -> News | None:
-        """Return what was added since the last call, if anything; the last call has
-        ``is_ended``."""
+        """Return what was added since the last call, if anything; ``is_ended`` on the last."""
         answer, told = self._trace.answer, len(self._tokens)
         if answer is None:
             return None

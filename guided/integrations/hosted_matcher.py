@@ -22,8 +22,7 @@ __all__ = ["HostedMatcher", "fill_all"]
 
 _log: Final = logging.getLogger(__name__)
 _WINDOW: Final = 64
-"""Tokens before the last one at which masks begin to keep an end within reach, which takes
-longer."""
+"""How early masks begin to keep an end within reach, in tokens; those masks take longer."""
 
 
 class HostedMatcher:
@@ -96,8 +95,7 @@ class HostedMatcher:
         return self._matcher
 
     def fill(self, memory: NDArray[np.int32], row: int) -> None:
-        """Write which tokens may come next to a row of int32 ``[rows, words]``; always at least
-        one."""
+        """Write the mask of the next tokens to a row of int32 ``[rows, words]``; never empty."""
         if self._closing is None:
             self._fill_open(memory, row, self._budget())
         if self._closing is not None:

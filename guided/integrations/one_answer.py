@@ -23,8 +23,7 @@ class OneAnswer:
     """Decides what may come next; the tokens of its first call are the prompt."""
 
     def __init__(self, constraint: Compiled, max_tokens: int | None = None) -> None:
-        """With ``max_tokens``, which includes the end, an answer ends before it would be cut
-        off."""
+        """With ``max_tokens``, end included, an answer ends before it would be cut off."""
         self._ends: Final = sorted(constraint.vocabulary.end_ids)
         self._num_tokens: Final = len(constraint.vocabulary)
         self._matcher: Final = HostedMatcher(constraint.matcher(), self._ends)

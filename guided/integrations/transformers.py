@@ -83,8 +83,7 @@ class ConstrainedLogits(LogitsProcessor):
         )
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Return the scores ``[rows, logits]`` of what follows tokens ``[rows, tokens]``,
-        masked."""
+        """Return the masked scores ``[rows, logits]`` of what follows ``[rows, tokens]``."""
         num_rows, logits = scores.shape
         self._check(num_rows, input_ids.shape[1], logits)
         answers = input_ids[:, self._prompt_length :].tolist()
@@ -130,8 +129,7 @@ class ConstrainedLogits(LogitsProcessor):
         return MaskDelta(within, np.empty((0, 2), dtype=np.int32))
 
     def _position(self, answer: _Answer) -> ConstraintMatcher | None:
-        """Return the position of an answer, ``None`` after its end; remembers it for the next
-        token."""
+        """Return and remember the position of an answer, ``None`` after its end."""
         number, tokens = answer
         if answer in self._known:
             self._known.move_to_end(answer)

@@ -39,8 +39,7 @@ _SPELLED_IN_CLASS = frozenset("[&~")
 
 
 def escaped(code_point: int) -> str:
-    """Return a character for use inside brackets; operators of other dialects are spelled by
-    number."""
+    """Return a character for use in brackets; operators of other dialects become numbers."""
     character = chr(code_point)
     if character in _ESCAPED_IN_CLASS:
         return "\\" + character
@@ -119,8 +118,7 @@ NEWER: Final = (
     r"\u{105c0}-\u{1bfff}\u{1cc00}-\u{1d3ff}\u{1df00}-\u{1e6ff}\u{1f6d8}-\u{1fbff}"
     r"\u{2b739}-\u{2b73f}\u{2cea2}-\u{2cead}\u{2ebf0}-\u{2ee5d}\u{31350}-\u{33479}"
 )
-"""Characters added to Unicode after version 14, that of Python 3.11; beyond the first plane in
-blocks."""
+"""Characters of Unicode after version 14, Python 3.11's; beyond the first plane in blocks."""
 _UNKNOWN: Final = _UNASSIGNED + NEWER
 _SPACES: Final = r"\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 # UTS 18, annex C: alphabetic (marks, letter numbers and the circled letters included), decimal
@@ -175,8 +173,7 @@ def _simple_fold(code_point: int) -> int:
 
 
 def _lower(code_point: int) -> int:
-    """Return the lower case that Python's engine compares by: the simple one, and a table of
-    further equals."""
+    """Return the lower case that Python's engine compares by, with its table of further equals."""
     lower = ord(chr(code_point).lower()[0])
     alike: tuple[int, ...] = _casefix._EXTRA_CASES.get(lower, ())
     return min(lower, *alike) if alike else lower

@@ -121,8 +121,7 @@ class JsonText:
         self._ref_template = ref_template
 
     def pattern(self, schema: dict[str, Any], depth: int = 0) -> str:
-        """Return a pattern of the texts that fit a schema; ``ValueError`` if no pattern can express
-        it."""
+        """Return a pattern of the texts that fit; ``ValueError`` if none can express them."""
         if depth > _DEEPEST:
             raise ValueError("of a type that is nested too deeply")
         if not schema.keys() - _NOTES:

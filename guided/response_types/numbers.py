@@ -38,8 +38,7 @@ def inclusive(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def countable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Limit multiples to those that pydantic recognises: its remainder of floats is exact to about
-    1e-9."""
+    """Limit multiples to those pydantic recognises: its float remainder is exact to about 1e-9."""
     if "multipleOf" in schema:
         step = Fraction(schema["multipleOf"])
         is_exact = step.denominator < 2**_EXACT_BITS and Fraction(str(schema["multipleOf"])) == step
@@ -115,8 +114,7 @@ def _exact(bound: Decimal | float) -> Decimal:
 def _counted(
     fraction: int, whole: int | None, step: Decimal | None, bounds: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return a schema of numbers with at most ``fraction`` digits after the point and ``whole``
-    before it."""
+    """Return a schema of numbers with ``whole`` digits before and ``fraction`` after the point."""
     unit = Fraction(1, 10**fraction)
     multiple = unit if step is None else _common_multiple(unit, Fraction(step))
     if fraction == 0:

@@ -123,8 +123,7 @@ class PatternReader:
         return ~found if negated else found
 
     def _combined(self, left: CharacterSet, operator: str) -> CharacterSet:
-        """Read the rest of an operation on sets; its right side ends with the bracket or the next
-        operator."""
+        """Read the rest of a set operation, up to the bracket's end or the next operator."""
         right = CharacterSet()
         following = ""
         while not self.take_if("]"):

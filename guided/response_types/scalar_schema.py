@@ -82,15 +82,13 @@ class PlacedSchema(GenerateJsonSchema):
 
     @override
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Raise for a union member that no schema describes, which would be left out with a
-        warning."""
+        """Raise for a union member without a schema, which would be left out with a warning."""
         if kind == "skipped-choice":
             raise _PlacedError(detail)
 
     @override
     def encode_default(self, dft: Any) -> Any:
-        """Encode a default, which is a note; raise for one that JSON cannot hold, so that it is
-        left out."""
+        """Encode a default, a note; raises to leave out one that JSON cannot hold."""
         encoded = super().encode_default(dft)
         try:
             json.dumps(encoded, allow_nan=False)

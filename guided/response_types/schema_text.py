@@ -24,8 +24,7 @@ __all__ = [
 
 
 def is_response_type(subject: object) -> bool:
-    """Whether this is a type or an adapter, not a string that pydantic would take for a type's
-    name."""
+    """Whether this is a type or an adapter, not a string that pydantic would take as a name."""
     return (
         isinstance(subject, type | TypeAdapter)
         or get_origin(subject) is not None

@@ -107,8 +107,7 @@ def stay_different(schema: CoreSchema) -> bool:
 
 
 def _distinct(item: dict[str, Any], *, beside_numbers: bool = False) -> dict[str, Any]:
-    """Return the schema of an item without values that Python considers equal: ``True`` and
-    ``1``."""
+    """Return an item's schema without values that Python considers equal: ``True`` and ``1``."""
     if "anyOf" in item:
         choices = item["anyOf"]
         if any(choice.get("type") in ("integer", "number") for choice in choices):

@@ -83,8 +83,7 @@ def uuid_pattern(version: int | None) -> str:
 
 
 def url_pattern(schemes: list[str] | None, *, max_length: int | None) -> dict[str, object]:
-    """Return a pattern of URLs with one of the schemes and a host, or with a plain path for
-    ``file``."""
+    """Return a pattern of URLs with one of the schemes and a host, or a path for ``file``."""
     named = "|".join(literal(scheme) for scheme in schemes or _SCHEMES)
     if schemes == ["file"]:
         pattern = rf"^file:///{_CHARACTERS}{{1,200}}$"
@@ -102,8 +101,7 @@ _USER = r"(?:[A-Za-z0-9_~-]{1,30}(?::[A-Za-z0-9_~-]{1,30})?@)?"
 
 
 def base64_pattern(least: int, most: int | None, *, url_safe: bool, seven_bit: bool = False) -> str:
-    """Return a pattern of padded base64 (RFC 4648) of ``least`` to ``most`` bytes; ``seven_bit``
-    means ASCII."""
+    """Return a pattern of padded base64 (RFC 4648) of ``least`` to ``most`` bytes."""
     full, one, two = _BASE64_GROUPS[url_safe, seven_bit]
     options = []
     for rest, last in enumerate(("", one, two)):

@@ -166,8 +166,7 @@ def _ends(
 
 
 def _wall_clocks(bound: date | time, zone: Zone) -> list[datetime]:
-    """Return the times that pydantic may compare with: it uses offsets only if both sides have
-    one."""
+    """Return the times pydantic may compare: it uses offsets only if both sides have one."""
     if isinstance(bound, datetime):
         moment = bound
     elif isinstance(bound, time):

@@ -101,8 +101,7 @@ def _class_code(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedVal
 
 
 def _custom_name(function: Callable[..., object]) -> str | None:
-    """Return the name of a function that is not pydantic's own, or that depends on the outside
-    world."""
+    """Return the name of a function that is not pydantic's, or that depends on the outside."""
     inner = function
     while isinstance(inner, functools.partial):
         inner = inner.func

@@ -15,8 +15,7 @@ __all__ = ["BareString"]
 
 @dataclass(frozen=True, slots=True)
 class BareString(Structure):
-    """A string that fits a schema, written as it is between two texts or special tokens, including
-    those.
+    """A string that fits a schema, written plainly between two texts or special tokens.
 
     It has neither quotes nor escapes, and extends to the first occurrence of ``end``: strings that
     contain ``end`` are left out. So are strings that contain the text ``without``, and whatever the

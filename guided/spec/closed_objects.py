@@ -124,8 +124,7 @@ class _Closing:
         return copy
 
     def _keep_open(self, schema: Any) -> None:
-        """Find the schemas that must stay open in a schema, and in all that it refers to from
-        there."""
+        """Find what must stay open in a schema, and in all that it refers to from there."""
         if not isinstance(schema, dict):
             return
         apart = any(self._telling.of(schema.get("oneOf")).values())

@@ -1,5 +1,4 @@
-"""Constraints made of other constraints: in sequence, alternatives, repetitions, holes in a
-text."""
+"""Constraints made of other constraints: sequences, alternatives, repetitions, templates."""
 
 from __future__ import annotations
 
@@ -235,8 +234,7 @@ def _parts(given: object, what: str) -> tuple[Structure, ...]:
 
 
 def checked_part(given: object, what: str) -> Structure:
-    """Return a part of a constraint, a string as ``Text``; raises InvalidConstraintError for
-    anything else."""
+    """Return a part, a string as ``Text``; raises InvalidConstraintError for anything else."""
     part = Text(given) if isinstance(given, str) else given
     if not isinstance(part, Structure):
         raise InvalidConstraintError(

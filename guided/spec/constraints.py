@@ -85,8 +85,7 @@ class Lark(Structure):
 
     @classmethod
     def named(cls, name: str) -> Lark:
-        """Return a grammar of the library, e.g. ``Lark.named("sql_select")``; see
-        ``grammar_names``.
+        """Return a library grammar, e.g. ``Lark.named("sql_select")``; see ``grammar_names``.
 
         Raises InvalidConstraintError if the library has no grammar of that name.
         """

@@ -42,8 +42,7 @@ class Arrow:
     source: int
     target: int
     label: str
-    """The text that leads there, or a class of characters in the notation of regular
-    expressions."""
+    """The text that leads there, or a class of characters in regular expression syntax."""
     is_text: bool
     """Whether the label is a text."""
 

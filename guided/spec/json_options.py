@@ -38,8 +38,7 @@ class Spelling(StrEnum):
     CANONICAL = "canonical"
     """Numbers without exponent and without needless zeros, strings without needless escapes."""
     ANY = "any"
-    """Any spelling that JSON allows; names, and strings under a pattern, format or list, stay
-    canonical."""
+    """Any JSON spelling; names, and strings under a pattern, format or list, stay canonical."""
 
 
 _WHITESPACE = {"compact": 0, "free": FREE_WHITESPACE}

@@ -57,8 +57,7 @@ _TYPE_AND_REQUIRED: Final = TYPE | {"required"}
 
 
 class LiteralSchema:
-    """Reads a schema by the pointers of its places; refuses what cannot be enforced, with its
-    place."""
+    """Reads a schema by its pointers; refuses what cannot be enforced, with its place."""
 
     def __init__(self, text: str) -> None:
         self.root = json.loads(text)
@@ -69,8 +68,7 @@ class LiteralSchema:
         self._telling = TellingMembers(self.root)
 
     def at(self, pointer: str) -> Any:
-        """Return the schema of a place: an object, or ``False``; ``True`` becomes the empty
-        schema."""
+        """Return the schema of a place: an object, or ``False``; ``True`` becomes empty."""
         found = at_pointer(self.root, pointer)
         if isinstance(found, bool):
             return {} if found else False
@@ -123,8 +121,7 @@ class LiteralSchema:
         return target
 
     def telling(self, pointer: str, types_at: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """Return the members an object of a ``oneOf`` must have so that it fits no other
-        alternative.
+        """Return the members that make an object of a ``oneOf`` fit one alternative only.
 
         This is the member that the schema names as discriminator, if that one distinguishes them.
         """

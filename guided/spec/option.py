@@ -103,8 +103,7 @@ def check_rules(options: Any, path: str = "") -> None:
 
 
 def word_of(kind: type[Word], value: object, name: str, within: str = "json_options") -> Word:
-    """Return the member of an enumeration that a value is or names; raises RequestError for
-    others."""
+    """Return the enumeration member that a value is or names; raises RequestError."""
     try:
         return kind(cast("str", value))
     except ValueError as error:

@@ -35,8 +35,7 @@ class Verdict:
     enforcement: Enforcement
     note: str = ""
     part: str = ""
-    """The part of a constraint that its schema is, from the outside in; empty for a schema
-    alone."""
+    """The part of the constraint with this schema, from the outside in; empty if it is alone."""
 
 
 @dataclass(frozen=True, slots=True)

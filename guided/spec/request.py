@@ -78,8 +78,7 @@ class Forcing(StrEnum):
     """Which tokens are taken without asking the model."""
 
     OFF = "off"
-    """None, and none is drafted: every token costs a model call; the baseline for measuring
-    speed."""
+    """None, and none is drafted: every token costs a model call; the baseline for speed."""
     STRICT = "strict"
     """A token is taken if the mask holds exactly one; the answer equals that of OFF."""
     CANONICAL = "canonical"
@@ -290,8 +289,7 @@ class GenerationRequest:
     report: Annotated[
         bool, Option("Tell with the answer how far it is held to its schema, by keyword.")
     ] = False
-    """The server makes it while the answer is generated; without a server, ``guided.check``
-    does."""
+    """The server makes it while it answers; without a server, ``guided.check`` does."""
     tools: ToolUse | None = None
     """Functions that the answer may call, in addition to or instead of what the constraint says."""
 

@@ -39,8 +39,7 @@ class Verification(StrEnum):
     """It is kept with the probability that compensates for how it was drafted. Answers have the
     same distribution; which of them a seed gives depends on what was drafted."""
     TYPICAL = "typical"
-    """It is kept if it is likely enough. More tokens are kept, and answers have another
-    distribution than the model's."""
+    """It is kept if it is likely enough: more are kept, and the distribution is another."""
 
 
 class FinishReason(StrEnum):
@@ -193,8 +192,7 @@ class Usage(_Drafted):
         return cls(**summed, by_drafter=tuple(of_drafters.values()))
 
     def since(self, earlier: Usage) -> Usage:
-        """Return what was added since an earlier usage, with only the drafters that did
-        something."""
+        """Return what was added since an earlier usage, with only the drafters that were active."""
         before = {each.name: each for each in earlier.by_drafter}
         added = (
             _combined(sub, each, before.get(each.name, DrafterUsage(each.name)))

@@ -1,5 +1,4 @@
-"""Checks that keywords of a schema have values of the right kind, where it is read before
-compiling."""
+"""Checks the kinds of keywords' values in schemas that are read before they are compiled."""
 
 from __future__ import annotations
 

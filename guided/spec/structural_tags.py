@@ -224,8 +224,7 @@ def _check_known(given: _Given, known: tuple[str, ...], what: str, place: str) -
 
 
 def _value(given: object, name: str, kind: type, place: str, default: Any = ...) -> Any:
-    """Return a field of an object; raises InvalidConstraintError if it is missing or of another
-    type."""
+    """Return a field of an object; raises InvalidConstraintError if missing or mistyped."""
     if not isinstance(given, dict):
         raise _wrong("this is no object", place)
     value = given.get(name, default)

@@ -39,8 +39,7 @@ Constraint: TypeAlias = Structure | None
 
 
 def check_nesting(constraint: Structure) -> None:
-    """Raise LimitExceededError for a constraint that nests deeper than MAX_NESTING or has too many
-    parts."""
+    """Raise LimitExceededError for nesting deeper than MAX_NESTING, or too many parts."""
     level, depth, parts = list(constraint.inner()), 1, 0
     while level:
         depth += 1

@@ -89,8 +89,7 @@ class ToolFormat:
 
     @property
     def opening(self) -> str:
-        """The sign after which any answer begins, with or without calls; empty if answers have only
-        text."""
+        """The sign after which any answer begins, with or without calls; empty if none has one."""
         names = self.before_content.split(MARK)[1::2]
         return sign(names[-1]) if names else ""
 
@@ -116,8 +115,7 @@ HERMES: Final = ToolFormat(
     end="}\n</tool_call>",
     separator="\n",
 )
-"""Of Hermes, Qwen 2.5, Qwen 3 and SmolLM 3; models trained without tools are instructed to write
-it."""
+"""Of Hermes, Qwen 2.5, Qwen 3 and SmolLM 3; models trained without tools are told it."""
 
 LLAMA: Final = ToolFormat(
     name="llama",

@@ -81,8 +81,7 @@ def _sorted(members: Mapping[str, object]) -> list[str]:
 
 
 class _Lowering:
-    """Writes a grammar with one rule per place of the schema, so that places may refer to each
-    other."""
+    """Writes a grammar with one rule per place of the schema, so that places may be recursive."""
 
     def __init__(self, schema: JsonSchema, uri: str, quote: SpecialToken, without: str) -> None:
         self._text = schema.text

@@ -90,8 +90,7 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
 
 
 def text_members(tool: Tool) -> Mapping[str, bool]:
-    """Return the arguments of a tool that are written as text, each with whether it may be
-    ``null``."""
+    """Return the arguments written as text, each with whether it may be ``null``."""
     return _texts_among(json.loads(tool.parameters) if tool.parameters else {})
 
 

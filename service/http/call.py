@@ -84,8 +84,7 @@ class Face:
     bodies: Bodies
 
     def caller(self, scope: Scope, headers: Headers) -> Caller:
-        """Return the caller; raises ``UnauthenticatedError`` for a stranger if tokens are
-        required."""
+        """Return the caller; raises ``UnauthenticatedError`` if it lacks a required token."""
         if self.book is None:
             return self.door.stranger(identity_of(scope))
         shown = headers.getlist("authorization")

@@ -105,8 +105,7 @@ class ChatForm:
         return b"".join((*events, DONE))
 
     def failed(self, error: JsonObject) -> bytes:
-        """Return the event of an error, without an end of stream, so that no client takes it for
-        success."""
+        """Return an error's event, without an end, so that no client takes it for success."""
         return event(error)
 
     def _choice(self, index: int) -> _Choice:

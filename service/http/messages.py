@@ -151,8 +151,7 @@ def _call(call: CallMade, place: str) -> ToolCall:
 
 
 def written_arguments(told: str, call_id: str, field: str) -> str:
-    """Return the arguments of a call on one line, as calls are written here; raises
-    RequestError."""
+    """Return a call's arguments on one line, as calls are written here; raises RequestError."""
     try:
         # Not the body's parser: the text must stay as the client received it.
         written = json.dumps(json.loads(told), ensure_ascii=False, separators=(",", ":"))

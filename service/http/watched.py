@@ -55,8 +55,7 @@ class WatchForm:
         return {"end": told}
 
     def thought(self, text: str) -> bytes:
-        """Never called: a watched answer yields tokens, including those of thoughts, instead of
-        text."""
+        """Never called: a watched answer yields tokens, those of thoughts too, not text."""
         raise AssertionError(f"a thought in an answer that is watched: {text!r}")
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002

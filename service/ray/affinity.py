@@ -36,8 +36,7 @@ class Affinity:
     prompt_bytes: int = 0
     """Length of the whole prompt."""
     constraint_bytes: int = 0
-    """Bytes of prompt that take as long to compute as the constraint takes to compile
-    (``worth``)."""
+    """Bytes of prompt that take as long to compute as the constraint to compile (``worth``)."""
 
     @property
     def named(self) -> bytes | None:
@@ -45,8 +44,7 @@ class Affinity:
         return self.beginnings[0] if self.beginnings else self.constraint
 
     def weight(self, engine: str) -> bytes:
-        """Return an engine's weight for this request, the same for every caller (rendezvous
-        hashing)."""
+        """Return an engine's weight, the same for every caller (rendezvous hashing)."""
         return _digest(engine.encode() + (self.named or b"")).digest()
 
 

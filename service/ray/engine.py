@@ -52,8 +52,7 @@ def _written(
 
 
 class Engine:
-    """Generates answers; all its arguments and results are bytes, except for what the router
-    reads."""
+    """Generates answers; takes and returns bytes, except for what the router reads."""
 
     def __init__(self, settings: Mapping[str, object], command: Sequence[str]) -> None:
         config = ServerConfig.model_validate(settings)

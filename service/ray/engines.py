@@ -101,8 +101,7 @@ class Engines:
         return self.known_model()
 
     def known_model(self) -> ModelInfo:
-        """Return the model even while no engine is ready; raises ``ServiceUnavailableError`` before
-        the first was."""
+        """Return the model, even if none is ready; ``ServiceUnavailableError`` before any was."""
         if self._model is None:
             raise ServiceUnavailableError("no engine was ready yet", hint="try again shortly")
         return self._model

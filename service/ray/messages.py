@@ -38,16 +38,14 @@ class Asked:
     content: bytes
     """An encoded ``guided.v1.GenerateRequest`` or ``Inspect``."""
     seconds: float | None
-    """Seconds since a request came, or until nobody waits for an inspection. Clocks of nodes
-    differ, so no time of day is sent."""
+    """Seconds since a request came, or until nobody waits for an inspection."""
     client: str = ""
     """The client of a request for an answer; an inspection names its own."""
     avoided: frozenset[str] = frozenset()
     """Replicas that reported no engine for the moment; others are tried first."""
 
     def elsewhere(self, absent: Absent) -> Asked:
-        """Return the task for another engine; raises ``ServiceUnavailableError`` if none was left
-        to try."""
+        """Return the task for another engine; ``ServiceUnavailableError`` if none is left."""
         if absent.replica in self.avoided:
             raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
         return replace(self, avoided=self.avoided | {absent.replica})

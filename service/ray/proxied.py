@@ -52,8 +52,7 @@ _PAUSE_SECONDS: Final = 0.5
 
 
 def add_services(servicer: object, server: Any) -> None:
-    """Have a proxy take the calls of all services; a function for Ray's
-    ``grpc_servicer_functions``.
+    """Have a proxy take all services' calls; one of Ray's ``grpc_servicer_functions``.
 
     Method names are not unique across services (``Check``), so the ingress has only two, ``unary``
     and ``stream``, which Ray finds as the last part of a path.

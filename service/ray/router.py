@@ -44,8 +44,7 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         candidate_replicas: list[RunningReplica],
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
-        """Rank those that save most, then those that have room, then all; Ray balances within each
-        rank.
+        """Rank those that save most, then those with room, then all; Ray balances each rank.
 
         Replicas without an engine for the moment are left out, unless all are.
         """

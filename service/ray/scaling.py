@@ -16,8 +16,7 @@ TARGET_KV_USE: Final = 0.8
 
 
 def by_queue_and_cache(context: AutoscalingContext) -> tuple[float, dict[str, Any]]:
-    """Return enough engines for ``target_ongoing_requests`` each, or more if their caches are
-    fuller.
+    """Return enough engines for ``target_ongoing_requests`` each, or for their caches.
 
     A policy function for Ray (``policy_function``), which bounds, delays and smooths its result.
     """

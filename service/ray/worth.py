@@ -1,5 +1,4 @@
-"""Estimates what a compiled constraint is worth, in bytes of a prompt, from engines' times for
-both.
+"""Estimates a compiled constraint's worth in bytes of prompt, from engines' times for both.
 
 ::
 
@@ -26,8 +25,7 @@ Most are worth 20 to 70 bytes with a small model on the CPU, and 150 to 500 at 2
 per second (docs/scaling.md)."""
 
 _LEAST_TOKENS: Final = 256
-"""Fewest tokens of a prompt that is counted: with fewer, the fixed cost of a model call
-dominates."""
+"""Fewest tokens of a prompt that is counted: below, a call's fixed cost dominates."""
 
 _SAMPLES: Final = 64
 """How many prompts, and constraints, the usual values are taken from."""
@@ -74,8 +72,7 @@ class Worth:
             self._compiling.popitem(last=False)
 
     def _worth_of(self, digest: bytes) -> int:
-        """Return the worth in bytes, at least one, so that of two equal engines the one that has it
-        is chosen."""
+        """Return the worth in bytes, at least one, so that the engine that has it is preferred."""
         if not self._reading or not self._compiled:
             return UNKNOWN_BYTES
         found = self._compiling.get(digest)

@@ -71,8 +71,7 @@ class GuidedGrammar(BaseGrammarObject):  # type: ignore[misc] # SGLang is not ty
         batch_size: int,
         device: object,  # noqa: ARG002 - it is filled in the processor's memory
     ) -> torch.Tensor:
-        """Return int32 ``[batch_size, words]`` in the processor's memory, which allows all
-        tokens."""
+        """Return int32 ``[batch_size, words]`` in the processor's memory; allows all tokens."""
         shape = (batch_size, (vocab_size + 31) // 32)
         return torch.full(shape, -1, dtype=torch.int32, pin_memory=torch.cuda.is_available())
 
@@ -102,8 +101,7 @@ class GuidedGrammar(BaseGrammarObject):  # type: ignore[misc] # SGLang is not ty
 
     @staticmethod
     def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
-        """Set logits ``[rows, logits]`` of tokens that are not allowed to minus infinity, in
-        place."""
+        """Set logits ``[rows, logits]`` of forbidden tokens to minus infinity, in place."""
         places = torch.arange(32, device=logits.device, dtype=torch.int32)
         allowed = (vocab_mask[:, :, None] >> places & 1).bool().flatten(1)
         logits.masked_fill_(~allowed[:, : logits.shape[1]], -torch.inf)
@@ -140,8 +138,7 @@ class GuidedGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]
     """Compiles constraints, in SGLang's threads."""
 
     def __init__(self, tokenizer: Any, vocab_size: int, end_ids: Iterable[int] = ()) -> None:
-        """``vocab_size`` is the number of the model's logits; raises ModelError and
-        RequestError."""
+        """``vocab_size`` counts the model's logits; raises ModelError and RequestError."""
         super().__init__()
         self._form: Final = JsonForm.of_environment()
         self._compiler: Final = Compiler(tokenizer, end_ids=end_ids, num_logits=vocab_size)

@@ -27,8 +27,7 @@ def register() -> None:
 def _backend(
     server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None
 ) -> Any:
-    """Return the backend of a scheduler; for a model that reasons first it applies after the
-    reasoning."""
+    """Return the backend of a scheduler; it applies after the reasoning, if there is any."""
     from guided.integrations.sglang.backend import GuidedGrammarBackend
 
     made = GuidedGrammarBackend(tokenizer, vocab_size, eos_token_ids or ())

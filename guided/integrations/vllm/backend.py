@@ -82,8 +82,7 @@ class GuidedGrammar:
             self._matcher.end_within(max_tokens)
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:  # noqa: ARG002 - vLLM's
-        """Move over tokens; returns False, which ends the request with an error, if one is not
-        allowed."""
+        """Move over tokens; False, which ends the request with an error, if one is forbidden."""
         return self._matcher.accept(tokens)
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:

@@ -130,8 +130,7 @@ _making: Final = threading.Lock()
 
 
 def compiler_of(tokenizer: Any, model_config: ModelConfig) -> Compiler:
-    """Return the compiler of a tokenizer, one per process; raises ModelError if none can be
-    made."""
+    """Return a tokenizer's compiler, one per process; raises ModelError if none can be made."""
     with _making:
         if tokenizer not in _compilers:
             _compilers[tokenizer] = Compiler(
