@@ -62,7 +62,7 @@ class Place:
 
 
 class Admission:
-    """Hands out places to requests and queues those that find none."""
+    """Gives places to requests and queues those that find none."""
 
     def __init__(self, places: int, queued: int = 0, places_of_one: int | None = None) -> None:
         """``queued`` requests may wait for a place; no client holds more than ``places_of_one``."""

@@ -84,7 +84,7 @@ class EngineSupervisor:
             await self._restart()
 
     async def _serve(self, connection: EngineConnection) -> str:
-        """Hand out answers and watch the process until it ends; returns how it ended."""
+        """Deliver answers and watch the process until it ends; returns how it ended."""
         config = self._config
         patience = Patience(config.silence_seconds, config.hang_seconds, config.stuck_seconds)
         watching = asyncio.create_task(connection.watch(patience, self._set_alive))

@@ -4,13 +4,13 @@
 
 =======  ===========================================================================================
 kills    10,000 requests, 200 at once, to four engines of a tiny model, one of which is killed every
-         20 seconds: how many were answered, told of their engine's end, lost, doubled or wrong;
-         status 1 where any was lost, doubled or wrong, or no engine was killed
-growth   answers a second and times of one, two and four engines that sleep for as long as a step
-         takes, beside what ``simulation`` says of them, and by how much four answer more than one
-routing  hits in caches and times of four such engines, by prompts and constraints, by Ray's own
-         router and in turn, beside what ``simulation`` says
-caches   the same of the real caches of four engines of a tiny model
+         20 seconds: how many were answered, failed with their engine, lost, doubled or wrong;
+         exits with 1 if any was lost, doubled or wrong, or if no engine was killed
+growth   answers per second and times of one, two and four engines that sleep for as long as a step
+         takes, next to the figures of ``simulation``, and how much more four answer than one
+routing  cache hits and times of four such engines, routed by prompts and constraints, by Ray's own
+         router and in turn, next to the figures of ``simulation``
+caches   the same for the real caches of four engines of a tiny model
 =======  ===========================================================================================
 
 Figures are printed as Markdown tables. On two quiet cores ``kills`` takes about four minutes, the

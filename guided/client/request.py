@@ -149,7 +149,7 @@ class Request(Generic[T]):
             )
 
     def without_retries(self) -> Self:
-        """The request of a stream; raises ``RequestError`` for one that might be tried again."""
+        """Return the request for a stream; raises ``RequestError`` if it has ``max_retries``."""
         if self.max_retries:
             raise RequestError(
                 "a stream has no max_retries: what was streamed is not taken back",

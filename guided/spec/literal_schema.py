@@ -90,7 +90,7 @@ class LiteralSchema:
         return types
 
     def place(self, pointer: str) -> str:
-        """Return the place that a place stands for by references and single parts of ``allOf``."""
+        """Return the place that references and single parts of ``allOf`` lead to from a place."""
         return self._led(pointer, frozenset())[0]
 
     def container_place(self, pointer: str) -> tuple[str, frozenset[str]]:

@@ -32,8 +32,8 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
     ``beside`` constrains an answer without calls; without it, that is any text::
 
         auto              text with calls in it, or none; where ``beside`` is set, it or calls
-        required          calls alone
-        one by its name   that call alone
+        required          calls only
+        one by its name   that call only
         none              text without any; where ``beside`` is set, it
     """
     tools = use.callable

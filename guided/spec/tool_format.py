@@ -115,7 +115,7 @@ HERMES: Final = ToolFormat(
     end="}\n</tool_call>",
     separator="\n",
 )
-"""Of Hermes, Qwen 2.5, Qwen 3 and SmolLM 3; models trained without tools are told it."""
+"""Of Hermes, Qwen 2.5, Qwen 3 and SmolLM 3; taught in prompts to models without tools."""
 
 LLAMA: Final = ToolFormat(
     name="llama",

@@ -38,7 +38,7 @@ class Asked:
     content: bytes
     """An encoded ``guided.v1.GenerateRequest`` or ``Inspect``."""
     seconds: float | None
-    """Seconds since a request came, or until nobody waits for an inspection."""
+    """Seconds since a request came, or until nobody waits for an inspection; clocks differ."""
     client: str = ""
     """The client of a request for an answer; an inspection names its own."""
     avoided: frozenset[str] = frozenset()
