@@ -50,7 +50,7 @@ def too_many(connections: Iterable[Connection[K]], most: int) -> list[K]:
     places: dict[str, list[Connection[K]]] = defaultdict(list)
     for each in sorted(connections, key=lambda each: each.worth, reverse=True):
         places[_place(each.host)].append(each)
-    # The fewer connections its place would rather keep, the more a connection is worth.
+    # A connection is worth more the fewer connections its place prefers to it.
     ranked = [(rank, each) for kept in places.values() for rank, each in enumerate(kept)]
     ranked.sort(key=lambda pair: pair[0], reverse=True)
     excess = len(ranked) - (most - most // _SHARE)

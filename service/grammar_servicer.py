@@ -53,7 +53,7 @@ def check_of(constraint: Structure, model: str, client: str) -> Inspect:
 
 
 class GrammarServicer(GrammarServiceServicer):
-    """Has constraints worked on, in places shared with answers, and keeps some of them."""
+    """Passes constraints to the engine, in places shared with answers, and keeps some of them."""
 
     def __init__(
         self,

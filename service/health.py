@@ -47,7 +47,7 @@ class HealthServicer(HealthService):
 
     @override
     async def Watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
-        """Report it now, and again after each change."""
+        """Report whether a service takes requests, now and after each change."""
         peer = context.peer()
         if (
             self._watchers.total() >= self._most_watchers

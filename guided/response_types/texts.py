@@ -101,7 +101,7 @@ _USER = r"(?:[A-Za-z0-9_~-]{1,30}(?::[A-Za-z0-9_~-]{1,30})?@)?"
 
 
 def base64_pattern(least: int, most: int | None, *, url_safe: bool, seven_bit: bool = False) -> str:
-    """Return a pattern of padded base64 of ``least`` to ``most`` bytes (ASCII if ``seven_bit``)."""
+    """Match ``least`` to ``most`` bytes in padded base64 (RFC 4648), ASCII if ``seven_bit``."""
     full, one, two = _BASE64_GROUPS[url_safe, seven_bit]
     options = []
     for rest, last in enumerate(("", one, two)):

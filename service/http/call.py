@@ -67,7 +67,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Engine(AnswerMaker, ModelSource, Protocol):
-    """Makes answers and has facts about the model."""
+    """Makes answers and reports on the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _text(text: bytes) -> str:
 
 
 class Findings:
-    """The application of one path: has a constraint worked on while answers run."""
+    """The application of one path: has the engine work on a constraint while answers run."""
 
     def __init__(self, face: Face, method: str, read: _Reads) -> None:
         """``method`` is its name in logs."""

@@ -4,11 +4,11 @@
 
     response.created, response.in_progress
       response.output_item.added            thoughts, a message, or a call of a function
-        response.content_part.added         but for a call
+        response.content_part.added         except for a call
           response.output_text.delta …      or reasoning_text, or function_call_arguments
           response.output_text.done
         response.content_part.done
-        response.reasoning_summary_part.added, its text, and done   of thoughts, where asked for
+        response.reasoning_summary_part.added, its text, and done   for thoughts, if requested
       response.output_item.done
     response.completed, or response.incomplete
 """
