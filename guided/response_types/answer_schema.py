@@ -87,11 +87,11 @@ class AnswerSchema(ScalarSchema):
         return self._mapping(schema)
 
     def ordered_dict_schema(self, schema: Any) -> JsonSchemaValue:
-        """An ``OrderedDict``."""
+        """Describe an ``OrderedDict``."""
         return self._mapping(schema)
 
     def counter_schema(self, schema: Any) -> JsonSchemaValue:
-        """A ``Counter``."""
+        """Describe a ``Counter``."""
         described = self._mapping(schema)
         described["additionalProperties"] = {"type": "integer"}
         return described
