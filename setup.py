@@ -1,6 +1,6 @@
-"""Compiles what runs for every token and every schema, ahead of time: with mypyc, and kernels.
+"""Compiles ahead of time what runs for every token and every schema: with mypyc, and kernels.
 
-Everything else about the project stands in pyproject.toml, and how this is meant in docs/native.md.
+Everything else about the project is in pyproject.toml; docs/native.md explains the native form.
 ``GUIDED_NATIVE`` is ``yes``, ``no``, or ``auto`` (the default): if there is a C compiler.
 """
 
@@ -123,7 +123,7 @@ NATIVE = (
     "guided/runtime/fuel.py",
 )
 _BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel", "develop"}
-"""Of the commands by which this file is run, those that need the extensions."""
+"""The commands of this file that need the extensions."""
 _ANALYSIS = """
 [mypy]
 follow_imports = silent
@@ -133,29 +133,29 @@ follow_imports = skip
 [mypy-guided.v1.*]
 ignore_errors = True
 """
-"""How the types are worked out: reading those of torch takes minutes and says nothing. Stubs are
-never silent, and those of the wire are at odds with a grpc that is not installed."""
+"""Settings of the type analysis: reading torch's types takes minutes and adds nothing. Stubs are
+never silent, and those of the wire conflict with a grpc that is not installed."""
 _AS_LIST = ": warning: Treating generator comprehension as list"
-"""What mypyc says of each generator expression; tests/unit/runtime/test_native.py finds those that
+"""mypyc's warning for each generator expression; tests/unit/runtime/test_native.py finds those that
 it harms."""
 _FLAGS = ["-fvisibility=hidden", "-fno-plt", "-w", "-g0"]
-"""Functions are seen by no other library, so that calls among them are direct. Nobody reads the C
-that mypyc writes, so warnings are of no use (mypyc makes errors of those it does not know), nor is
-what a debugger would show of it, for which Python asks: an eighth of the compiler's time."""
+"""Functions are visible to no other library, so that calls among them are direct. Nobody reads the
+C that mypyc writes, so warnings are useless (mypyc turns unknown ones into errors), and so is the
+debug information that Python requests: an eighth of the compiler's time."""
 _LIBRARY = "guided.runtime.native"
-"""What all modules share is guided.runtime.native__mypyc."""
+"""The library that all modules share is guided.runtime.native__mypyc."""
 _HEADERS = "build/guided/runtime"
 _COMPILERS = ("mypy>=2.4,<3", "types-cachetools")
-"""What mypyc comes with, and what it knows types from."""
+"""The package that has mypyc, and a package of types that it needs."""
 _PREPARE = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
 _KERNELS = "guided/kernels"
-"""Where an installation holds kernels; see guided/runtime/kernel_cache.py."""
+"""Where an installation keeps kernels; see guided/runtime/kernel_cache.py."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.runtime\.kernel)\b", re.MULTILINE)
-"""Kernels are compiled by numba, from their byte code."""
+"""Finds kernels, which numba compiles from their byte code."""
 
 
 def native_modules() -> list[str]:
-    """The files to compile."""
+    """Return the files to compile."""
     files = [file for pattern in NATIVE for file in sorted(Path().glob(pattern))]
     return [
         str(file)
@@ -165,7 +165,7 @@ def native_modules() -> list[str]:
 
 
 def is_wanted() -> bool:
-    """What GUIDED_NATIVE says; leaves where it asks for a compiler that is not there."""
+    """Return what GUIDED_NATIVE says; exits if it requires a missing compiler."""
     wanted = os.environ.get("GUIDED_NATIVE", "auto")
     if wanted not in ("yes", "no", "auto"):
         sys.exit(f"GUIDED_NATIVE is {wanted!r}; say yes, no or auto")
@@ -185,14 +185,14 @@ def has_kernels() -> bool:
 
 
 def compilers() -> list[str]:
-    """What has to be installed to compile with: all that kernels are used by, and mypyc."""
+    """Return what must be installed to compile: all that kernels use, and mypyc."""
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
     used = [*project["dependencies"], *project["optional-dependencies"]["compiler"]]
     return [*_COMPILERS, *used] if is_wanted() else used
 
 
 def extensions() -> list[Extension]:
-    """What mypyc makes of the files."""
+    """Return the extensions that mypyc makes of the files."""
     from mypyc.build import mypycify  # only here, since it is not needed without
 
     said = io.StringIO()
@@ -200,11 +200,11 @@ def extensions() -> list[Extension]:
         with TemporaryDirectory() as folder, redirect_stdout(said):
             config = Path(folder, "mypy.ini")
             config.write_text(_ANALYSIS, "utf-8")
-            # As one whole, so that it is known of every class what is derived from it; what the
-            # modules share lies inside the package: there an editable install finds it too.
+            # Compiled as one whole, so that the subclasses of every class are known; the shared
+            # library is inside the package, where an editable install finds it too.
             return mypycify(
                 [f"--config-file={config}", *native_modules()],
-                opt_level="1",  # as fast as 2, by a quarter less to compile
+                opt_level="1",  # as fast as 2, and a quarter less to compile
                 multi_file=True,
                 group_name=_LIBRARY,
             )
@@ -214,7 +214,7 @@ def extensions() -> list[Extension]:
 
 
 class BuildOnAllCores(build_ext):
-    """Compiles one source on each core."""
+    """Compiles one source per core at a time."""
 
     def build_extensions(self) -> None:
         compile_some = self.compiler.compile
@@ -226,7 +226,8 @@ class BuildOnAllCores(build_ext):
 
         self.compiler.compile = compile_all
         for extension in self.extensions:
-            # Of a library within a package mypyc puts the headers there, and the sources beside.
+            # For a library within a package mypyc puts the headers there, and the sources beside
+            # it.
             extension.include_dirs = [*extension.include_dirs, _HEADERS]
             if self.compiler.compiler_type == "unix":
                 extension.extra_compile_args = [*extension.extra_compile_args, *_FLAGS]
@@ -234,16 +235,17 @@ class BuildOnAllCores(build_ext):
 
 
 class BuildWithKernels(build):
-    """Compiles the kernels as well, for the processor of this machine."""
+    """Also compiles the kernels, for the processor of this machine."""
 
     def run(self) -> None:
-        # What an earlier build left there may be no module any more, and would be packed as well.
+        # An earlier build may have left files of former modules there, which would be packed as
+        # well.
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
         if has_kernels():
             root = Path(self.build_lib).absolute()
             self.announce("compiling kernels (a minute or two)", level=2)
-            # What was installed to build with is found by the path, too.
+            # The path also finds what was installed for the build.
             path = os.pathsep.join((str(root), os.environ.get("PYTHONPATH", "")))
             said = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}
             command = [sys.executable, "-c", _PREPARE]
@@ -253,7 +255,7 @@ class BuildWithKernels(build):
                 if os.environ.get("GUIDED_NATIVE") == "yes":
                     sys.exit(failed)
                 sys.stderr.write(f"warning: {failed}: they are when they are first used\n")
-            # Numba leaves them beside the sources.
+            # Numba writes them beside the sources.
             for file in root.glob("guided/**/__pycache__/*.nb[ci]"):
                 package = file.parent.parent.relative_to(root / "guided")
                 folder = root / _KERNELS / package
@@ -265,6 +267,6 @@ if __name__ == "__main__":
     setup(
         cmdclass={"build": BuildWithKernels, "build_ext": BuildOnAllCores},
         ext_modules=extensions() if _BUILDING & {*sys.argv} and is_wanted() else [],
-        # Whoever builds a wheel asks by this command what is needed for it.
+        # Build front ends run this command to ask what a wheel needs.
         setup_requires=compilers() if "egg_info" in sys.argv and has_kernels() else [],
     )

@@ -1,16 +1,16 @@
-"""Acceptance of coupled draws and of rejection, side by side: `python benchmarks/acceptance.py`.
+"""Compares acceptance by coupled draws and by rejection: `python benchmarks/acceptance.py`.
 
-A target has logits for 200 tokens, and a drafter other logits. Each line is a kind of drafter; the
-same logits and seeds are verified in both ways, by the code that the engine runs:
+A target has logits for 200 tokens, and a drafter has other logits. Each line is a kind of drafter;
+the same logits and seeds are verified both ways, by the code that the engine runs:
 
-common      what both laws have in common: 1 less their total variation distance
+common      what both distributions have in common: 1 less their total variation distance
 coupled     a token is drafted with the noise that the target draws with; it stays if it is the same
 rejection   a token is drawn with other noise, and stays with probability min(1, p / q)
 of 3        the same with three drafted tokens side by side
 length      tokens accepted in a row, of a chain of four, mean
 
-Of one token the first three are computed as well: what rejection accepts is what is common, and
-what coupling accepts is the sum over tokens of 1 / sum over others of max(p'/p, q'/q).
+For one token the first three are also computed exactly: rejection accepts what the distributions
+have in common, and coupling accepts the sum over tokens of 1 / sum over others of max(p'/p, q'/q).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SIZE: Final = 200
 CHAIN: Final = 4
 TOKENS: Final = np.arange(SIZE, dtype=np.int64)
 DRAFT_SEED: Final = 1 << 40
-"""Added to a seed it gives the noise of drafts that are drawn."""
+"""Added to a seed for the noise of drafts that are drawn."""
 
 
 class Pair(NamedTuple):
-    """What target and drafter think of one place, as laws and as their logarithms."""
+    """The distributions of target and drafter at one place."""
 
     target: TokenLaw
     drafter: TokenLaw
@@ -52,7 +52,7 @@ Kind: TypeAlias = Callable[[np.random.Generator], Pair]
 
 
 def noisy(spread: float, noise: float) -> Kind:
-    """A drafter that knows the target's logits up to some noise."""
+    """Return a kind of drafter that knows the target's logits up to some noise."""
 
     def draw(draws: np.random.Generator) -> Pair:
         target = draws.normal(0, spread, SIZE)
@@ -62,7 +62,7 @@ def noisy(spread: float, noise: float) -> Kind:
 
 
 def tempered(factor: float) -> Kind:
-    """A drafter that has the order right, and is too sure of it or not sure enough."""
+    """Return a kind of drafter with the right order, but too sure or not sure enough of it."""
 
     def draw(draws: np.random.Generator) -> Pair:
         target = draws.normal(0, 3.0, SIZE)
@@ -72,7 +72,7 @@ def tempered(factor: float) -> Kind:
 
 
 def two_tokens(draws: np.random.Generator) -> Pair:
-    """Two tokens, a half each for the target, 9 to 1 for the drafter."""
+    """Draw two tokens, half and half for the target, 9 to 1 for the drafter."""
     target = np.full(SIZE, -40.0)
     first, second = draws.choice(SIZE, 2, replace=False)
     target[[first, second]] = 0.0
@@ -94,12 +94,12 @@ KINDS: Mapping[str, Kind] = {
 
 
 def common(pair: Pair) -> float:
-    """What the laws have in common, which is what rejection accepts of one draw."""
+    """Return what the distributions have in common, which is what rejection accepts of one draw."""
     return float(np.minimum(pair.target.shares, pair.drafter.shares).sum())
 
 
 def coupled_chance(pair: Pair) -> float:
-    """How likely the same noise gives both the same token."""
+    """Return the probability that the same noise gives both the same token."""
     kept = (pair.target.shares > 0) & (pair.drafter.shares > 0)
     p, q = pair.target.shares, pair.drafter.shares
     ratios = np.maximum(p[None, :] / p[kept, None], q[None, :] / q[kept, None])
@@ -107,21 +107,21 @@ def coupled_chance(pair: Pair) -> float:
 
 
 def best(law: TokenLaw, noise: NDArray[np.float64], count: int) -> list[TokenId]:
-    """The tokens of the largest sums of score and noise."""
+    """Return the tokens with the largest sums of score and noise."""
     with np.errstate(divide="ignore"):
         sums = np.log(law.shares) + noise
     return [TokenId(int(token)) for token in np.argsort(-sums)[:count]]
 
 
 def coupled(pair: Pair, seed: int, position: int, width: int) -> bool:
-    """Whether one of ``width`` tokens that are drafted with the target's noise is its choice."""
+    """Whether one of ``width`` tokens drafted with the target's noise is its choice."""
     noise = gumbel_noise(TOKENS, seed=seed, position=position)
     (choice,) = best(pair.target, noise, 1)
     return choice in best(pair.drafter, noise, width)
 
 
 def rejection(pair: Pair, seed: int, position: int, width: int) -> bool:
-    """Whether one of ``width`` tokens that are drawn from the drafter's law is taken."""
+    """Whether one of ``width`` tokens drawn from the drafter's distribution is accepted."""
     proposals: list[Proposal] = []
     law: TokenLaw | None = pair.drafter
     for number in range(width):
@@ -135,7 +135,7 @@ def rejection(pair: Pair, seed: int, position: int, width: int) -> bool:
 
 
 def measure(kind: Kind, rounds: int) -> list[float]:
-    """The columns of the table for one kind of drafter."""
+    """Return the columns of the table for one kind of drafter."""
     draws = np.random.default_rng(0)
     rows = []
     for seed in range(rounds):

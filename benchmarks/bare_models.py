@@ -1,4 +1,4 @@
-"""One text through a model, by transformers or by the forward pass of our own."""
+"""Runs one text through a model, by transformers or by our own forward pass."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Text(Protocol):
     """A text that grows."""
 
     def extend(self, tokens: Sequence[int]) -> torch.Tensor:
-        """The logits behind each of the next tokens, ``[tokens, vocabulary]``."""
+        """Return the logits after each of the next tokens, ``[tokens, vocabulary]``."""
         ...
 
 
@@ -65,7 +65,7 @@ class TheirsText:
 
 
 class Ours:
-    """A decoder of our own over a cache of so many slots."""
+    """Our own decoder over a cache with this many slots."""
 
     def __init__(self, decoder: CpuDecoder, config: Any, *, dtype: torch.dtype, slots: int) -> None:
         size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -88,7 +88,7 @@ class OursText:
         self._length = 0
 
     def extend(self, tokens: Sequence[int], last: int | None = None) -> torch.Tensor:
-        """As of any text; only of so many ``last`` tokens, if given."""
+        """Return the logits after the next tokens, or after only the ``last`` of them."""
         new = len(tokens)
         positions = np.arange(self._length, self._length + new)
         seen = {
@@ -102,7 +102,7 @@ class OursText:
 
 
 class Paged:
-    """A module of transformers over our paged cache, kept as int8, of so many slots."""
+    """A module of transformers over our paged cache, stored as int8, with this many slots."""
 
     def __init__(self, module: PreTrainedModel, *, slots: int) -> None:
         vocabulary = int(module.config.get_text_config().vocab_size)
@@ -139,7 +139,7 @@ class PagedText:
 def chain(
     committed: int, new: int, *, window: int | None = None, first_slot: int = 0
 ) -> VisibleSlots:
-    """New tokens one behind the other, in slots that count up."""
+    """Return new tokens in sequence, in consecutive slots."""
     rows = committed + new
     sees = np.tri(new, rows, committed, dtype=np.bool_)
     if window is not None:
@@ -156,7 +156,7 @@ def open_paged(name: str | None, dtype: torch.dtype, *, slots: int) -> Paged:
 
 
 def open_ours(name: str | None, weight_format: WeightFormat, *, slots: int) -> Ours:
-    """The cache is of bf16, unless the weights are fp32."""
+    """Open our decoder; the cache is bf16 unless the weights are fp32."""
     is_exact = weight_format is WeightFormat.FP32
     dtype = torch.float32 if is_exact else torch.bfloat16
     module = load_model(name, dtype=dtype).module.requires_grad_(False)
@@ -164,7 +164,7 @@ def open_ours(name: str | None, weight_format: WeightFormat, *, slots: int) -> O
 
 
 def open_stored(name: str | None, *, slots: int) -> Ours:
-    """Weights of a GGUF file as they are stored; the cache is of bf16."""
+    """Open a GGUF file with its weights as stored; the cache is bf16."""
     files = find_stored(name)
     if not isinstance(files, ModelFiles):
         raise SystemExit(f"{name}: {files or 'no GGUF file'}")

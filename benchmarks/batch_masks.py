@@ -1,16 +1,17 @@
-"""Masks of many positions at once, beside the batch calls of xgrammar and llguidance.
+"""Compares masks of many positions at once with the batch calls of xgrammar and llguidance.
 
     python batch_masks.py TOKENIZER
 
 `TOKENIZER` is a folder with a fast tokenizer. Needs torch, transformers, xgrammar and llguidance.
 
-Every engine has a matcher for each sequence of a batch, of six schemas in turn, some tokens into a
-document of its own. One call fills all rows; the median of many rounds is taken. *In use*: the same
-positions again. *Met first*: a round on the positions one token further, once along each document,
-with matchers (and for guided a compiler) that met none of them before. A tree is of 32 nodes below
-a position in use, 8 ways of 4 tokens, filled by what an engine has for it: guided in one call,
-llguidance as 8 chains, xgrammar by a walk that accepts and takes back. Rows of all engines are
-compared where documents are held to the same; threads are those each engine takes by itself, and 1.
+Every engine has a matcher for each sequence of a batch, with six schemas in turn, some tokens into
+a document of its own. One call fills all rows; the median of many rounds is taken. *In use*: the
+same positions again. *Met first*: a round on the positions one token further, once along each
+document, with matchers (and for guided a compiler) that have met none of them. A tree has 32 nodes
+below a position in use, 8 paths of 4 tokens, and is filled by each engine's own means: by guided in
+one call, by llguidance as 8 chains, by xgrammar by a walk that accepts and rolls back. Rows of all
+engines are compared where they enforce the same documents; threads are each engine's default, and
+1.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _SCHEMAS: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
         {"note": "The quick brown fox jumps over the lazy dog.", "level": "low", "done": False},
     ),
 )
-"""Schemas, each with a document, which is written compact."""
+"""Schemas, each with a document, which is written compactly."""
 
 
 def _dumped(document: object) -> str:
@@ -88,7 +89,7 @@ class _Guided:
         self.words = self._compiler.bitmask(1).shape[1]
 
     def rehearse(self) -> None:
-        """Load machine code, which is there for all compilers of a process."""
+        """Load machine code, which all compilers of a process share."""
         self._compiler.rehearse()
 
     def fresh(self, tokenizer: Any) -> _Guided:
@@ -208,7 +209,7 @@ class _Llguidance:
 
 
 def _chains(parents: list[int], tokens: list[int]) -> list[list[int]]:
-    """The tokens of each way from the root to a leaf."""
+    """Return the tokens of each path from the root to a leaf."""
     leaves = {*range(len(parents))} - {*parents}
     found = []
     for node in sorted(leaves):
@@ -221,7 +222,7 @@ def _chains(parents: list[int], tokens: list[int]) -> list[list[int]]:
 
 
 def _median(call: Callable[[], object], rounds: int = _ROUNDS) -> float:
-    """Microseconds of a call in the median."""
+    """Return the median microseconds of a call."""
     call()
     times = []
     for _ in range(rounds):
@@ -232,7 +233,7 @@ def _median(call: Callable[[], object], rounds: int = _ROUNDS) -> float:
 
 
 def _placed(engine: Any, texts: Sequence[list[int]], batch: int) -> tuple[list[Any], list[int]]:
-    """Matchers of a batch, and how many tokens of its document each has taken."""
+    """Return the matchers of a batch, and how many tokens of its document each has taken."""
     matchers, lengths = [], []
     for row in range(batch):
         schema = row % len(texts)
@@ -248,7 +249,7 @@ def _placed(engine: Any, texts: Sequence[list[int]], batch: int) -> tuple[list[A
 def _met_first(
     engine: Any, texts: Sequence[list[int]], batch: int, threads: int
 ) -> Iterator[float]:
-    """Microseconds of each call along the documents, with nothing met before."""
+    """Yield the microseconds of each call along the documents, with nothing met before."""
     matchers = [engine.matcher(row % len(texts)) for row in range(batch)]
     bitmask = np.zeros((batch, engine.words), dtype=np.int32)
     for place in range(min(map(len, texts))):
@@ -261,7 +262,7 @@ def _met_first(
 
 
 def _tree(engine: _Guided, matcher: Matcher) -> tuple[list[int], list[int]]:
-    """A tree of 32 nodes with its root, all of them allowed."""
+    """Return a tree of 32 nodes including its root, all of them allowed."""
     parents, tokens = [-1], [0]
     bitmask = np.zeros((1, engine.words), dtype=np.int32)
     draw = np.random.default_rng(1)

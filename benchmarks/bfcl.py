@@ -1,17 +1,17 @@
-"""Calls of functions as BFCL asks for them, held to their schemas and free, scored by its checker.
+"""Runs the function calls of BFCL, with schemas enforced and free, scored by its checker.
 
 `python -m benchmarks.bfcl PYTHON [--model MODEL] [--examples N] [--answers FOLDER] [CATEGORY ...]`
 
-PYTHON is that of an environment with `bfcl-eval` (its questions are in the package). Each question
-goes to a server of the model in three ways (`Way`), at temperature 0. Where a category has one call
-in each answer, `parallel_tool_calls: false` says so. For a model whose chat template knows tools,
-the free conversation would be another prompt, so it is refused.
+PYTHON is an interpreter with `bfcl-eval` installed (the questions are in that package). Each
+question is sent to a server of the model in three ways (`Way`), at temperature 0. In a category
+with one call per answer, `parallel_tool_calls: false` is set. A model whose chat template supports
+tools is refused, because its free conversation would be another prompt.
 
-What `calls_in_text` finds in a free text counts as calls. Where the right answer is no call, none
-is required. A question whose functions the server refuses is wrong in every way.
+Calls that `calls_in_text` finds in free text count. If the right answer is no call, none is
+required. A question whose functions the server refuses counts as wrong in every way.
 
-Answers are kept in FOLDER, each as it comes: a run goes on where the last one ended, and `--score`
-reads them again without a server.
+Answers are stored in FOLDER as they come: a later run continues where the last one ended, and
+`--score` reads them again without a server.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _ways(category: str) -> list[Way]:
 
 
 def _row(python: str, folder: Path, category: str) -> str:
-    """Of the questions that were answered in every way."""
+    """Return a row over the questions that were answered in every way."""
     kept = {way: Kept(folder, category, way).by_id() for way in _ways(category)}
     ids = sorted(set.intersection(*map(set, kept.values())))
     cells = [category, str(len(ids))]
@@ -114,7 +114,7 @@ def _verdicts(
 
 
 def _said(way: Way, message: dict[str, Any]) -> dict[str, Any]:
-    """The calls of an answer, or the text in which they are looked for."""
+    """Return the calls of an answer, or the text to search for them."""
     if way is Way.FREE:
         return {"text": message["content"]}
     calls = [call["function"] for call in message.get("tool_calls", ())]

@@ -1,7 +1,7 @@
-"""Answers of a server to BFCL's questions, kept as they come, for ``bfcl.py``.
+"""Stores a server's answers to BFCL's questions as they come, for ``bfcl.py``.
 
 A folder has a file for each category and way, ``simple_python.held.jsonl``, with a line for each
-answer. What is in it is not asked again.
+answer. Answers in it are not requested again.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from guided.model.told_tools import without_tools
 from guided.spec import Message, Tool
 
 _TOKENS: Final = 384
-"""More than the longest right answer takes, which is of eight calls."""
+"""More than the longest right answer takes, which has eight calls."""
 _AT_ONCE: Final = 8
 _SECONDS: Final = 1800.0
 
 
 class Way(StrEnum):
-    """How the functions are told, and what holds the answer."""
+    """How the functions are presented, and what constrains the answer."""
 
     HELD = "held"
-    """``tool_choice: "required"``: calls alone."""
+    """``tool_choice: "required"``: only calls."""
     AUTO = "auto"
-    """``tool_choice: "auto"``: text, in which calls are held."""
+    """``tool_choice: "auto"``: text, with its calls constrained."""
     FREE = "free"
-    """The same conversation, told of the functions in the same words, and nothing held."""
+    """The same conversation, with the functions described in the same words, unconstrained."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """One of BFCL's."""
+    """A question of BFCL."""
 
     id: str
     messages: list[dict[str, str]]
@@ -47,7 +47,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Kept:
-    """The answers of a category in one way."""
+    """The stored answers of a category in one way."""
 
     folder: Path
     category: str
@@ -61,7 +61,7 @@ class Kept:
         }
 
     def ask(self, url: str, model: str, questions: list[Question]) -> None:
-        """Have an answer to each of the questions."""
+        """Fetch the missing answers to the questions."""
         known = self.by_id()
         others = {one["model"] for one in known.values()} - {model}
         assert not others, f"{self._path} has answers of {others}"
@@ -94,7 +94,7 @@ class Kept:
 
 
 def _told(question: Question) -> Iterator[dict[str, str]]:
-    """The conversation with the functions told as the server tells them."""
+    """Yield the conversation with the functions described as the server does."""
     tools = tuple(
         Tool(one["name"], one.get("description", ""), json.dumps(one["parameters"]))
         for one in question.functions
@@ -105,7 +105,7 @@ def _told(question: Question) -> Iterator[dict[str, str]]:
 
 
 def _answer(url: str, body: dict[str, Any]) -> dict[str, Any]:
-    """What the server said, or why it refused."""
+    """Return what the server answered, or why it refused."""
     answer = httpx2.post(f"{url}/v1/chat/completions", json=body, timeout=_SECONDS)
     if answer.status_code == httpx2.codes.BAD_REQUEST:
         return {"refused": answer.json()["error"]["message"]}

@@ -1,10 +1,10 @@
-"""The questions of BFCL and its own checker, for ``bfcl.py``; runs where ``bfcl-eval`` is.
+"""Prints the questions of BFCL and runs its checker, for ``bfcl.py``; needs ``bfcl-eval``.
 
-``PYTHON bfcl_suite.py questions CATEGORY COUNT`` prints questions, a JSON object a line;
+``PYTHON bfcl_suite.py questions CATEGORY COUNT`` prints questions, one JSON object per line;
 ``PYTHON bfcl_suite.py score CATEGORY`` reads a line for each answer, with its ``calls``, or with a
-``text`` that may have some, and prints for each whether it calls and whether it is right. Both are
-done by the functions of the package, which needs `soundfile` besides what it names. A category of
-relevance is right where there is a call, one of irrelevance where there is none.
+``text`` that may contain some, and prints for each whether it calls and whether it is right. Both
+use the functions of the package, which needs `soundfile` in addition to its declared dependencies.
+In a category of relevance an answer with a call is right, in one of irrelevance an answer without.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def told(functions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def scores(category: str, answers: list[dict[str, Any]]) -> Iterator[dict[str, bool]]:
-    # What is told of languages is for the model: the checker has to know the types themselves.
+    # Hints about languages are for the model: the checker needs the types themselves.
     entries = load_dataset_entry(category, include_language_specific_hint=False)
     asked = {one["id"]: one["function"] for one in entries}
     is_about_calling = "relevance" in category
@@ -63,18 +63,18 @@ def read(category: str, functions: list[dict[str, Any]], answer: dict[str, Any])
 
 
 def decoded(form: ReturnFormat, text: str) -> Calls:
-    """As BFCL reads what it asks models for that are told of functions in words."""
+    """Decode calls as BFCL does for models whose functions are described in the prompt."""
     try:
         return [
             {name: given for name, given in call.items() if None not in given}
             for call in default_decode_ast_prompting(text, form) or []
         ]
-    except Exception:  # what is no call fails in many ways there
+    except Exception:  # text that is no call fails in many ways there
         return []
 
 
 def checked(category: str, functions: list[Any], calls: Calls, right: list[Any]) -> bool:
-    # The checker asks how a model of its list writes names: any that has _ for a dot, as here.
+    # The checker looks up how a listed model writes names: take any that has _ for a dot, as here.
     model = next(name for name, one in MODEL_CONFIG_MAPPING.items() if one.underscore_to_dot)
     verdict = ast_checker(functions, calls, right, language_of(category), category, model)
     return bool(verdict["valid"])

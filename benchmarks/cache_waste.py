@@ -1,11 +1,11 @@
-"""Slots held but unused: `python benchmarks/cache_waste.py LENGTHS [BATCH]`.
+"""Measures slots that are held but unused: `python benchmarks/cache_waste.py LENGTHS [BATCH]`.
 
 LENGTHS is a file of JSON lines with `prompt_tokens` and `answer_tokens`, such as
 benchmarks/workload_lengths.jsonl. The requests go through the bookkeeping of the cache, BATCH at
-once (8), first come first served: the prompt in one step, then a token a step. Printed are, by
-block size: of the slots that running sequences hold while a model call is made, the share without a
-row in them, and the time that bookkeeping takes for each sequence and step, the best of three runs.
-Every size gets a pool of 16,384 slots, and nothing is shared.
+once (8), first come first served: the prompt in one step, then one token per step. Prints for each
+block size, of the slots that running sequences hold during a model call, the share without a row,
+and the time of bookkeeping per sequence and step, the best of three runs. Every size gets a pool of
+16,384 slots, and nothing is shared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_TOKEN = TokenId(0)
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """What one request puts into the cache."""
+    """How many tokens one request puts into the cache."""
 
     prompt: int
     answer: int
@@ -43,13 +43,13 @@ class Counts:
 
 
 def read_lengths(path: Path) -> list[Lengths]:
-    """The requests of a file, in its order."""
+    """Return the requests of a file, in order."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return [Lengths(row["prompt_tokens"], row["answer_tokens"]) for row in rows]
 
 
 def run(requests: list[Lengths], block_size: int, batch: int) -> tuple[Counts, float]:
-    """Serve all requests; the counts, and the seconds that bookkeeping took."""
+    """Serve all requests; returns the counts, and the seconds of bookkeeping."""
     cache = BlockCache([LayerGroup(_SLOTS // block_size)], block_size, reuse_prefixes=False)
     waiting, running = deque(requests), list[tuple[SequenceBlocks, Lengths]]()
     counts, seconds = Counts(), 0.0

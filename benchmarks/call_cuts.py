@@ -1,8 +1,8 @@
-"""What the cut of a text into calls changes: `python benchmarks/call_cuts.py [MODEL]`.
+"""Shows what cutting a text into calls changes: `python benchmarks/call_cuts.py [MODEL]`.
 
 The first 400 tokens of a fixed text are fed to our own forward pass, the last 336 of them in calls
-of a number of tokens, or one by one. Printed is how far the logits are from those of one by one,
-and how many of the likeliest tokens are others.
+of a number of tokens, or one by one. Prints how far the logits are from those of one by one, and
+how many of the likeliest tokens differ.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def logits(model: Ours, text: list[int], cut: int) -> torch.Tensor:
-    """Of the tokens behind the first call."""
+    """Return the logits of the tokens after the first call."""
     growing = model.open()
     growing.extend(text[:_FIRST])
     starts = range(_FIRST, len(text), cut)

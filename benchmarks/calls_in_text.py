@@ -1,9 +1,9 @@
-"""Calls of functions in the text of a model that nothing held, read as leniently as is fair.
+"""Finds function calls in unconstrained text of a model, as leniently as is fair.
 
-JSON counts wherever it stands, in tags, in a fenced block, bare, an object or a list of them, if it
-has a name and arguments by one of their usual names; else a call as a programmer writes it with
-named arguments, ``[f(a=1), g(b="c")]``, as the whole text, a span of code or a line. Only functions
-that the model was told of are called.
+JSON counts anywhere (in tags, in a fenced block, bare), as an object or a list of objects with a
+name and arguments by one of their usual names. Otherwise a call counts as a programmer writes it
+with named arguments, ``[f(a=1), g(b="c")]``, as the whole text, a span of code or a line. Only
+functions that were presented to the model count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 Calls: TypeAlias = list[dict[str, Any]]
-"""As BFCL's checker takes them: one object each, from the name to the arguments."""
+"""Calls in the form that BFCL's checker takes: one object each, from the name to the arguments."""
 
 _CODE: Final = re.compile(r"```(?:\w+\n)?(.*?)(?:```|\Z)|`([^`\n]+)`", re.DOTALL)
 
@@ -23,7 +23,7 @@ _CODE: Final = re.compile(r"```(?:\w+\n)?(.*?)(?:```|\Z)|`([^`\n]+)`", re.DOTALL
 def calls_in(
     text: str, names: Collection[str], decode: Callable[[str], Calls] | None = None
 ) -> Calls:
-    """``decode`` reads a call in a programmer's words, if the language is not Python."""
+    """Return the calls in a text; ``decode`` reads calls in code, if its language is not Python."""
     return _known(_json_calls(text), names) or _spelled_calls(text, names, decode or python_calls)
 
 
@@ -41,7 +41,7 @@ def python_calls(text: str) -> Calls:
 
 
 def _value(node: ast.expr) -> object:
-    """A literal, or the words of anything else, which nothing evaluates."""
+    """Return a literal's value, or the source of anything else, which is not evaluated."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError):
@@ -49,7 +49,7 @@ def _value(node: ast.expr) -> object:
 
 
 def _known(calls: Iterable[dict[str, Any]], names: Collection[str]) -> Calls:
-    """Those of functions that there are; a dot in a name was told as an underscore."""
+    """Return the calls of known functions; a dot in a name was presented as an underscore."""
     written = [(name.replace(".", "_"), given) for call in calls for name, given in call.items()]
     return [{name: given} for name, given in written if name in names and isinstance(given, dict)]
 
@@ -73,21 +73,21 @@ def _json_calls(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _calls_of(value: object) -> Iterator[dict[str, Any]]:
-    """The value as a call, or those within it."""
+    """Yield the value as a call, or the calls within it."""
     if isinstance(value, list):
         for one in value:
             yield from _calls_of(one)
     elif isinstance(value, dict):
         name = next((value[key] for key in ("name", "function") if key in value), None)
         given = next((value[key] for key in ("arguments", "parameters") if key in value), None)
-        if isinstance(name, str) and "description" not in value:  # else it says the tool again
+        if isinstance(name, str) and "description" not in value:  # else it describes a tool
             yield {name: _object(given)}
         else:
             yield from _calls_of([*value.values()])
 
 
 def _object(given: object) -> object:
-    """Arguments, which OpenAI's API has as a text of JSON."""
+    """Return arguments, which OpenAI's API has as JSON text."""
     try:
         return json.loads(given) if isinstance(given, str) else given
     except ValueError:

@@ -1,9 +1,9 @@
-"""Times of compiling, masks and steps: `python benchmarks/compile_and_masks.py TOKENIZER`.
+"""Measures times of compiling, masks and steps: `python benchmarks/compile_and_masks.py TOKENIZER`.
 
 For schemas of increasing difficulty and those of the demo, in one process after a warm-up on
-another schema: compiling, the first mask, and then every mask and every step of a walk that takes
-forced runs as they come and chooses at random. Printed: medians and the slowest, first use and the
-same walk again.
+another schema, it measures compiling, the first mask, and then every mask and every step of a walk
+that takes forced runs as they come and chooses at random. Prints medians and the slowest, for first
+use and for the same walk again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 def walk(start: Matcher, end_ids: frozenset[int], budget: int) -> tuple[list[float], list[float]]:
-    """Seconds of each mask, and of each step, on a walk of at most ``budget`` tokens."""
+    """Return the seconds of each mask, and of each step, on a walk of at most ``budget`` tokens."""
     rng = random.Random(0)
     matcher, masks, steps = start, list[float](), list[float]()
     while not matcher.is_complete and budget > 0:

@@ -1,4 +1,4 @@
-"""How long a running answer pauses while a costly constraint is compiled beside it.
+"""Measures how long a running answer pauses while a costly constraint is compiled.
 
 `python benchmarks/compile_pause.py [--model MODEL] [--threads N]`
 """
@@ -56,20 +56,20 @@ def main() -> None:
 
 
 def alone(compiler: ConstraintCompiler, constraint: JsonSchema) -> float:
-    """Seconds that compiling takes in one go, which is the pause it would make."""
+    """Return the seconds of compiling in one go, which is the pause it would cause."""
     started = time.perf_counter()
-    # To be refused takes its time, too.
+    # Being refused takes time, too.
     with suppress(LimitExceededError):
         compiler.start(constraint)
     return time.perf_counter() - started
 
 
 def beside(engine: Engine, constraint: JsonSchema) -> list[float]:
-    """Seconds between the steps of an answer until the constraint is compiled or refused."""
+    """Return the seconds between an answer's steps until the constraint is compiled or refused."""
     engine.submit("answer", ANSWER)
     engine.step()
     marks = [time.perf_counter()]
-    # Compiled in one slice, it is refused at once, as no answer is as short as a token.
+    # Once compiled it is refused at once, as no answer fits in one token.
     with suppress(LimitExceededError):
         engine.submit("costly", GenerationRequest("x", constraint, max_tokens=1))
         while not any(ended.request_id == "costly" for ended in engine.step()):

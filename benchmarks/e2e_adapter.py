@@ -1,8 +1,9 @@
 """Brings guided into the end-to-end benchmark, whose programs import this file (``--adapter``).
 
-A server process is started outside the clock, warmed on another schema and prompt, and keeps no
-prefixes; requests come over gRPC from the SDK, ``--batch N`` of them at once. GUIDED_DTYPE and the
-other settings of the server are read from the environment, ``--threads`` from the command line.
+A server process is started outside the measured time, warmed up on another schema and prompt, and
+keeps no prefixes; requests come over gRPC from the SDK, ``--batch N`` of them at once. GUIDED_DTYPE
+and the other settings of the server are read from the environment, ``--threads`` from the command
+line.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _ask(client: Client, prompt: str, schema: dict[str, Any], max_tokens: int) -
 
 @contextmanager
 def serving(settings: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server that is ready, and its address; the environment's own settings win."""
+    """Start a server and yield it with its address when ready; the environment's settings win."""
     with subprocess.Popen(
         [sys.executable, "-m", "guided_service", "--port", "0"],
         stdout=subprocess.PIPE,
@@ -103,16 +104,16 @@ def serving(settings: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], s
 
 
 def mebibytes(server: int, field: str) -> float:
-    """Memory of the server and its engine, added up; ``field`` is VmRSS, or VmHWM for the most.
+    """Return the memory of server and engine together; ``field`` is VmRSS, or VmHWM for the peak.
 
-    A standby is left out: most of its memory is the engine's.
+    A standby is left out: it shares most of its memory with the engine.
     """
     processes = processes_of(server)
     return sum(_field_of(process, field) for process in (processes[0], processes[-1])) / 1024
 
 
 def processes_of(server: int) -> list[int]:
-    """The server, its standby where it has one, and its engine where there is one."""
+    """Return the server, its standby if it has one, and its engine if there is one."""
     processes = [server]
     while children := Path(f"/proc/{processes[-1]}/task/{processes[-1]}/children").read_text():
         processes.append(int(children.split()[0]))

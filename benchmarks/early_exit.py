@@ -1,11 +1,11 @@
-"""How well the first layers of a model draft for it: `python benchmarks/early_exit.py [MODEL]`.
+"""Measures how well a model's first layers draft for it: `python benchmarks/early_exit.py [MODEL]`.
 
-Along its own greedy answers to requests of the workload, in fp32: the state after some layers goes
+Along its own greedy answers to requests of the workload, in fp32, the state after some layers goes
 through the last norm and the matrix over the vocabulary, as in early exit, and the likeliest legal
 token is compared with the one that the whole model chose. Forced tokens need no drafter and do not
-count. ``drafts`` is the mean number of tokens of a chain of four that are right, where each is
-right as often as the first; ``weights`` is the share of the model's weights that a drafted token
-reads, and ``cost`` what a token of the answer reads with such chains: 1 is no drafting.
+count. ``drafts`` is the mean number of right tokens in a chain of four, if each is right as often
+as the first; ``weights`` is the share of the model's weights that a drafted token reads, and
+``cost`` what a token of the answer reads with such chains, relative to no drafting.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def main() -> None:
 
 @torch.inference_mode()
 def agreeing(model: Any, led: Led, compiler: ConstraintCompiler) -> Iterator[list[bool]]:
-    """For each token that was chosen, whether each layer's exit says it."""
+    """Yield for each chosen token whether each layer's exit predicts it."""
     output = model(torch.tensor([[*led.prompt, *led.answer]]), output_hidden_states=True)
     norm, head = model.get_decoder().norm, model.get_output_embeddings()
-    # The last of them is after the norm already.
+    # The norm was already applied to the last one.
     exits = [*map(norm, output.hidden_states[1:-1]), output.hidden_states[-1]]
     for place, legal in choices(led, compiler):
         states = torch.stack([state[0, len(led.prompt) - 1 + place] for state in exits])
@@ -62,7 +62,7 @@ def agreeing(model: Any, led: Led, compiler: ConstraintCompiler) -> Iterator[lis
 
 
 def choices(led: Led, compiler: ConstraintCompiler) -> Iterator[tuple[int, torch.Tensor]]:
-    """The places of an answer at which something is chosen, with the legal tokens."""
+    """Yield the places of an answer where a token is chosen, with the legal tokens."""
     matcher, forced = compiler.start(led.constraint), list[TokenId]()
     for place, token in enumerate(led.answer):
         forced = forced or list(matcher.forced_run(Forcing.CANONICAL))

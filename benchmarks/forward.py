@@ -1,13 +1,13 @@
-"""Time of one forward pass: `python benchmarks/forward.py [MODEL] [--threads N] [--rounds N] ...`.
+"""Measures one forward pass: `python benchmarks/forward.py [MODEL] [--threads N] [--rounds N] ...`.
 
-Milliseconds for k new tokens behind 200 of each sequence, one and eight sequences, by weight
-format, beside transformers' own forward in bf16 and fp32 in the same run; the fastest of all
-rounds, which are interleaved. NUMBA_CPU_NAME=haswell ATEN_CPU_CAPABILITY=avx2
+Prints milliseconds for k new tokens after 200 of each sequence, for one and eight sequences, by
+weight format, and for transformers' own forward in bf16 and fp32 in the same run; the fastest of
+all rounds, which are interleaved. NUMBA_CPU_NAME=haswell ATEN_CPU_CAPABILITY=avx2
 ONEDNN_MAX_CPU_ISA=AVX2 shows what a processor without AVX-512 does.
 
 With one thread it is the thread's own time, so that other programs on the machine do not count;
 with more it is wall time. A large model fits in a few formats only: `--formats "own as stored"`.
-`--prompt 2000` tells how fast a prompt is read as well.
+`--prompt 2000` also measures how fast a prompt is read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STORED = "own as stored"
 
 
 def of_ours(model: Ours, sequences: int, new: int) -> Callable[[], object]:
-    """One call; as in use, few logits of wide calls are wanted."""
+    """Return a call of our decoder; as in real use, wide calls need few logits."""
     tokens = np.arange(sequences * new) % 1000
     positions = np.tile(np.arange(_COMMITTED, _COMMITTED + new), sequences)
     seen = {
@@ -71,7 +71,7 @@ def of_theirs(model: Theirs, sequences: int, new: int) -> Callable[[], object]:
 
 
 def reading(model: Ours, tokens: int) -> Callable[[], object]:
-    """A prompt read from its beginning, in calls of as many tokens as an engine's steps have."""
+    """Return a call that reads a whole prompt, in calls as large as an engine's steps."""
     step = StepLimits().step_tokens
 
     def read() -> None:
@@ -85,7 +85,7 @@ def reading(model: Ours, tokens: int) -> Callable[[], object]:
 def opened(
     name: str | None, formats: list[str], slots: int
 ) -> tuple[dict[str, Theirs], dict[str, Ours]]:
-    """What is asked for; all of it is in memory at once."""
+    """Open the requested formats, all in memory at once."""
     theirs = {each: open_theirs(name, dtype) for each, dtype in _THEIRS.items() if each in formats}
     ours = {
         f"own {each}": open_ours(name, each, slots=slots)
@@ -143,7 +143,7 @@ def main() -> None:
 def interleaved(
     calls: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float]
 ) -> dict[str, float]:
-    """Seconds of the fastest call of each, after one that does not count."""
+    """Return the seconds of the fastest call of each, without the first call."""
     fastest = dict.fromkeys(calls, float("inf"))
     for number in range(rounds + 1):
         for name, call in calls.items():

@@ -1,19 +1,20 @@
-"""Free text beside transformers: `python benchmarks/free_text.py --model TARGET --draft DRAFT`.
+"""Compares with transformers: `python benchmarks/free_text.py --model TARGET --draft DRAFT`.
 
-The same questions, tokens and pair of models for both, greedy, in one process and in turns: ours
-without drafts, with look-ups and earlier answers, with the draft model, with whatever of them pays
-(the default of a request); transformers' ``generate()`` without drafts, with
-``prompt_lookup_num_tokens`` and with ``assistant_model``. Of each question and way the fastest of
-``--rounds`` counts, from prompt to last token. QUESTIONS are JSON lines as Spec-Bench has them,
-each {"category", "turns"}; those that come along (`free_text.jsonl`) were written for this program.
-Of several turns each is asked after transformers' own plain answers to those before it.
+Both get the same questions, tokens and pair of models, greedy, in one process and by turns: ours
+without drafts, with look-ups and earlier answers, with the draft model, and with whichever of them
+pays off (the default of a request); transformers' ``generate()`` without drafts, with
+``prompt_lookup_num_tokens`` and with ``assistant_model``. For each question and way the fastest of
+``--rounds`` counts, from prompt to last token. QUESTIONS are JSON lines in the format of
+Spec-Bench, each {"category", "turns"}; those included (`free_text.jsonl`) were written for this
+program. In a question of several turns, each is asked after transformers' own plain answers to
+those before it.
 
-Printed are tokens a second, the speed-up over plain decoding *of the same side*, calls of the
-target for each token, answers that equal transformers' plain ones to the token, and the speed-up by
-category. ``--dtype float32`` is what makes answers comparable: in bfloat16 a call of several tokens
-rounds otherwise than calls of one, on both sides. With ``--clock cpu`` seconds are those of the
-processor: with one thread they hold on a machine that does other work, where those of the clock do
-not. Whether drafts pay is decided with those of the clock in any case, as a server decides it.
+Prints tokens per second, the speed-up over plain decoding *of the same side*, calls of the target
+per token, answers that equal transformers' plain ones to the token, and the speed-up by category.
+Answers are comparable with ``--dtype float32``: in bfloat16 a call of several tokens rounds
+differently than calls of one, on both sides. With ``--clock cpu`` it measures processor seconds,
+which with one thread are valid on a machine that does other work, unlike wall time. Whether drafts
+pay off is always decided by wall time, as in a server.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from guided.spec import NO_DRAFTER, GenerationRequest, GenerationResult, Message
 
 QUESTIONS: Final = Path(__file__).with_suffix(".jsonl")
 LOOKED_UP: Final = 10
-"""Tokens that transformers copies from the prompt at once, as its documentation has it."""
+"""Tokens that transformers copies from the prompt at once, as in its documentation."""
 PLAIN, THEIRS_PLAIN = "guided, plain", "transformers, plain"
 
 
@@ -62,11 +63,11 @@ class Prompt:
 Clock: TypeAlias = Callable[[], float]
 CLOCKS: Final[dict[str, Clock]] = {"wall": time.perf_counter, "cpu": time.process_time}
 Way: TypeAlias = Callable[[Prompt, int], Said]
-"""Answers a prompt; the number tells rounds apart."""
+"""Answers a prompt; the number distinguishes rounds."""
 
 
 class Peer:
-    """The pair of models as transformers has them."""
+    """The pair of models in transformers."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         dtype = getattr(torch, options.dtype)
@@ -79,11 +80,11 @@ class Peer:
         self._target.register_forward_hook(self._count)
 
     def text(self, tokens: Sequence[int]) -> str:
-        """An answer as it is put before the next question."""
+        """Return an answer as it is placed before the next question."""
         return str(self.tokenizer.decode(tokens, skip_special_tokens=True))
 
     def ways(self) -> dict[str, Way]:
-        """Without drafts, and with its two kinds of them."""
+        """Return its ways: without drafts, and with its two kinds of drafts."""
         return {
             THEIRS_PLAIN: self._say,
             "transformers, prompt lookup": partial(self._say, prompt_lookup_num_tokens=LOOKED_UP),
@@ -113,8 +114,8 @@ class Ours:
     """The pair of models in our engine."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        # Nothing is kept of prompts, as transformers keeps nothing; of answers the suffix cache
-        # keeps them by salt, and every way and round has its own.
+        # Nothing of prompts is kept, as transformers keeps nothing; the suffix cache keeps answers
+        # by salt, and every way and round has its own.
         self._engine = load_engine(
             options.model,
             dtype=options.dtype,
@@ -130,7 +131,7 @@ class Ours:
         self._numbers = count()
 
     def ways(self) -> dict[str, Way]:
-        """By what drafts."""
+        """Return our ways, by drafter."""
         sets = {
             PLAIN: (NO_DRAFTER,),
             "guided, look-ups": ("lookup", "suffix"),
@@ -157,7 +158,7 @@ class Ours:
 
 
 def prompts(path: Path, most: int, peer: Peer) -> Iterator[Prompt]:
-    """All turns of the first questions of each category."""
+    """Yield all turns of the first questions of each category."""
     by_category: dict[str, list[Sequence[str]]] = {}
     for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         by_category.setdefault(row["category"], []).append(row["turns"])
@@ -174,10 +175,10 @@ def prompts(path: Path, most: int, peer: Peer) -> Iterator[Prompt]:
 
 
 def measure(ways: Mapping[str, Way], asked: Sequence[Prompt], rounds: int) -> dict[str, list[Said]]:
-    """For each way and prompt the fastest answer; all ways take turns in going first."""
+    """Return for each way and prompt the fastest answer; all ways take turns in going first."""
     names, found = list(ways), dict[tuple[str, int], Said]()
     for way in ways.values():
-        way(asked[0], -1)  # what is compiled or allocated once is not counted
+        way(asked[0], -1)  # what is compiled or allocated once does not count
     for number in range(rounds):
         for place, prompt in enumerate(asked):
             first = (number + place) % len(names)
@@ -216,7 +217,7 @@ def print_tables(asked: Sequence[Prompt], measured: Mapping[str, Sequence[Said]]
 
 
 def speed(said: Sequence[Said]) -> float:
-    """Tokens a second."""
+    """Return tokens per second."""
     return sum([len(one.tokens) for one in said]) / sum([one.seconds for one in said])
 
 
@@ -234,7 +235,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    ours = Ours(options)  # first, as it looks for memory
+    ours = Ours(options)  # first, because it measures free memory
     torch.set_num_threads(options.threads)
     peer = Peer(options)
     asked = list(prompts(options.questions, options.each, peer))

@@ -1,11 +1,12 @@
-"""Speed on a GPU: `python benchmarks/gpu.py [--shape 8b|tiny] [--device cuda|cpu|...] ...`.
+"""Measures a GPU: `python benchmarks/gpu.py [--shape 8b|tiny] [--device cuda|cpu|...] ...`.
 
-A model of random weights, of the shape of Llama 3.1 8B, runs in the engine: so many requests at
-once, each with a prompt and an answer of so many random tokens, without a constraint and with a
-JSON schema, in turns. Prints how fast prompts are read; then, of the steps after all prompts were
-read, tokens a second, the time of a step and of its parts (the masks are found while the device
-computes), and how much longer a step with the schema is; the peak of the device's memory, and the
-time of attention alone by each kernel. Of several rounds those with the shortest steps are shown.
+A model of random weights, in the shape of Llama 3.1 8B, runs in the engine: a number of requests at
+once, each with a prompt and an answer of random tokens, by turns without a constraint and with a
+JSON schema. Prints how fast prompts are read; then, for the steps after all prompts were read,
+tokens per second, the time of a step and of its parts (the masks are found while the device
+computes), and how much longer a step with the schema takes; the peak of the device's memory, and
+the time of attention alone by each kernel. Of several rounds those with the shortest steps are
+shown.
 """
 
 from __future__ import annotations
@@ -70,15 +71,15 @@ _SHAPES = {
 
 
 _FEWEST_STEPS = 20
-"""Of fewer nothing can be said."""
+"""With fewer, the figures mean nothing."""
 
 
 _LETTERS = 16
-"""More than a random token has on the average, so that no answer ends while it is watched."""
+"""More than the average length of a random token, so that no answer ends while it is measured."""
 
 
 def schema(answer: int) -> JsonSchema:
-    """One whose answers are longer than so many random tokens."""
+    """Return a schema whose answers are longer than this many random tokens."""
     text = {"type": "string", "minLength": _LETTERS * answer}
     return JsonSchema(
         json.dumps({"type": "object", "properties": {"text": text}, "required": ["text"]})
@@ -87,7 +88,7 @@ def schema(answer: int) -> JsonSchema:
 
 @dataclass
 class TimedRunner:
-    """A model whose reading of masks is timed, as an engine sees it."""
+    """A model that times the reading of masks, as an engine sees it."""
 
     inner: ModelRunner
     mask_seconds: float = 0.0
@@ -107,7 +108,7 @@ class TimedRunner:
 
 
 class Decoding(NamedTuple):
-    """Steps after all prompts were read."""
+    """The steps after all prompts were read."""
 
     prompt_tokens_a_second: float
     tokens: int
@@ -138,7 +139,7 @@ class Decoding(NamedTuple):
 
 
 def make_model(shape: str, width: int, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
-    """Random weights, made where they are to be."""
+    """Make a model of random weights on its device."""
     config = LlamaConfig(**_SHAPES[shape], vocab_size=width, max_position_embeddings=8192)
     torch.manual_seed(0)
     with torch.device(device):
@@ -159,7 +160,7 @@ def decode(
     options: argparse.Namespace,
     constraint: Constraint,
 ) -> Decoding:
-    """Answer so many requests at once, for as many steps as an answer is to have tokens."""
+    """Answer this many requests at once, for as many steps as an answer is to have tokens."""
     numbers = np.random.default_rng(0)
     prompts = numbers.integers(300, 40_000, (requests, options.prompt)).tolist()
     tokens = options.prompt + options.answer + 64
@@ -180,7 +181,7 @@ def decode(
         request = GenerationRequest(
             prompt=str(number),
             constraint=constraint,
-            max_tokens=2 * _LETTERS * options.answer,  # there is room for every answer to end
+            max_tokens=2 * _LETTERS * options.answer,  # room for every answer to end
             forcing=Forcing.OFF,
             sampling=Sampling(temperature=temperature, seed=number),
         )
@@ -194,7 +195,7 @@ def decode(
     engine.count_anew()
     runner.mask_seconds, began = 0.0, time.perf_counter()
     for _ in range(options.answer):
-        if not finished:  # as long as all of them run
+        if not finished:  # while all of them run
             finished += engine.step()
     seconds, stats = time.perf_counter() - began, engine.stats()
     for each in finished:
@@ -208,9 +209,9 @@ def decode(
 def compared(
     decode: Callable[[Constraint], Decoding], constraints: Collection[Constraint], rounds: int
 ) -> list[Decoding]:
-    """For each of the constraints that of the rounds which has the shortest steps."""
+    """Return for each constraint the round with the shortest steps."""
     for each in constraints:
-        decode(each)  # masks are built where they are first met
+        decode(each)  # masks are built when they are first met
     seen = [[decode(each) for each in constraints] for _ in range(rounds)]
     return [min(column, key=lambda each: each.step_seconds) for column in zip(*seen, strict=True)]
 
@@ -223,7 +224,7 @@ def attention_milliseconds(
     new: int,
     synchronise: Callable[[], None],
 ) -> float:
-    """The fastest of ten calls of one layer, behind so many committed tokens each."""
+    """Return the fastest milliseconds of ten calls of a layer after this many committed tokens."""
     config, device, dtype = model.config, model.device, model.dtype
     size = config.hidden_size // config.num_attention_heads
     rows = committed + new
@@ -307,7 +308,7 @@ def main() -> None:
 
 
 def _line(cells: Sequence[str]) -> str:
-    """A row of a table whose rows are printed as they come."""
+    """Format a row of a table whose rows are printed as they come."""
     return " ".join(f"{cell:>12}" for cell in cells)
 
 

@@ -1,15 +1,15 @@
-"""Masks of grammars over long texts, side by side with llguidance and xgrammar.
+"""Compares masks of grammars over long texts with llguidance and xgrammar.
 
 ``python benchmarks/grammar_masks.py [--tokens 2000] [--texts 3] [--plot PATH] [GRAMMAR ...]``
 
-For each grammar of the library and each engine: compile plus first mask, then every text token by
-token, mask and step timed together. Texts come first to a fresh compile: nothing is cached but what
-the texts before them left, and in guided what all grammars share, such as masks of the inside of
-names and strings. The last column is the same texts once more. llguidance reads
-the library's own text where it can, else, as xgrammar but for JSON, the grammar printed for it by
-``peer_grammars``. Compiling is timed on first use and as the best of three, in milliseconds of the
-process; all else in microseconds of the calling thread. ``--plot`` draws time by place in the text.
-BENCH_TOKENIZER names the folder of a tokenizer.
+For each grammar of the library and each engine: compiling plus the first mask, then every text
+token by token, with mask and step timed together. Texts run first on a fresh compile: nothing is
+cached but what the texts before them left, and in guided what all grammars share, such as masks
+inside names and strings. The last column is the same texts once more. llguidance reads the
+library's own text where it can; otherwise, and for xgrammar except for JSON, the grammar is printed
+by ``peer_grammars``. Compiling is timed on first use and as the best of three, in milliseconds of
+the process; everything else in microseconds of the calling thread. ``--plot`` draws time by place
+in the text. BENCH_TOKENIZER names the folder of a tokenizer.
 """
 
 from __future__ import annotations
@@ -119,12 +119,12 @@ class _Xgrammar:
 
 
 class _Sources(NamedTuple):
-    """A grammar as each engine reads it."""
+    """A grammar in the form that each engine reads."""
 
     guided: str
     llguidance: str
     xgrammar: str | None
-    """``None`` for its own grammar of JSON."""
+    """``None`` means its own grammar of JSON."""
 
     @classmethod
     def of(cls, name: str) -> _Sources:
@@ -143,7 +143,7 @@ class _Figures(NamedTuple):
     first_compile: float
     best_compile: float
     steps: list[NDArray[np.float64]]
-    """By text the times of its tokens."""
+    """For each text, the times of its tokens."""
     again: float
     """The mean when all texts come once more."""
 
@@ -162,7 +162,7 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(os.environ["BENCH_TOKENIZER"])
     assert isinstance(tokenizer, PreTrainedTokenizerFast)
     engines = _engines(tokenizer)
-    for engine in engines.values():  # what a process needs once
+    for engine in engines.values():  # what a process loads once
         warm = engine(_Sources.of("arithmetic"))
         for token in tokenizer.encode("1+(x*2)", add_special_tokens=False):
             warm.mask()
@@ -218,7 +218,7 @@ def _measured(
 
 
 def _walks(matcher: Matcher, texts: list[list[int]], seconds: float) -> list[NDArray[np.float64]]:
-    """By text the times of its tokens, as many as there is time for."""
+    """Return for each text the times of its tokens, as many as there is time for."""
     until = time.thread_time() + seconds
     return [
         np.array(steps)
@@ -259,7 +259,7 @@ _WINDOW = 100
 
 
 def _plot(drawn: dict[str, dict[str, list[NDArray[np.float64]]]], path: Path) -> None:
-    """Time per token, as the mean of a window, against the place in the last text."""
+    """Plot the time per token, as the mean of a window, against the place in the last text."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4 * len(drawn), 3.4), layout="constrained")

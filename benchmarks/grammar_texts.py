@@ -1,4 +1,4 @@
-"""Random long texts of grammars of the library, by name."""
+"""Writes random long texts of grammars of the library, by name."""
 
 from __future__ import annotations
 
@@ -165,4 +165,4 @@ WRITERS: dict[str, Callable[[random.Random, int], str]] = {
     "arithmetic": _arithmetic,
     "python_expression": _python_expression,
 }
-"""By grammar what writes a text of about so many tokens."""
+"""For each grammar, a function that writes a text of about this many tokens."""

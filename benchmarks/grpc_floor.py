@@ -1,11 +1,10 @@
-"""What grpcio takes for the first message of a stream between two processes that do nothing else.
+"""Measures grpcio's first message of a stream between two processes that do nothing else.
 
 `python benchmarks/grpc_floor.py [--rounds N] [--pause SECONDS]`
 
-The server sends back what it got, by its threads or under asyncio, and so does each client ask; no
-stream over gRPC can begin sooner. With a pause before each round, processes have to be woken and
-caches filled again, as when a call comes now and then. Printed are the tenth and the fiftieth of a
-hundred times.
+The server echoes messages, by threads or under asyncio, and so do the clients send them; no stream
+over gRPC can begin sooner. With a pause before each round, processes must be woken and caches
+refilled, as when calls come rarely. Prints the 10th and the 50th percentile of the times.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ import numpy as np
 _METHOD: Final = "/floor.Floor/Echo"
 _MESSAGE: Final = b"x" * 100
 _WARM: Final = 50
-"""Rounds that are not counted."""
+"""Rounds that do not count."""
 
 
 def main() -> None:

@@ -1,14 +1,14 @@
-"""What a step takes of the host for each text: `python benchmarks/host_work.py TOKENIZER`.
+"""Measures the host's work per text and step: `python benchmarks/host_work.py TOKENIZER`.
 
-An engine without a model: tokens are drawn by chance from the masks of a step, as a GPU draws them,
-or, with ``--on-host``, logits come back by chance from which the engine chooses. So many texts
-decode at once, without a constraint and with each of some schemas, in turns. Printed are
-microseconds of the process's own time for each text and step, by phase, of the fastest round.
+It runs an engine without a model: tokens are drawn at random from the masks of a step, as a GPU
+draws them, or, with ``--on-host``, the engine chooses from random logits. A number of texts decode
+at once, by turns without a constraint and with each of some schemas. Prints the microseconds of
+process time per text and step, by phase, in the fastest round.
 
-*Masks* are found while a GPU computes; *pack* is what else the engine does around the model call.
-With ``--draft`` texts are looked up for drafts, by a cost curve with which hardly any pays.
-Each round draws the same answers, so all but the first are at positions that the constraint knows;
-with ``--fresh`` each draws others, and most of its positions are new.
+*Masks* are found while a GPU computes; *pack* is everything else the engine does around the model
+call. With ``--draft``, texts are searched for drafts, with a cost curve by which hardly any pays
+off. Each round draws the same answers, so all but the first are at positions that the constraint
+knows; with ``--fresh`` each round draws other answers, and most of its positions are new.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ from guided.stats import Phase
 _PHASES: Final = ("draft", "reserve", "pack", "masks", "settle", "rest")
 _PROMPT: Final = 512
 _ROWS: Final = 61
-"""Rows of logits that are given in turn."""
+"""Rows of logits, given in turn."""
 _TRIES: Final = 8
 _LETTERS: Final = 16
-"""More than a random token has on the average."""
+"""More than the average length of a random token."""
 _DEAR: Final = CostCurve(((1, 0.01), (512, 1.0)))
 
 
 @dataclass
 class Chance:
-    """Has an opinion without a model; says as much of a ``ModelRunner`` as an engine asks."""
+    """Chooses tokens at random; has the part of a ``ModelRunner`` that an engine needs."""
 
     vocabulary: Vocabulary
     on_host: bool
     windows: tuple[None] = (None,)
     seconds: float = 0.0
-    """What it took by itself."""
+    """Seconds that it took itself."""
     mask_seconds: float = 0.0
-    """What finding masks took while it waited."""
+    """Seconds that finding masks took while it waited."""
     mixers: tuple[()] = ()
     _rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     _calls: int = 0
@@ -83,10 +83,10 @@ class Chance:
         return wanted
 
     def open_storages(self, num_slots: Sequence[int]) -> None:
-        """There is nothing to keep."""
+        """Do nothing: there is nothing to store."""
 
     def copy(self, copies: Sequence[SlotCopies]) -> None:
-        """There is nothing to copy."""
+        """Do nothing: there is nothing to copy."""
 
     def forward(self, batch: StepBatch) -> StepOutput:
         began = time.process_time()
@@ -110,7 +110,7 @@ class Chance:
         return output
 
     def _drawn(self, draw: Draw) -> TokenId:
-        """A token of the mask that ends nothing, if there is one; the same for the same noise."""
+        """Return an allowed token that ends nothing, if any; the same for the same noise."""
         stream, ends = draw.stream, self.vocabulary.end_ids
         for _ in range(_TRIES):
             stream = stream * 6364136223846793005 + 1442695040888963407 & 2**64 - 1
@@ -123,7 +123,7 @@ class Chance:
 
 
 def schemas(steps: int) -> dict[str, Constraint]:
-    """Whose answers are longer than so many random tokens."""
+    """Return constraints whose answers are longer than this many random tokens."""
     long = {"type": "string", "minLength": _LETTERS * steps}
     record = {
         "id": {"type": "integer", "minimum": 0, "maximum": 99999},
@@ -156,7 +156,7 @@ def decode(
     options: argparse.Namespace,
     first_seed: int = 0,
 ) -> dict[str, float]:
-    """Microseconds for each text and step, by phase."""
+    """Return the microseconds per text and step, by phase."""
     numbers = np.random.default_rng(0)
     prompts = numbers.integers(300, 40_000, (options.texts, _PROMPT)).tolist()
     engine = Engine(
@@ -177,7 +177,7 @@ def decode(
         request = GenerationRequest(
             prompt=str(number),
             constraint=constraint,
-            # Else there is room for every answer to end, a byte in each token.
+            # By default room for every answer to end, with one byte per token.
             max_tokens=options.max_tokens or 100 * _LETTERS * options.steps,
             forcing=Forcing(options.forcing),
             sampling=Sampling(temperature=options.temperature, seed=first_seed + number),
@@ -222,7 +222,7 @@ def main() -> None:
     vocabulary = vocabulary_from_tokenizer(AutoTokenizer.from_pretrained(options.tokenizer))
     chance, start = Chance(vocabulary, options.on_host), ConstraintCompiler(vocabulary).start
     gc.freeze()
-    gc.set_threshold(*gc.get_threshold()[:2], 2**30)  # as the process of an engine has it
+    gc.set_threshold(*gc.get_threshold()[:2], 2**30)  # as in the process of an engine
     print(f"{'texts':>6} {'constraint':>12}", *(f"{name:>8}" for name in (*_PHASES, "all")))
     for texts in options.texts:
         asked = argparse.Namespace(**{**vars(options), "texts": texts})
@@ -232,7 +232,7 @@ def main() -> None:
             for number, (name, each) in product(range(options.rounds), given.items())
         ]
         for name in given:
-            # What is met first is built in the first round.
+            # What is met for the first time is built in the first round.
             seen = [phases for other, phases in rounds if other == name]
             fastest = min(seen, key=lambda phases: sum(phases.values()))
             cells = [fastest[phase] for phase in _PHASES]

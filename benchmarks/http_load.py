@@ -1,12 +1,12 @@
-"""Both faces under load at once: is an answer lost or invalid, and has each face its share?
+"""Loads HTTP and gRPC at once: is any answer lost or invalid, and does each get its share?
 
 `python -m benchmarks.http_load [--model MODEL] [--workload FILE] [--streams N] [--requests N]`
 
 One server of the model has two callers with tokens of equal weight. One keeps N chat streams over
-HTTP under way, the other as many streams over one gRPC channel, until each has asked for all of its
-requests: those of the workload that have a schema, in turns, each with a seed of its own, the same
-for both. Every answer has to come to its end and to fit its schema. Shares are of what was answered
-until one face had all of its answers; times begin when a request is sent, so they hold the wait for
+HTTP running, the other as many streams over one gRPC channel, until each has sent all of its
+requests: those of the workload that have a schema, in turn, each with a seed of its own, the same
+for both. Every answer must come to its end and fit its schema. Shares count what was answered until
+one caller had all of its answers; times begin when a request is sent, so they include the wait for
 a place.
 """
 
@@ -49,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Heard:
-    """What came of a request, and when, in seconds."""
+    """The outcome of a request, with its times in seconds."""
 
     asked: Asked
     began: float
@@ -68,7 +68,7 @@ class Heard:
 
 
 Stream: TypeAlias = Callable[[Asked, int], AsyncIterator[str | int]]
-"""The texts of an answer with a seed, and last of all the number of its tokens."""
+"""Yields the texts of an answer with a seed, and last the number of its tokens."""
 
 
 def main() -> None:
@@ -113,19 +113,19 @@ async def _load(
         ) as web,
         AsyncClient(server.process.address, token=tokens["gRPC"], retries=0) as ours,
     ):
-        model = (await ours.model()).name  # connected before the others come
+        model = (await ours.model()).name  # connects before the others come
         ways: dict[str, Stream] = {
             "HTTP": lambda asked, seed: _over_http(web, model, asked, seed),
             "gRPC": lambda asked, seed: _over_grpc(ours, asked, seed),
         }
         heard: dict[str, list[Heard]] = {face: [] for face in _FACES}
-        left = {face: iter(enumerate(requests)) for face in _FACES}  # a stream takes the next
+        left = {face: iter(enumerate(requests)) for face in _FACES}  # each takes the next
 
         async def one_stream(face: str) -> None:
             for seed, asked in left[face]:
                 heard[face].append(await _listen(ways[face](asked, seed), asked))
 
-        # In turns, so that at the start neither face stands before the other.
+        # By turns, so that at the start neither caller is ahead of the other.
         await asyncio.gather(*(one_stream(face) for _ in range(streams) for face in _FACES))
     return heard
 
@@ -205,7 +205,7 @@ def _print(heard: Mapping[str, Sequence[Heard]]) -> None:
 
 
 def _spread(seconds: Sequence[float]) -> str:
-    """In the middle, and at the slow end."""
+    """Format the median and the slow end."""
     if not seconds:
         return ""
     return "p50 {:.2f} s, p99 {:.2f} s".format(*np.percentile(seconds, (50, 99)))

@@ -1,13 +1,13 @@
-"""What HTTP and gRPC add to an engine in the same process, one stream at a time.
+"""Measures what HTTP and gRPC add to an engine in the same process, one stream at a time.
 
 `python -m benchmarks.http_overhead [--model MODEL] [--rounds N] [--tokens N]`
 
-The same request goes to an engine in this process, and by either face to a server of the same
-model, in each order in turn; of each round the first text and the end are timed. Printed are
-medians, and medians of the differences to the engine's in the same round, and what the fastest
-tenth of first texts are below, as the first model call varies by more than what the faces add to
-it. The model computes with one thread in both, so each has a core where there are two; on a machine
-with other work the differences say more than the times.
+The same request goes to an engine in this process, and over both protocols to a server of the same
+model, in every order in turn; the first text and the end are timed in each round. Prints medians,
+medians of the differences from the engine in the same round, and the level below which the fastest
+tenth of first texts are, as the first model call varies by more than the protocols add to it. The
+model computes with one thread in both, so each has a core if there are two; on a machine with other
+work the differences say more than the times.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _PROMPT = "Write a note about the sea."
 
 @dataclass(frozen=True)
 class Times:
-    """Of one answer, in seconds."""
+    """The times of one answer, in seconds."""
 
     first: float
-    """Until there was some text."""
+    """Until the first text."""
     total: float
     text: str
 
@@ -71,12 +71,12 @@ def main() -> None:
             "HTTP": lambda: _http(web, name, options.tokens),
         }
         told: dict[str, list[Times]] = {way: [] for way in ways}
-        # Each way follows each other way as often: what comes after the server finds it warm.
+        # Each way follows each other way equally often, as the way after a server's finds it warm.
         orders = cycle(permutations(ways.items()))
         for number, order in zip(range(options.rounds + 3), orders, strict=False):
             for way, measure in order:
                 times = measure()
-                if number >= 3:  # the first ones compile, and fill the cache
+                if number >= 3:  # the first ones compile and fill the cache
                     told[way].append(times)
     _print(name, told, options.tokens)
 
@@ -100,7 +100,7 @@ def _print(name: str, told: dict[str, list[Times]], tokens: int) -> None:
 
 
 def _tenth(times: list[float]) -> float:
-    """What a tenth of them are below."""
+    """Return the level below which a tenth of them are."""
     return sorted(times)[len(times) // 10]
 
 
@@ -135,7 +135,7 @@ def _grpc(client: Client, tokens: int) -> Times:
 
 
 def _http(web: http.client.HTTPConnection, name: str, tokens: int) -> Times:
-    """By the client of the standard library, which takes next to no time itself."""
+    """Stream by the client of the standard library, which itself takes almost no time."""
     body = {
         "model": name,
         "messages": [{"role": "user", "content": _PROMPT}],

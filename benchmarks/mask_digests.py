@@ -1,10 +1,10 @@
-"""Digests of the masks of random constraints, to hold two commits against each other.
+"""Prints digests of the masks of random constraints, to compare two commits.
 
     python -m benchmarks.mask_digests [--count N] [--seed N]
 
 Draws N grammars, schemas and compositions of both over a vocabulary of bytes and pieces, and walks
 each at random. A digest covers the masks, forced runs and shortest ends along the walks, and the
-texts of errors: where two commits print the same lines, all of these are equal to the bit.
+texts of errors: if two commits print the same lines, all of these are equal to the bit.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Adapters for the mask benchmark and the suite runner, which import this file (`--adapter`).
 
 Three engines, which differ in what JSON Schema leaves open: `guided` writes members in the order of
-the schema and asserts formats; `guided_any` takes members in any order, formats as notes;
-`guided_format` any order, formats asserted. All write any spelling, without bounds of our own, and
-free white space unless the benchmark is asked for compact JSON.
+the schema and asserts formats; `guided_any` takes members in any order, with formats as notes;
+`guided_format` takes any order and asserts formats. All write any spelling, without bounds of our
+own, and with free white space unless the benchmark requests compact JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.spec import Forcing, FormatMode, JsonOptions, JsonSchema, KeyOrder, Spelling, TokenId
 
 _REMOTE = "http://localhost:1234/"
-"""Where schemas of the official suite expect the documents that they refer to."""
+"""The address where schemas of the official suite expect the documents that they refer to."""
 
 _WARM_UP = {
     "type": "object",
@@ -61,7 +61,7 @@ class Guided(masks.Adapter):  # type: ignore[misc]
         self.compiler = ConstraintCompiler(self.vocabulary)
         self.compiler.rehearse(self.options)
         self._warm_up()
-        # What the workers start from knows no schema yet.
+        # The workers start from a compiler that knows no schema.
         self.compiler = ConstraintCompiler(self.vocabulary)
 
     def _warm_up(self) -> None:
@@ -75,13 +75,13 @@ class Guided(masks.Adapter):  # type: ignore[misc]
                     raise AssertionError(f"{document} was refused at token {token}")
 
     def compile(self, schema: Any) -> _Matcher | _Nothing:
-        """The matcher of a parsed schema; raises a GuidedError where it cannot be enforced."""
+        """Return the matcher of a parsed schema; raises a GuidedError if it cannot be enforced."""
         text = masks.serialise(schema)
         documents = self.documents if _REMOTE in text else ()
         try:
             compiled = self.compiler.compile(JsonSchema(text, self.options, documents))
         except UnsatisfiableError:
-            # The schema was understood: no document fits it.
+            # The schema was understood, but no document fits it.
             return _Nothing(self)
         return _Matcher(self, compiled)
 
@@ -102,7 +102,7 @@ class GuidedFormat(Guided):
 
 
 class _Matcher:
-    """A position, moved in place."""
+    """A position that moves in place."""
 
     def __init__(self, adapter: Guided, compiled: CompiledConstraint) -> None:
         self._bits = adapter.bits
@@ -149,7 +149,7 @@ class _Nothing:
 
 
 def _remote_documents() -> tuple[tuple[str, str], ...]:
-    """The documents of a checkout of the suite; none where the environment names no checkout."""
+    """Return the documents of the suite's checkout; none if the environment names no checkout."""
     suite = os.environ.get("JSON_SCHEMA_TEST_SUITE")
     if suite is None:
         return ()

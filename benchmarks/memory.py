@@ -1,10 +1,10 @@
-"""Growth of resident memory by constraints: `python benchmarks/memory.py TOKENIZER DATA [COUNT]`.
+"""Measures memory of constraints: `python benchmarks/memory.py TOKENIZER DATA [COUNT]`.
 
 DATA is a MaskBench file: gzipped JSON lines of {"name", "schema", "tests"}. Every schema is
-compiled and the documents of its tests are walked, mask by mask. Printed are the growth by one
-schema, each in a process of its own that starts without any, and the growth by all of them in one
-process with one compiler and its default bounds. COUNT takes about so many schemas, evenly spread
-over the file.
+compiled and the documents of its tests are walked, mask by mask. Prints the growth of resident
+memory by one schema, each in a process of its own that starts without any, and the growth by all of
+them in one process with one compiler and its default bounds. COUNT selects about that many schemas,
+evenly spread over the file.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _OPTIONS = JsonOptions(
     max_string_length=None,
     max_number_digits=None,
 )
-"""The most general way of writing, which needs the most memory."""
+"""The most general format, which needs the most memory."""
 
 
 def resident() -> int:
-    """Bytes of this process in memory."""
+    """Return the bytes of this process that are in memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
 
 def rows(path: Path) -> Iterator[Any]:
-    """The schemas of a MaskBench file and their tests."""
+    """Yield the schemas of a MaskBench file with their tests."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def compile_and_walk(compiler: ConstraintCompiler, encode: Callable[[str], Any], row: Any) -> bool:
-    """Whether the schema compiles; its documents are walked as far as they are allowed."""
+    """Compile a schema and walk its documents where allowed; returns whether it compiles."""
     try:
         start = compiler.compile(JsonSchema(json.dumps(row["schema"]), _OPTIONS)).start()
         for test in row["tests"]:
@@ -70,7 +70,7 @@ def compile_and_walk(compiler: ConstraintCompiler, encode: Callable[[str], Any],
 
 
 def growth_in_child(work: Callable[[], object]) -> int:
-    """Bytes by which a forked process has grown when it has worked, garbage included."""
+    """Return the bytes by which a forked process grows during the work, including garbage."""
     with tempfile.TemporaryFile() as answer:
         child = os.fork()
         if child == 0:

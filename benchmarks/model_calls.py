@@ -1,12 +1,12 @@
-"""Model calls of a workload: `python benchmarks/model_calls.py [WORKLOAD] [--model MODEL]`.
+"""Counts model calls: `python benchmarks/model_calls.py [WORKLOAD] [--model MODEL]`.
 
-WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; without it, the
-requests of the demo are taken. Each is answered greedily in compact JSON, one at a time, in four
-ways: plainly (a call for each token), with strict forced runs, with canonical ones, and with
-canonical ones and drafts; or only in those that ``--ways`` names. The call of the prompt counts.
+WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; the default is the
+requests of the demo. Each is answered greedily in compact JSON, one at a time, in four ways:
+plainly (one call per token), with strict forced runs, with canonical ones, and with canonical ones
+and drafts; or only in the ways that ``--ways`` names. The call of the prompt counts.
 
-Printed are the calls of each request and in total, what became of the drafts, and how often each
-kind of draft was right.
+Prints the calls of each request and in total, what became of the drafts, and how often each kind of
+draft was right.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
-    """The requests of a file, or those of the demo."""
+    """Return the requests of a file, or those of the demo."""
     if path is None:
         sys.path.insert(0, str(Path(__file__).parent.parent))
         from examples.demo_requests import REQUESTS
@@ -88,7 +88,7 @@ def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
 
 
 class Recorded:
-    """A lookup drafter that keeps the memories which it opens."""
+    """A lookup drafter that keeps the memories that it opens."""
 
     name = "lookup"
     wants_states = False
@@ -110,7 +110,7 @@ class Recorded:
 def build_engine(
     loaded: LoadedModel, runner: ModelRunner, costs: CostCurve | None, drafter: Recorded
 ) -> Engine:
-    """An engine that drafts where there are costs."""
+    """Build an engine that drafts if it has costs."""
     return Engine(
         model_name=loaded.name,
         runner=runner,
@@ -142,7 +142,7 @@ def answers(
 
 
 def print_calls(ways: Mapping[str, Mapping[str, GenerationResult]]) -> None:
-    """Model calls of each request and in total, and what became of the drafts of the last way."""
+    """Print the model calls of each request and in total, and the fate of the last way's drafts."""
     table = Table(
         *("request", "tokens", *ways, "drafted", "accepted", "rate", "accepted a call", "corrected")
     )
@@ -175,7 +175,7 @@ def _cells(usages: list[Usage]) -> list[str]:
 
 
 def print_kinds(memories: Iterable[LookupMemory]) -> None:
-    """How often each kind of draft was right; those that exclude each other count as one."""
+    """Print how often each kind of draft was right; kinds that exclude each other count as one."""
     judged: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
     for memory in memories:

@@ -1,14 +1,14 @@
-"""How a running stream fares while hostile inputs are worked on beside it.
+"""Measures the effect of hostile inputs on a stream that runs beside them.
 
 `python -m benchmarks.neighbour_gap [--model MODEL] [--only WORD] [--copies N] [--server]`
 
-Prints for each input the pieces of text that the neighbour's stream gets in a second, its median
-and its longest gap, each beside its usual one; the longest gap in processor time of the engine's
-process, which other processes do not make longer; how far memory grew, and what became of the
-input. With ``--server`` a real server answers all of them, memory is told of its two processes, and
-there are calls of ``GrammarService`` and long prompts too. Without ``--model`` the model is a tiny
-one with random weights, so that steps take little and a pause shows; in process it has the
-vocabulary of the default model.
+Prints for each input the pieces of text that the neighbour's stream gets per second, and its median
+and longest gaps, each next to its usual value; the longest gap in processor time of the engine's
+process, which other processes do not lengthen; how far memory grew, and what became of the input.
+With ``--server`` a real server answers all of them, memory is reported for its two processes, and
+calls of ``GrammarService`` and long prompts are included. Without ``--model`` the model is tiny
+with random weights, so that steps take little and a pause shows; in process it has the vocabulary
+of the default model.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Row:
     usual: Gaps
     beside: Gaps
     grown: tuple[float, ...]
-    """Mebibytes, by process."""
+    """In mebibytes, by process."""
 
     def __str__(self) -> str:
         rates = f"{self.beside.rate:7.1f} {self.usual.rate:7.1f}"
@@ -85,9 +85,9 @@ def main() -> None:
 
 
 def rows_in_process(arguments: argparse.Namespace) -> Iterator[Row]:
-    """Each constraint beside a stream of one engine."""
+    """Yield a row for each constraint, worked on beside a stream of one engine."""
     engine = load_engine(arguments.model) if arguments.model else tiny_engine()
-    # As in the engine's process; old garbage is then collected between the constraints.
+    # As in the engine's process; here old garbage is collected between the constraints.
     garbage = Garbage()
     gaps_beside(engine, None)
     for name, make in HOSTILE.items():
@@ -101,7 +101,7 @@ def rows_in_process(arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def served_rows(arguments: argparse.Namespace) -> Iterator[Row]:
-    """Each call beside a stream of one server."""
+    """Yield a row for each call, made beside a stream of one server."""
     with tempfile.TemporaryDirectory() as folder:
         model = arguments.model or save_tiny_model(Path(folder) / "model")
         settings = {"model": f"{model}"}
@@ -122,7 +122,7 @@ def served_rows(arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def tiny_engine() -> Engine:
-    """An engine around a tiny model with random weights and a real vocabulary."""
+    """Return an engine with a tiny model, random weights and a real vocabulary."""
     texts = load_model(None)
     torch.manual_seed(0)
     config = LlamaConfig(

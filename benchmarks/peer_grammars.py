@@ -1,6 +1,6 @@
-"""Grammars in the formats of peers: xgrammar's EBNF, and the dialect of Lark that llguidance reads.
+"""Prints grammars for peers: in xgrammar's EBNF, and in llguidance's dialect of Lark.
 
-Neither knows look-around, which is left out: names may then be key words, and the peers do less.
+Neither supports look-around, which is left out: names may then be key words, so the peers do less.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["ebnf_of", "llguidance_lark_of"]
 
 
 def ebnf_of(grammar: ContextFreeGrammar) -> str:
-    """The grammar as xgrammar reads it; the rule to start with is ``root``."""
+    """Return the grammar as xgrammar reads it, with the start rule ``root``."""
     names = {rule: f"r{number}" for number, rule in enumerate(grammar.rules)}
     blank = ""
     lines: list[str] = []
@@ -47,7 +47,7 @@ def ebnf_of(grammar: ContextFreeGrammar) -> str:
 
 
 def llguidance_lark_of(grammar: ContextFreeGrammar) -> str:
-    """The grammar as llguidance reads it."""
+    """Return the grammar as llguidance reads it."""
     names = {rule: f"r{number}" for number, rule in enumerate(grammar.rules)}
     terminals: dict[str, str] = {}
 
@@ -83,7 +83,7 @@ def _plain(terminal: Terminal) -> Regular:
 
 
 class _Format(NamedTuple):
-    """How a format writes one text, one character out of a set, and parts one after another."""
+    """How a format writes a text, a character of a set, and a sequence of parts."""
 
     text: Callable[[str], str]
     chars: Callable[[CodePoints], str]

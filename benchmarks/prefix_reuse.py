@@ -1,8 +1,8 @@
-"""What a known beginning saves: `python benchmarks/prefix_reuse.py [MODEL] [--tokens 1000]`.
+"""Measures reuse of prefixes: `python benchmarks/prefix_reuse.py [MODEL] [--tokens 1000]`.
 
-Two requests share a beginning of so many tokens, and each asks something of its own behind it.
-Printed for each of several beginnings: the time to the first token of the first request and of the
-second, their ratio, and how many tokens the second found in the cache; and the median ratio.
+Two requests share a beginning of this many tokens, and each adds a question of its own. Prints for
+each of several beginnings the time to the first token of the first request and of the second, their
+ratio, and how many tokens the second found in the cache; and the median ratio.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     engine = load_engine(options.model, threads=options.threads)
     ratios = []
     for number in range(_BEGINNINGS):
-        # About a token a word; a beginning that no other shares.
+        # About one token per word; no two beginnings are the same.
         draw = random.Random(number)
         beginning = " ".join(draw.choices(_WORDS, k=options.tokens))
         first, second = (answer(engine, beginning + question) for question in _QUESTIONS)

@@ -1,15 +1,16 @@
-"""What formats of weights and cache cost: `python benchmarks/quality.py [MODEL]`.
+"""Measures the cost of weight and cache formats: `python benchmarks/quality.py [MODEL]`.
 
-Perplexity on a fixed text of 2,168 tokens (of SmolLM2), how often the likeliest next token there is
-that of fp32, how far logits are from those of fp32, and the greedy answers to the demo's requests
-under their schemas: how many are the same as in fp32, and how many of all tokens come before the
-first that differs.
+Prints perplexity on a fixed text of 2,168 tokens (of SmolLM2), how often the likeliest next token
+there is that of fp32, how far logits are from those of fp32, and for the greedy answers to the
+demo's requests under their schemas: how many are the same as in fp32, and how many of all tokens
+come before the first that differs.
 
-`--workload FILE` is as for `model_calls.py`. Its requests are answered in fp32, and each format is
-led along those answers: told is how often it chooses as fp32 does where several tokens are legal.
+`--workload FILE` is as for `model_calls.py`. Its requests are answered in fp32, and each format
+follows those answers: it prints how often the format chooses the same as fp32 where several tokens
+are legal.
 
-`--of WHOLE` is the model that a GGUF file of blocks was made from: the file as it is stored is held
-against that in fp32, so that told is what the blocks themselves cost as well.
+`--of WHOLE` is the model that a GGUF file of blocks was made from: the file as stored is compared
+with that model in fp32, so the cost of the blocks themselves is included.
 """
 
 from __future__ import annotations
@@ -54,15 +55,15 @@ _TEXT = Path(__file__).parent / "perplexity_text.txt"
 @dataclass(frozen=True)
 class Found:
     logits: torch.Tensor
-    """Of the text, ``[tokens, vocabulary]``."""
+    """Logits of the text, ``[tokens, vocabulary]``."""
     answers: list[list[int]]
     choices: list[int]
-    """Along the answers to the workload, of legal tokens where there are several."""
+    """The choices along the answers to the workload, among legal tokens where there are several."""
 
 
 @dataclass(frozen=True)
 class Led:
-    """An answer to be followed."""
+    """An answer to follow."""
 
     prompt: tuple[TokenId, ...]
     answer: tuple[TokenId, ...]
@@ -111,7 +112,7 @@ def main() -> None:
 
 
 def all_formats(name: str | None, slots: int) -> dict[str, Callable[[], Ours | Paged | Theirs]]:
-    """Each format that a model can be computed in, with fp32 first."""
+    """Return each format that a model can be computed in, with fp32 first."""
     models: dict[str, Callable[[], Ours | Paged | Theirs]] = {
         "own fp32": lambda: open_ours(name, WeightFormat.FP32, slots=slots),
         "transformers bf16": lambda: open_theirs(name, torch.bfloat16),
@@ -126,7 +127,7 @@ def all_formats(name: str | None, slots: int) -> dict[str, Callable[[], Ours | P
 
 
 def answered(name: str | None, requests: Mapping[str, GenerationRequest]) -> list[Led]:
-    """The greedy answers in fp32, one at a time."""
+    """Return the greedy answers in fp32, made one at a time."""
     engine = load_engine(name, dtype="float32")
     loaded = load_model(name)
     led = []
@@ -142,7 +143,7 @@ def answered(name: str | None, requests: Mapping[str, GenerationRequest]) -> lis
 
 
 def chosen(model: Ours | Paged | Theirs, led: Led, compiler: ConstraintCompiler) -> Iterator[int]:
-    """What greedy decoding takes where there is a choice, on the way along an answer."""
+    """Yield what greedy decoding takes along an answer, where there is a choice."""
     matcher = compiler.start(led.constraint)
     logits = model.open().extend([*led.prompt, *led.answer])[len(led.prompt) - 1 :]
     for row, token in zip(logits, led.answer, strict=False):
@@ -159,7 +160,7 @@ def greedy(
     request: GenerationRequest,
     end_ids: Collection[int],
 ) -> list[int]:
-    """The likeliest legal token again and again, without forced runs, so all formats do alike."""
+    """Decode greedily without forced runs, so that all formats do the same."""
     matcher = compiler.start(request.constraint)
     text, answer = model.open(), list[int]()
     logits = text.extend(prompt)[-1]
@@ -191,13 +192,13 @@ def compared(found: Found, exact: Found, text: list[int]) -> list[str]:
 
 
 def agreed(choices: Sequence[int], exact: Sequence[int]) -> str:
-    """How many are the same, where there are any."""
+    """Format how many choices are the same, if there are any."""
     same = sum(a == b for a, b in zip(choices, exact, strict=True))
     return f"{same} of {len(exact)} ({same / len(exact):.1%})" if exact else ""
 
 
 def shared_start(one: list[int], other: list[int]) -> int:
-    """Tokens before the first that differs."""
+    """Return the number of tokens before the first difference."""
     for number, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             return number

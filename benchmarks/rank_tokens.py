@@ -1,9 +1,9 @@
-"""Greedy tokens of a model over several processes beside those of one, in float32.
+"""Compares a model's greedy tokens over several processes with those of one, in float32.
 
 `python -m benchmarks.rank_tokens [WORKLOAD] [--model MODEL] [--tensor N ...] [--pipeline N ...]`
 
-Without a workload the requests of the demo are asked, as plain text, so that models without a chat
-template are asked too. Ends with status 1 where a token differs.
+Without a workload it uses the requests of the demo, as plain text, so that it also works for models
+without a chat template. Exits with status 1 if a token differs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _plain(request: GenerationRequest) -> GenerationRequest:
 def _tokens(
     model: str | None, requests: Mapping[str, GenerationRequest], split: Mapping[str, Any]
 ) -> dict[str, tuple[TokenId, ...]]:
-    """The answers, all of one batch."""
+    """Return the answers, all made in one batch."""
     engine = load_engine(model, dtype="float32", device="cpu", cache_tokens=_CACHE_TOKENS, **split)
     try:
         return {name: answer.tokens for name, answer in answers(engine, {**requests}).items()}

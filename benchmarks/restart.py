@@ -1,9 +1,9 @@
-"""How long a server is away when its engine is killed: `python benchmarks/restart.py [--kills 5]`.
+"""Measures a server's restarts after kills: `python benchmarks/restart.py [--kills 5]`.
 
-Printed are the seconds of a start, those from each kill -9 until requests are taken by another
-engine, and the memory of the server's processes: what is theirs alone, and their share of what is
-shared. Settings of the server are read from the environment, as always: GUIDED_STANDBY=false starts
-each engine from nothing.
+Prints the seconds of a start, those from each kill -9 until requests are taken by another engine,
+and the memory of the server's processes: their private memory, and their share of shared memory.
+Settings of the server are read from the environment; GUIDED_STANDBY=false starts each engine from
+scratch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NAMES = ("server", "standby or engine", "engine")
 
 
 def restart(server: int, address: str) -> float:
-    """Kill the engine; the seconds until another one is there and requests are taken."""
+    """Kill the engine; returns the seconds until another one takes requests."""
     before, began = processes_of(server), time.monotonic()
     os.kill(before[-1], signal.SIGKILL)
     while len(now := processes_of(server)) < len(before) or now[-1] == before[-1]:
@@ -49,7 +49,7 @@ def restart(server: int, address: str) -> float:
 
 
 def memory_of(process: int) -> tuple[float, float]:
-    """MiB that are a process's own, and its proportional set size."""
+    """Return a process's private MiB, and its proportional set size."""
     lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()[1:]
     sizes = {name: int(rest.split()[0]) for name, rest in (line.split(":", 1) for line in lines)}
     return (sizes["Private_Clean"] + sizes["Private_Dirty"]) / 1024, sizes["Pss"] / 1024

@@ -1,9 +1,9 @@
-"""What a server takes: `python benchmarks/server_memory.py WORKLOAD [--batch N] [--threads N]`.
+"""Measures memory: `python benchmarks/server_memory.py WORKLOAD [--batch N] [--threads N]`.
 
-WORKLOAD is as for `model_calls.py`. Told are the most that server and engine have had so far
-(VmHWM), which is what peers are compared by, and what they and the standby have together, shared
-pages counted once (PSS): when the server is ready, and after the requests. GUIDED_MODEL,
-GUIDED_DTYPE and the other settings of the server are read from the environment.
+WORKLOAD is as for `model_calls.py`. Prints the peak of server and engine so far (VmHWM), which
+peers are compared by, and what they and the standby have together, with shared pages counted once
+(PSS): when the server is ready, and after the requests. GUIDED_MODEL, GUIDED_DTYPE and the other
+settings of the server are read from the environment.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A GGUF file of random weights in a known model's shape: `python benchmarks/shaped_model.py ...`.
+"""Writes random weights in a known shape as GGUF: `python benchmarks/shaped_model.py ...`.
 
-What a call costs depends on the shape and the blocks of the weights, not on what they say, so files
-that cannot be fetched everywhere can be made. Both guided and llama.cpp read what is written here:
-blocks of Q4_0, norms of ones, and the tokens of a tokenizer of the same family.
+The cost of a call depends on the shape and the block format of the weights, not on their values, so
+files that cannot be downloaded everywhere can be replaced. Both guided and llama.cpp read what is
+written here: blocks of Q4_0, norms of ones, and the tokens of a tokenizer of the same family.
 
     python benchmarks/shaped_model.py llama-1b 1b.gguf --tokenizer LLAMA3
     python benchmarks/forward.py 1b.gguf --threads 2 --widest 16 --formats 'own as stored'
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 _BLOCK: Final = 32
-"""Numbers of a block of Q4_0: a scale of two bytes, and four bits for each."""
+"""Numbers in a block of Q4_0: a scale of two bytes, and four bits for each number."""
 _NIBBLE_STD: Final = 4.61
 """Standard deviation of a random nibble."""
 
@@ -41,11 +41,11 @@ class Shape:
     key_heads: int
     head: int
     rows: int
-    """Of the embedding; more than there are tokens in some."""
+    """Rows of the embedding; in some models more than there are tokens."""
     is_tied: bool
     rope_base: float
     tokens: str
-    """How llama.cpp is to cut texts before it looks for tokens."""
+    """How llama.cpp splits texts before it looks for tokens."""
 
     @property
     def has_head_norms(self) -> bool:
@@ -149,7 +149,7 @@ def _weights(shape: Shape) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _blocks(random: np.random.Generator, rows: int, columns: int) -> NDArray[np.uint8]:
-    """Blocks of Q4_0 whose numbers have the standard deviation of a layer's usual first weights."""
+    """Return blocks of Q4_0 with the usual initial standard deviation of a layer's weights."""
     count = columns // _BLOCK
     made = np.empty((rows, count, 2 + _BLOCK // 2), dtype=np.uint8)
     scale = np.float16(columns**-0.5 / _NIBBLE_STD)

@@ -1,13 +1,13 @@
-"""Model calls by set of drafters: `python benchmarks/shared_answers.py WORKLOAD [--sets A,B ...]`.
+"""Compares sets of drafters: `python benchmarks/shared_answers.py WORKLOAD [--sets A,B ...]`.
 
 WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; without a schema a
 request is for free text. `benchmarks/tickets.jsonl` has one schema for all of its requests. They
-are answered one at a time, ``--rounds`` times, by an engine for each set; in later rounds the
+are answered one at a time, ``--rounds`` times, by one engine for each set; in later rounds the
 answers of earlier ones may be drafted. All sets draft by one cost curve, measured at the start, or
-read from a file that an engine has kept under `costs/` in the cache folder (``--costs``).
+read from a file that an engine has stored under `costs/` in the cache folder (``--costs``).
 
-Printed are, by set and round, model calls, what became of the drafts, rows that the calls computed,
-and seconds by phase.
+Prints for each set and round the model calls, what became of the drafts, rows that the calls
+computed, and seconds by phase.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class CountedRunner(ModelRunner):
 def make_engine(
     loaded: LoadedModel, runner: ModelRunner, costs: CostCurve, names: list[str]
 ) -> Engine:
-    """An engine with drafters of these names."""
+    """Return an engine with drafters of these names."""
     return Engine(
         model_name=loaded.name,
         runner=runner,
@@ -114,7 +114,7 @@ def make_engine(
 
 
 def read_requests(path: Path, temperature: float) -> dict[str, GenerationRequest]:
-    """The requests of a file."""
+    """Return the requests of a file."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return {
         row["id"]: GenerationRequest(

@@ -1,9 +1,9 @@
-"""Whether memory stays flat: `python benchmarks/soak.py [--requests 1000] [--concurrency 8]`.
+"""Checks that memory stays flat: `python benchmarks/soak.py [--requests 1000] [--concurrency 8]`.
 
 A server answers requests that all differ in their prompts and take turns among 200 schemas, more
-than a server keeps compiled. Printed are the resident memory of the server's processes every 100
-requests, and its growth for each 100 requests over the second half, when every cache is full, by
-least squares. Settings of the server are read from the environment, as always.
+than a server keeps compiled. Prints the resident memory of the server's processes every 100
+requests, and its growth per 100 requests over the second half, when every cache is full, by least
+squares. Settings of the server are read from the environment.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def make_schema(number: int) -> dict[str, Any]:
-    """An object of a few members of different kinds; equal numbers give equal schemas."""
+    """Return a schema of an object with a few different members; equal numbers, equal schemas."""
     draw = random.Random(number)
     names = draw.sample(_WORDS, draw.randint(3, 6))
     return {

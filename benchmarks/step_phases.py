@@ -1,10 +1,10 @@
-"""Where the time of a step goes: `python benchmarks/step_phases.py [WORKLOAD] [--batch N]`.
+"""Shows where the time of a step goes: `python benchmarks/step_phases.py [WORKLOAD] [--batch N]`.
 
-WORKLOAD is as for `model_calls.py`. Requests are answered greedily in one process, so many at once,
-after two that do not count; with ``--warm`` all were answered before, so that nothing of their
-schemas is met for the first time. Printed are milliseconds of a step by phase, as the engine counts
-them, and what share of a step is outside of the forward pass. With one thread it is the process's
-own time, so that other programs on the machine do not count; with more it is wall time.
+WORKLOAD is as for `model_calls.py`. Requests are answered greedily in one process, N at once, after
+two that do not count; with ``--warm`` all were answered before, so that nothing of their schemas is
+met for the first time. Prints the milliseconds of a step by phase, as the engine counts them, and
+the share of a step outside the forward pass. With one thread it is the process's own time, so that
+other programs on the machine do not count; with more it is wall time.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _PHASES = {
     Phase.FORWARD: "pack, split",
     Phase.SETTLE: "verify, commit, extend",
 }
-"""What the engine does in each, apart from the forward pass."""
+"""What the engine does in each phase, apart from the forward pass."""
 
 
 class Stopwatch:
-    """Seconds of forward passes and of all steps, and what the engine counts in between."""
+    """Measures forward passes and all steps, and what the engine counts in between."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
         self._engine = engine
@@ -71,7 +71,7 @@ class Stopwatch:
         self.steps += self._engine.stats().model_calls - calls
 
     def phases(self) -> dict[str, float]:
-        """Seconds by phase, with the forward pass on its own, and the rest."""
+        """Return the seconds by phase, with the forward pass separately, and the rest."""
         counted = self._engine.stats().phases
         phases = {name: counted[phase] for phase, name in _PHASES.items()}
         phases["pack, split"] -= self.forward

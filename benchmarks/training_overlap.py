@@ -1,8 +1,8 @@
-"""What training prompts share with a workload: `python benchmarks/training_overlap.py WORKLOAD`.
+"""Finds training prompts in a workload: `python benchmarks/training_overlap.py WORKLOAD`.
 
-WORKLOAD is a file of JSON lines with prompt and schema. Compared are the prompts that are made
-where ``guided train`` is given none, or those of ``--data``: equal prompts, equal schemas, runs of
-eight words. Ends with status 1 where any are found.
+WORKLOAD is a file of JSON lines with prompt and schema. It is compared with the prompts that
+``guided train`` makes if it is given none, or with those of ``--data``: equal prompts, equal
+schemas, runs of eight words. Exits with status 1 if any are found.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Overlap:
     """What occurs in both."""
 
     prompts: frozenset[str]
-    """Their words, in lower case."""
+    """The words of each prompt, in lower case."""
     schemas: frozenset[str]
     """As JSON with sorted keys."""
     runs: frozenset[str]
@@ -55,7 +55,7 @@ class Overlap:
 
 
 def overlap(first: Iterable[GenerationRequest], second: Iterable[GenerationRequest]) -> Overlap:
-    """What both have of prompts, schemas, and runs of words in prompts."""
+    """Return the prompts, schemas, and runs of words in prompts that both have."""
     one, other = list(first), list(second)
     said, said_too = ([_words(request) for request in each] for each in (one, other))
     return Overlap(

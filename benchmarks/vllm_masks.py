@@ -1,17 +1,17 @@
-"""guided beside xgrammar, vLLM's default, inside vLLM's own manager of structured outputs.
+"""Compares guided with xgrammar, vLLM's default, inside vLLM's own manager of structured outputs.
 
     python vllm_masks.py suite TOKENIZER
     python vllm_masks.py maskbench TOKENIZER maskbench-open.jsonl.gz
     python vllm_masks.py time TOKENIZER
 
-Runs in an environment with vllm and guided, as `make test-vllm` makes it, from the root of the
+Run it in an environment with vllm and guided, as made by `make test-vllm`, from the root of the
 repository; `TOKENIZER` is a folder with a fast one. No model is loaded: requests are checked as API
-servers check them, and compiled, masked and moved as the engine does.
+servers check them, and compiled, masked and moved as in the engine.
 
-*suite*: every required test of the official suite, as tokens; each has to be in the mask before it
-is accepted. *maskbench*: schemas that xgrammar is not given by vLLM, or judges wrong; a document is
-judged by the same walk. *time*: one call of `grammar_bitmask` for a batch along documents of six
-schemas, the median, for both.
+*suite*: every required test of the official suite, as tokens; each token must be in the mask before
+it is accepted. *maskbench*: schemas that vLLM does not give to xgrammar, or that xgrammar judges
+wrong; a document is judged by the same walk. *time*: one call of `grammar_bitmask` for a batch
+along documents of six schemas, the median, for both.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ANY_WAY = {
 
 
 def _judge(host: Host, text: str, schema: str) -> bool | str:
-    """Whether a document is let through, or why its schema is refused."""
+    """Return whether a document is accepted, or why its schema is refused."""
     try:
         # Documents of any length: a budget would close longer ones before their end.
         request = host.request(max_tokens=1_000_000, json=schema)
@@ -69,7 +69,7 @@ def suite(host: Host) -> None:
             for case in group.cases:
                 said = _judge(host, case.text.decode(), group.text)
                 if isinstance(said, str):
-                    # A schema that no document fits is refused, and that is what the suite says.
+                    # A schema that no document fits is refused, which agrees with the suite.
                     said = said if "no document satisfies" not in said else False
                 right = said == case.valid
                 counted["right" if right else "refused" if isinstance(said, str) else "wrong"] += 1

@@ -1,9 +1,9 @@
-"""The workload's requests to a running server of OpenAI's API, and how many answers are valid.
+"""Sends the workload's requests to a server of OpenAI's API and counts the valid answers.
 
     python vllm_workload.py http://localhost:8000/v1 MODEL [WORKLOAD]
 
-Eight calls at a time, greedy. An answer is valid where it is JSON that fits its schema; a request
-without a schema is answered with any text.
+Eight calls at a time, greedy. An answer is valid if it is JSON that fits its schema; a request
+without a schema accepts any text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from guided.spec import GenerationRequest, JsonSchema, Message
 
 
 def _ask(url: str, model: str, request: GenerationRequest) -> tuple[str, int]:
-    """What became of a request, and the tokens of its answer."""
+    """Return the outcome of a request, and the tokens of its answer."""
     message = request.prompt[0]
     assert isinstance(message, Message)
     body = {

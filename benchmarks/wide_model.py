@@ -1,10 +1,10 @@
-"""A model of a billion parameters, made from a small one: `python benchmarks/wide_model.py FOLDER`.
+"""Widens a small model to a billion parameters: `python benchmarks/wide_model.py FOLDER`.
 
-Models of that size cannot be fetched everywhere, and for a random one no draft is right. So the
-feed-forward layers of the default model are widened: its own columns stay, and new ones are random.
-Each call then reads as much as one of a model of that size does, and the small model is nearly, but
-not quite, right about the wide one; ``--noise`` sets how far. Printed is how often the two agree
-about the most likely next token.
+Models of that size cannot be downloaded everywhere, and for a random model no draft is right. So
+the feed-forward layers of the default model are widened: its own columns stay, and new ones are
+random. Each call then reads as much as a call of a model of that size, and the small model predicts
+the wide one nearly, but not quite, right; ``--noise`` sets how far off it is. Prints how often the
+two agree about the most likely next token.
 
     python benchmarks/wide_model.py wide
     guided bench --drafters --model wide --draft-model SMALL --concurrency 1
@@ -52,7 +52,7 @@ def _linear(weight: torch.Tensor) -> nn.Linear:
 
 @torch.inference_mode()
 def agreement(small: PreTrainedModel, wide: PreTrainedModel, texts: list[list[int]]) -> float:
-    """The share of places where both find the same token most likely."""
+    """Return the share of places where both find the same token most likely."""
     same = total = 0
     for ids in texts:
         tokens = torch.tensor([ids])

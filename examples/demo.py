@@ -1,6 +1,6 @@
 """Serve the default model, answer a batch of Pydantic requests, compare, and drain.
 
-Ends with 0 only if every answer validates and the server drains when it is told to stop.
+Exits with 0 only if every answer validates and the server drains when it is stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from examples.serving import served
 from guided import Answer, Client, Forcing, GuidedError, Request
 
 _GOAL = 0.6
-"""Model calls with canonical forcing, at most, as a share of those with masks alone."""
+"""Most model calls with canonical forcing, as a share of those with masks alone."""
 
 console = Console(width=150)
 
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _valid(outcomes: Sequence[Answer[BaseModel] | GuidedError]) -> list[Answer[BaseModel]]:
-    """The answers; an error among them ends the demo."""
+    """Return the answers; an error among them ends the demo."""
     answers = [outcome for outcome in outcomes if isinstance(outcome, Answer)]
     for outcome in outcomes:
         if isinstance(outcome, GuidedError):
@@ -92,7 +92,7 @@ def _print_answers(answers: Sequence[Answer[BaseModel]], seconds: float) -> None
 def _print_totals(
     masks_alone: Sequence[Answer[BaseModel]], canonical: Sequence[Answer[BaseModel]]
 ) -> float:
-    """Totals of each way; returns the share of model calls that canonical forcing needs."""
+    """Print the totals of each way; returns the share of model calls with canonical forcing."""
     table = Table(
         "one at a time", "tokens", "forced", "sampled", "calls", "seconds", "calls, share"
     )

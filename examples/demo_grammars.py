@@ -1,6 +1,6 @@
 """Let the default model write a text of every grammar of the library, and parse each with Lark.
 
-Ends with 0 only if Lark's own Earley parser takes every answer.
+Exits with 0 only if Lark's own Earley parser accepts every answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PROMPTS = {
     "xml_fragment": "Describe a book in XML.",
 }
 _TOKENS = 80
-"""Of an answer: Earley takes long for long ones."""
+"""Most tokens of an answer: Earley takes long for long ones."""
 
 console = Console(width=150)
 
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def _fault(name: str, text: str) -> str | None:
-    """What Lark has against a text, ``None`` for nothing."""
+    """Return Lark's error for a text; ``None`` if it accepts the text."""
     parser = LarkParser(Lark.named(name).text, parser="earley", lexer="dynamic_complete")
     try:
         parser.parse(text)

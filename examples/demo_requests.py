@@ -1,4 +1,4 @@
-"""Ten requests as an application would make them: a prompt and a Pydantic model each."""
+"""Ten requests as an application would make them, each with a prompt and a Pydantic model."""
 
 from __future__ import annotations
 
@@ -176,4 +176,4 @@ REQUESTS: tuple[Request[BaseModel], ...] = (
         max_tokens=96,
     ),
 )
-"""Every one of them has to come back valid, whatever the model makes of it."""
+"""All of their answers must be valid, whatever the model makes of the prompts."""

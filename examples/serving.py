@@ -21,7 +21,7 @@ _DRAIN_SECONDS = 30.0
 
 @contextmanager
 def served(console: Console) -> Iterator[str]:
-    """A server process that is serving; drained by SIGTERM at the end."""
+    """Run a server and yield its address once it serves; drains it by SIGTERM at the end."""
     command = [sys.executable, "-m", "guided_service", "--port", "0", "--no-log-requests"]
     console.print("starting the server (the first time it fetches and converts its model)")
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

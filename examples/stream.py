@@ -1,6 +1,6 @@
-"""Print an answer while it is being made, then its value: ``python -m examples.stream [ADDRESS]``.
+"""Print an answer while it grows, then its value: ``python -m examples.stream [ADDRESS]``.
 
-The server of the address runs already, e.g. by ``guided serve``.
+A server must be running at the address, e.g. ``guided serve``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Recipe(BaseModel):
 def main(address: str) -> None:
     with (
         Client(address) as client,
-        # Closed, and still valid, when it is not complete in time.
+        # If it is not complete in time, it is closed and still valid.
         client.stream("A quick recipe with lentils.", Recipe, deadline=20.0) as pieces,
     ):
         for text in pieces:

@@ -1,7 +1,7 @@
-"""Let a model call tools and answer by their results: ``python -m examples.tools [ADDRESS]``.
+"""Let a model call tools and answer from their results: ``python -m examples.tools [ADDRESS]``.
 
-The server of the address runs already, e.g. by ``guided serve``. Calls are written as its model
-was taught, and held to the tools that there are.
+A server must be running at the address, e.g. ``guided serve``. Calls are written in the format its
+model was trained with, and held to the given tools.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TOOLS = {tool.__name__: tool for tool in (Weather, Convert)}
 
 
 def result_of(call: guided.ToolCall) -> guided.Message:
-    """Run the tool that is called; its arguments fit its type."""
+    """Run the called tool; its arguments fit its type."""
     tool = TOOLS[call.name].model_validate_json(call.arguments)
     print(f"{call.name} {call.arguments}: {tool.result()}")
     return guided.Message("tool", tool.result(), tool_call_id=call.id)
@@ -51,7 +51,8 @@ def main(address: str) -> None:
     tools = [*TOOLS.values()]
     with guided.Client(address) as client:
         try:
-            # A call that the budget had to close, {"city":""} say, is valid and none to make.
+            # A call that the budget had to close, e.g. {"city":""}, is valid but should not be
+            # made.
             answer = client.generate(
                 asked, tools=tools, tool_choice="required", max_tokens=200, on_incomplete="error"
             )

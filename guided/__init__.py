@@ -4,7 +4,7 @@
 >>> with guided.Client("localhost:50051") as client:
 ...     invoice = client.generate("Make up an invoice.", Invoice).value
 
-Importing the package loads neither torch nor grpc; the client is loaded when it is first named.
+Importing the package loads neither torch nor grpc; the client is imported on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bearer tokens: how they are made, what a server keeps of them, and how a call carries one.
+"""Bearer tokens: making them, storing their hashes, and sending them with calls.
 
-A token is 256 random bits and no password, so one round of SHA-256 keeps it secret: nobody can try
-them all, and a slow hash would only make each call slow (RFC 6750 for how it travels).
+A token is 256 random bits, not a password, so one round of SHA-256 keeps it secret: nobody can try
+them all, and a slow hash would only slow each call (RFC 6750 defines how it is sent).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from guided.errors import RequestError
 __all__ = ["bearer_of", "checked_token", "new_token", "token_hash", "token_of"]
 
 _PREFIX: Final = "guided_"
-"""By which scanners for leaked secrets know one."""
+"""Lets scanners for leaked secrets recognise a token."""
 
 _SCHEME: Final = "Bearer "
 
 _SHORTEST: Final = 32
-"""Characters; what is shorter could be found by trying."""
+"""In characters; a shorter token could be found by trying."""
 
 _WRITTEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
 """The characters of RFC 6750."""
@@ -33,14 +33,14 @@ def new_token() -> str:
 
 
 def token_hash(token: str) -> str:
-    """What a server keeps of a token: SHA-256 in hexadecimal digits."""
+    """Return what a server stores of a token: SHA-256 in hexadecimal digits."""
     return sha256(token.encode()).hexdigest()
 
 
 def checked_token(token: str) -> str:
-    """The token; raises ``RequestError`` for what cannot travel, or could be guessed."""
+    """Return the token; raises ``RequestError`` if it cannot be sent, or could be guessed."""
     if not isinstance(token, str) or not _WRITTEN.fullmatch(token):
-        # Not quoted: most often it is a secret with a line break at its end.
+        # Not quoted: most often it is a secret that ends with a line break.
         raise RequestError(
             "the token has characters other than letters, digits and ._~+/=-",
             field="token",
@@ -57,11 +57,11 @@ def checked_token(token: str) -> str:
 
 
 def bearer_of(token: str) -> str:
-    """The value of the ``authorization`` header that carries a token."""
+    """Return the value of the ``authorization`` header that carries a token."""
     return _SCHEME + token
 
 
 def token_of(header: str) -> str | None:
-    """The token of an ``authorization`` header, or ``None`` where it has none."""
+    """Return the token of an ``authorization`` header, or ``None`` if it has none."""
     scheme, token = header[: len(_SCHEME)], header[len(_SCHEME) :]
     return token if scheme.lower() == _SCHEME.lower() and token else None

@@ -1,4 +1,4 @@
-"""An error as plain data, as it travels between processes and over the wire."""
+"""Errors as plain data, for sending them between processes and over the wire."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ DOMAIN = "guided"
 """Domain of the ErrorInfo of every error that the server itself raised."""
 
 DETAILS_TRAILER = "grpc-status-details-bin"
-"""Trailing metadata under which a google.rpc.Status travels."""
+"""Trailing metadata that carries a google.rpc.Status."""
 
 PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
-"""Trailing metadata in which a server says how long to wait before the call is made again; a
-negative number forbids that (gRPC A6)."""
+"""Trailing metadata in which a server says how long to wait before a retry; a negative number
+forbids it (gRPC A6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class ErrorRecord:
     code: str
     """Name of the kind of error."""
     message: str
-    """What went wrong; the place and the hint are fields."""
+    """What went wrong; the place and the hint are separate fields."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """The attributes that are set."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How an error is made again: a constructor, and what it takes besides the message."""
+    """How an error is rebuilt: a constructor, and what it takes besides the message."""
 
     build: Callable[..., GuidedError]
     texts: tuple[str, ...]
@@ -75,7 +75,7 @@ class _Kind:
 
     @classmethod
     def of(cls, error: type[GuidedError]) -> _Kind:
-        """By the annotations of the error's own constructor."""
+        """Derive it from the annotations of the error's own constructor."""
         taken = inspect.signature(error).parameters.values()
         named = [each for each in taken if each.kind is inspect.Parameter.KEYWORD_ONLY]
         numbers = tuple(each.name for each in named if str(each.annotation).startswith("int"))
@@ -103,7 +103,7 @@ def _incomplete(
 
 
 BY_DRAFTER = "by_drafter"
-"""The only field of a usage that is no number; it travels as JSON."""
+"""The only field of a usage that is not a number; it is sent as JSON."""
 _KINDS: Mapping[str, _Kind] = {
     error.code: _Kind.of(error)
     for error in (
@@ -135,12 +135,12 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def known_codes() -> frozenset[str]:
-    """Codes of the errors that can travel."""
+    """Return the codes of the errors that can be sent."""
     return frozenset(_KINDS)
 
 
 def record_error(error: GuidedError) -> ErrorRecord:
-    """Take an error apart; its code must be one of ``known_codes()``."""
+    """Turn an error into a record; its code must be one of ``known_codes()``."""
     kind = _KINDS[error.code]
     values = {name: getattr(error, name, None) for name in (*kind.texts, *kind.numbers)}
     if isinstance(error, IncompleteAnswerError):
@@ -152,10 +152,10 @@ def record_error(error: GuidedError) -> ErrorRecord:
 
 
 def bare_message(text: str, fields: Mapping[str, str]) -> str:
-    """The text of an error without what its constructor writes around the message.
+    """Return the text of an error without what its constructor adds to the message.
 
     ``at /items: the bounds cross; widen them`` -> ``the bounds cross``; a picture of the place,
-    which stands after an empty line, stays.
+    after an empty line, is kept.
     """
     if "pointer" in fields:
         text = text.removeprefix(f"at {fields['pointer'] or 'the root'}: ")
@@ -167,10 +167,10 @@ def bare_message(text: str, fields: Mapping[str, str]) -> str:
 
 
 def rebuild_error(record: ErrorRecord) -> GuidedError:
-    """Make the error again that ``record_error`` took apart.
+    """Rebuild the error that ``record_error`` recorded.
 
-    Fields that a newer version added are left out; a field that this version cannot do without
-    and that is missing or malformed raises ``ValueError``.
+    Fields that a newer version added are ignored; a missing or malformed field that this version
+    needs raises ``ValueError``.
     """
     kind = _KINDS.get(record.code)
     if kind is None:

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree.
+"""All errors of the library, as one tree.
 
 GuidedError
 ├── RequestError                 the request contradicts itself, its budget or its model
@@ -12,17 +12,18 @@ GuidedError
 ├── TokenRejectedError           a token that the constraint does not allow here
 ├── OutOfMemoryError             no room left in the key/value cache
 ├── ModelError                   a model or tokenizer that cannot be fetched, read or used
-├── IncompleteAnswerError        the answer was cut short, and the request asked for an error then
+├── IncompleteAnswerError        the answer was cut short, and the request wants an error then
 ├── AnswerValidationError        the answer fits its schema, but its Python type refuses it
 ├── MissingExtraError            a part of guided that is not installed; also an ImportError
 └── ServiceError                 the service did not answer
     ├── ServiceUnavailableError        no connection, or a server that is starting or draining
-    ├── UnauthenticatedError           a server that takes tokens was shown none that it knows
+    ├── UnauthenticatedError           the server requires a token and was shown none that it knows
     ├── DeadlineExceededError          the time allowed for the call ran out
     ├── RequestCancelledError          the call was cancelled by its caller
     └── InternalServiceError           a fault of the service itself; carries an incident id
 
-Messages say what is wrong, where, and what to do. What a message quotes is an attribute as well.
+Messages say what is wrong, where, and what to do. Values quoted in a message are attributes as
+well.
 """
 
 from __future__ import annotations
@@ -69,16 +70,16 @@ class GuidedError(Exception):
     """Base of every error raised on purpose; catch it to catch them all."""
 
     code: ClassVar[str] = "INTERNAL"
-    """Stable name of the kind of error, as it travels between processes and over the wire."""
+    """Stable name of the kind of error, used between processes and over the wire."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         what, empty_line, picture = message.partition("\n\n")
         super().__init__(message if hint is None else f"{what}; {hint}{empty_line}{picture}")
         self.message = message
         self.hint = hint
-        """What to do about it, where that is known."""
+        """What to do about it, if that is known."""
         self.request_id: str | None = None
-        """Under which a server's log has the request that met it; ``None`` where there was none."""
+        """The id of the failed request in the server's log; ``None`` without one."""
 
 
 class RequestError(GuidedError):
@@ -89,11 +90,11 @@ class RequestError(GuidedError):
     def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.field = field
-        """Path of the request's field that is wrong, e.g. ``max_tokens``."""
+        """Path of the wrong field of the request, e.g. ``max_tokens``."""
 
 
 def _placed(message: str, pointer: str | None) -> str:
-    """The message with its place in front; one that names a part of a constraint has it inside."""
+    """Prefix a message with its place, unless the place is inside it, after the name of a part."""
     if pointer is None:
         return message
     place = f"at {pointer or 'the root'}: "
@@ -115,7 +116,7 @@ class ConstraintError(RequestError):
         self.pointer = pointer
         """JSON pointer (RFC 6901) of the schema's keyword, empty for the root."""
         self.position = position
-        """Offset in characters inside a pattern or a text, where one is meant."""
+        """Offset in characters inside a pattern or a text, if one is concerned."""
 
 
 class InvalidConstraintError(ConstraintError):
@@ -190,7 +191,7 @@ class ModelError(GuidedError):
 
 
 class IncompleteAnswerError(GuidedError):
-    """The answer was cut short, and its request asked for an error then (``on_incomplete``)."""
+    """The answer was cut short, and its request wants an error then (``on_incomplete``)."""
 
     code = "INCOMPLETE_ANSWER"
 
@@ -205,7 +206,7 @@ class IncompleteAnswerError(GuidedError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.text = text
-        """The answer as it was closed; over the wire only the beginning of a long one."""
+        """The answer as it was closed; over the wire a long one is cut."""
         self.finish_reason = finish_reason
         self.usage = usage
 
@@ -222,22 +223,22 @@ class AnswerValidationError(GuidedError):
         self.text = text
         self.finish_reason = finish_reason
         self.usage = usage
-        """What all tries cost."""
+        """The cost of all tries."""
         self.reason = reason
-        """What its type says of it."""
+        """Why its type refuses it."""
         self.tries = 1
-        """How often an answer was asked for (``max_retries``)."""
+        """How often an answer was requested (``max_retries``)."""
 
 
 class MissingExtraError(GuidedError, ImportError):
-    """Something needs a package that is not installed; the message has the command for it."""
+    """A needed package is not installed; the message has the command to install it."""
 
     code = "MISSING_EXTRA"
 
     def __init__(self, message: str, *, extra: str, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.extra = extra
-        """The extra of the distribution that brings it, e.g. ``client``; several by commas."""
+        """The distribution's extra that provides it, e.g. ``client``; several with commas."""
 
 
 class ServiceError(GuidedError):
@@ -253,7 +254,7 @@ class ServiceUnavailableError(ServiceError):
 
 
 class UnauthenticatedError(ServiceError):
-    """The server takes tokens, and the call showed none, or one that it does not know."""
+    """The server requires a token, and the call showed none, or an unknown one."""
 
     code = "UNAUTHENTICATED"
 
@@ -277,10 +278,10 @@ class InternalServiceError(ServiceError):
 
 
 def incident_of(fault: BaseException, failed: str = "the service failed") -> InternalServiceError:
-    """Log an error nobody expected; the caller learns only the id under which it is logged.
+    """Log an unexpected error; the caller gets only the id under which it is logged.
 
-    ``failed`` says what did. The text of the fault is left to the log: it may quote a request, and
-    an exception that cannot even be printed must not make another one here.
+    ``failed`` says what failed. The text of the fault goes only to the log: it may quote a request,
+    and an exception that cannot even be printed must not raise another one here.
     """
     incident = secrets.token_hex(6)
     _log.error("%s; incident %s", failed, incident, exc_info=fault)
@@ -293,7 +294,7 @@ def incident_of(fault: BaseException, failed: str = "the service failed") -> Int
 
 @contextmanager
 def naming(place: tuple[str, ...]) -> Iterator[None]:
-    """Say in errors about a request in which part they are, from the outside in."""
+    """Add to errors about a request the part they are in, from the outside in."""
     try:
         yield
     except RequestError as error:

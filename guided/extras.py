@@ -1,4 +1,4 @@
-"""Which extra of the package brings which import, and the error where it is missing."""
+"""Maps imports to the package's extras, and makes the error for a missing one."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "tune": ("datasets", "trl"),
     "telemetry": ("opentelemetry",),
 }
-"""What each extra brings of its own, by the names that are imported."""
+"""What each extra provides itself, by the names that are imported."""
 
 
 @contextmanager
 def needing(what: str, extra: str | None = None) -> Iterator[None]:
-    """Raise MissingExtraError where ``what``, which is done inside, lacks a module of an extra.
+    """Raise MissingExtraError if ``what``, done in the block, lacks a module of an extra.
 
-    It names the ``extra`` that has all that is needed, else the one that brings the module.
+    It names ``extra``, which has all that is needed, or else the extra that provides the module.
     """
     try:
         yield
@@ -68,7 +68,7 @@ def needing(what: str, extra: str | None = None) -> Iterator[None]:
 def missing_extra(
     what: str, error: ModuleNotFoundError, extra: str | None = None
 ) -> MissingExtraError | None:
-    """The error to raise instead, ``None`` where the module is of none of the extras."""
+    """Return the error to raise instead; ``None`` if no extra provides the module."""
     module = (error.name or "").partition(".")[0]
     brings = next((name for name, modules in MODULES.items() if module in modules), None)
     if brings is None:

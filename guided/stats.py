@@ -1,7 +1,7 @@
-"""What an engine has done since it was made, as one frozen snapshot.
+"""The statistics of an engine since it was made, as one frozen snapshot.
 
-Everything that counts up does so for good, so two snapshots can be subtracted. Definitions and
-their sources are in docs/metrics.md.
+Counters never decrease, so two snapshots can be subtracted. docs/metrics.md has the definitions and
+their sources.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ class Phase(StrEnum):
     """What an engine spends its time on; all but the first are parts of a step."""
 
     TAKE = "take"
-    """Tokens of the prompt, compiling the constraint, the run that is certain from the start."""
+    """Tokenising the prompt, compiling the constraint, and the forced run at the start."""
     ADMIT = "admit"
-    """Finding room for requests that wait."""
+    """Finding room for waiting requests."""
     DRAFT = "draft"
-    """Sharing the tokens of the step out, and drafting."""
+    """Dividing the tokens of the step among requests, and drafting."""
     RESERVE = "reserve"
-    """Setting rows of the cache aside, and packing."""
+    """Reserving rows of the cache, and packing."""
     FORWARD = "forward"
     """The model call."""
     SETTLE = "settle"
-    """Masks, choices, runs that follow, and keeping the rows of what was right."""
+    """Masks, choices, the runs that follow, and keeping the rows of accepted tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many durations fell into which range."""
+    """The number of durations in each range."""
 
     bounds: tuple[float, ...]
     """Rising upper bounds of the ranges, in seconds; a bound belongs to the range that it ends."""
     counts: tuple[int, ...]
-    """One for each range, and one more for what is above all bounds."""
+    """One for each range, and one for durations above all bounds."""
     total: float = 0.0
     """The sum of all durations, in seconds."""
 
     @property
     def count(self) -> int:
-        """Durations in all ranges."""
+        """The number of durations in all ranges."""
         return sum(self.counts)
 
     @property
     def mean(self) -> float:
-        """Their mean in seconds; 0 where there is none."""
+        """Their mean in seconds; 0 without any."""
         return self.total / max(1, self.count)
 
     def since(self, earlier: Histogram) -> Histogram:
-        """What was added after an earlier one with the same bounds."""
+        """Return what was added since an earlier one with the same bounds."""
         counts = zip(self.counts, earlier.counts, strict=True)
         return Histogram(
             self.bounds, tuple(now - then for now, then in counts), self.total - earlier.total
@@ -67,45 +67,45 @@ class ModelInfo:
     """The model that a server has loaded."""
 
     name: str
-    """As its user would name it."""
+    """The name that its user would give."""
     context_window: int
     """Most tokens of prompt and answer together."""
     vocabulary_size: int
-    """Tokens that it knows."""
+    """Number of tokens in its vocabulary."""
     drafters: tuple[str, ...] = ()
-    """What drafts tokens for it, by the names that requests use, in their order."""
+    """Its drafters, by the names that requests use, in order."""
     instruction_set: str = ""
-    """What multiplies its matrices on the CPU, such as ``AVX2``; empty on another device."""
+    """The instruction set of its matrix products on the CPU, e.g. ``AVX2``; else empty."""
     tool_format: str = "hermes"
-    """How it writes calls of tools; a name of ``guided.spec.tool_format``."""
+    """The format in which it writes tool calls; a name of ``guided.spec.tool_format``."""
     adapters: tuple[str, ...] = ()
-    """The LoRA adapters that requests may ask for."""
+    """The LoRA adapters that requests may name."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """The blocks of the key/value cache, those of all groups of layers added up."""
+    """The blocks of the key/value cache, summed over all groups of layers."""
 
     block_size: int
     """Slots of a block."""
     free: int
-    """Blocks that hold nothing, now."""
+    """Blocks that are empty now."""
     held: int
-    """Blocks of running requests, now."""
+    """Blocks that running requests hold now."""
     cached: int
-    """Blocks that are kept for requests that begin alike, now."""
+    """Blocks that are kept now for requests with the same beginning."""
     held_slots: int = 0
-    """Slots held by running requests, added up over model calls."""
+    """Slots held by running requests, summed over model calls."""
     spare_slots: int = 0
-    """Those of them without a row in them."""
+    """Those of them without a row."""
 
     @property
     def waste(self) -> float:
-        """The share of held slots without a row in them; 0 where none was held."""
+        """The share of held slots without a row; 0 if none was held."""
         return self.spare_slots / max(1, self.held_slots)
 
     def since(self, earlier: CacheStats) -> CacheStats:
-        """Counters from an earlier snapshot on; what is true now stays."""
+        """Return the counters since an earlier snapshot; current values stay."""
         return CacheStats(
             self.block_size,
             self.free,
@@ -118,22 +118,22 @@ class CacheStats:
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """One moment of an engine."""
+    """The statistics of an engine at one moment."""
 
     seconds: float
-    """Since the engine was made."""
+    """Seconds since the engine was made."""
     running: int
-    """Requests that have room in the cache, now."""
+    """Requests that now have room in the cache."""
     waiting: int
-    """Requests that wait for room, now."""
+    """Requests that now wait for room."""
     usage: Usage
-    """Of all requests together, as far as they have got; ``usage.model_calls`` counts a call once
-    for each request in it."""
+    """The usage of all requests together so far; ``usage.model_calls`` counts a call once for each
+    request in it."""
     model_calls: int
     """Model calls, each of which serves all running requests."""
     cache: CacheStats
     phases: Mapping[Phase, float]
-    """Seconds spent on each."""
+    """Seconds spent on each phase."""
     compiling: Histogram
     """Of answered requests: prompt and constraint, before they could wait for room."""
     queueing: Histogram
@@ -145,23 +145,23 @@ class EngineStats:
     answering: Histogram
     """Of answered requests: from being taken to the last token."""
     answered: Mapping[FinishReason, int] = field(default_factory=dict)
-    """Requests by the reason why their answer ended; a reason that never came is left out."""
+    """Requests by the reason why their answer ended, without reasons that never occurred."""
     failed: int = 0
     """Requests that ended with an error after they were taken."""
     cancelled: int = 0
-    """Requests that nobody waited for any more."""
+    """Requests that were cancelled."""
     refused: int = 0
     """Requests that ended with an error before they were taken."""
     preempted: int = 0
-    """How often a request gave its room up to others, and started over from its tokens."""
+    """How often a request gave up its room to others, and started over from its tokens."""
     in_flight: int = 0
-    """Requests that hold a place of the server, now; 0 of an engine without a server."""
+    """Requests that now hold a place of the server; 0 for an engine without a server."""
     queued: int = 0
-    """Requests that wait for a place of the server, now; 0 of an engine without a server."""
+    """Requests that now wait for a place of the server; 0 for an engine without a server."""
 
     @property
     def ended(self) -> int:
-        """Requests that are gone, however they ended."""
+        """All requests that have ended, in whatever way."""
         return sum(self.answered.values()) + self.failed + self.cancelled + self.refused
 
     @property
@@ -171,23 +171,23 @@ class EngineStats:
 
     @property
     def overhead(self) -> float:
-        """The share of step time outside of the model; 0 before the first step."""
+        """The share of step time outside the model; 0 before the first step."""
         steps = self.step_seconds
         return 1.0 - self.phases[Phase.FORWARD] / steps if steps else 0.0
 
     @property
     def throughput(self) -> float:
-        """Tokens of answers for each second that the engine worked; 0 before it did."""
+        """Tokens of answers per second that the engine worked; 0 before it did."""
         busy = sum(self.phases.values())
         return self.usage.output_tokens / busy if busy else 0.0
 
     @property
     def tokens_per_call(self) -> float:
-        """Tokens of answers for each model call; 0 before the first."""
+        """Tokens of answers per model call; 0 before the first."""
         return self.usage.output_tokens / max(1, self.model_calls)
 
     def since(self, earlier: Self) -> EngineStats:
-        """Counters from an earlier snapshot of the same engine on; what is true now stays."""
+        """Return the counters since an earlier snapshot of the same engine; current values stay."""
         return EngineStats(
             seconds=self.seconds - earlier.seconds,
             running=self.running,

@@ -1,8 +1,8 @@
-"""What traces and logs tell of a request and its answer, by OpenTelemetry's conventions for GenAI.
+"""What traces and logs report of requests and answers, by OpenTelemetry's GenAI conventions.
 
-Names are those of https://opentelemetry.io/docs/specs/semconv/gen-ai/; what is not named there
-begins with ``guided.``. Prompts, constraints and the texts of answers are never told. The package
-of OpenTelemetry is not needed here.
+Names are those of https://opentelemetry.io/docs/specs/semconv/gen-ai/; others begin with
+``guided.``. Prompts, constraints and the texts of answers are never reported. The package of
+OpenTelemetry is not needed here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
-"""Of a span."""
+"""Attributes of a span."""
 
 TRACER_NAME: Final = "guided"
 
@@ -35,7 +35,7 @@ _CONFIGURES: Final = (
 )
 
 _LONGEST_NAME: Final = 200
-"""Characters of a name that a caller chose."""
+"""Most characters of a name that a caller chose."""
 
 _SAMPLING: Final = {
     "temperature": "gen_ai.request.temperature",
@@ -63,7 +63,7 @@ class CountedTokens(Protocol):
 
 
 def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the standard variables ask for traces to be exported."""
+    """Whether the standard variables request the export of traces."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if environment.get("OTEL_TRACES_EXPORTER", "").strip() == "none":
@@ -72,17 +72,17 @@ def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def operation_of(request: pb.GenerateRequest) -> str:
-    """The operation's name: a conversation is a ``chat``, plain text a ``text_completion``."""
+    """Return the operation: ``chat`` for a conversation, ``text_completion`` for plain text."""
     return "chat" if request.WhichOneof("prompt") == "messages" else "text_completion"
 
 
 def constraint_kind(request: pb.GenerateRequest) -> str:
-    """Which kind of constraint a request has, as its message names it; ``none`` without one."""
+    """Return a request's kind of constraint, as its message names it; ``none`` without one."""
     return request.constraint.WhichOneof("kind") or "none"
 
 
 def request_attributes(request: pb.GenerateRequest) -> Attributes:
-    """What is asked for, as far as a trace may know it."""
+    """Return what a request asks for, as far as traces may contain it."""
     kind = constraint_kind(request)
     told: Attributes = {
         "gen_ai.operation.name": operation_of(request),
@@ -103,7 +103,7 @@ def request_attributes(request: pb.GenerateRequest) -> Attributes:
 
 
 def answer_attributes(usage: CountedTokens, finish_reasons: Iterable[str]) -> Attributes:
-    """What an answer cost, and why it ended."""
+    """Return the cost of an answer, and why it ended."""
     return {
         "gen_ai.response.finish_reasons": tuple(finish_reasons),
         "gen_ai.usage.input_tokens": usage.prompt_tokens,

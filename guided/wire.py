@@ -1,7 +1,7 @@
-"""Frozen values as protobuf messages, and back.
+"""Converts frozen values to protobuf messages, and back.
 
-A dataclass and the message that says the same have fields of the same names. How a value is written
-follows from the descriptor of its field, so an option that is added to both needs no code here:
+A dataclass and its message have fields of the same names. The descriptor of a field determines how
+its value is written, so an option added to both needs no code here:
 
 ==========================  =====================================================
 in Python                   in the message
@@ -14,8 +14,8 @@ tuple                       repeated field
 tuple inside of a tuple     message that has these fields, in this order
 ==========================  =====================================================
 
-What equals the default of its field is left out, so that a server that does not know the field
-takes the rest; what a message leaves out has the default.
+A value equal to its field's default is left out, so that a server without the field accepts the
+rest; what a message leaves out has the default.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ T = TypeVar("T")
 Word = TypeVar("Word", bound=StrEnum)
 
 Descriptor: TypeAlias = Any
-"""Of a field or an enumeration; its types in protobuf's stubs are those of two implementations."""
+"""A field's or an enumeration's descriptor; protobuf's stubs type it in two ways."""
 
 _LARGEST_INT32 = 2**31 - 1
 
@@ -59,20 +59,20 @@ _LARGEST_INT32 = 2**31 - 1
 def write(value: Any, message: Message, path: str = "", *, without: Collection[str] = ()) -> None:
     """Set the fields of a message to those of a dataclass that have their names.
 
-    ``path`` is where the value stands in a request, for errors: LimitExceededError for an integer
+    ``path`` is the place of the value in a request, for errors: LimitExceededError for an integer
     that is too large, RequestError for text that is not Unicode.
     """
     for each in _shared_fields(type(value), type(message)):
         held = getattr(value, each.name)
         if each.name in without or held == each.default:
             continue
-        # A bound is the only message that means something without a value.
+        # A bound is the only message with a meaning without a value.
         if held is not None or each.is_bound:
             _set(message, each, held, f"{path}.{each.name}" if path else each.name)
 
 
 def _set(message: Message, shared: _SharedField, value: Any, path: str) -> None:
-    # Not ``encodable``: for every field, and a context manager takes longer than to set it.
+    # Not ``encodable``: a context manager for every field would take longer than setting it.
     try:
         if shared.is_message and shared.is_repeated:
             field = getattr(message, shared.name)
@@ -113,9 +113,9 @@ def _plain(value: Any, descriptor: Descriptor, path: str) -> Any:
 
 
 def read(message: Message, kind: type[T], path: str = "", **others: Any) -> T:
-    """The dataclass that a message stands for; ``others`` are fields that it does not say so.
+    """Return the dataclass of a message; ``others`` are fields that it has in another form.
 
-    Raises RequestError for a member of an enumeration that this version does not know.
+    Raises RequestError for an unknown member of an enumeration.
     """
     found = dict(others)
     for each in _shared_fields(kind, type(message)):
@@ -149,11 +149,11 @@ def _value(value: Any, kind: type | None, path: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _SharedField:
-    """A field that a dataclass and its message both have; descriptors are slow to ask."""
+    """A field that a dataclass and its message share; cached because descriptors are slow."""
 
     name: str
     default: Any
-    """In the dataclass, ``MISSING`` where it has none or makes one."""
+    """The dataclass's default; ``MISSING`` if it has none or a factory."""
     has_default: bool
     inner: type | None
     """The enumeration or dataclass that its type names."""
@@ -166,7 +166,7 @@ class _SharedField:
 
 
 def _find_shared_fields(kind: Any, message: type[Message]) -> tuple[_SharedField, ...]:
-    """The fields of a dataclass that its message has too, in the order of the dataclass."""
+    """Return the fields that a dataclass shares with its message, in the order of the dataclass."""
     hints, descriptors = get_type_hints(kind), message.DESCRIPTOR.fields_by_name
     return tuple(
         [
@@ -198,7 +198,7 @@ _shared_fields: Callable[[Any, Any], tuple[_SharedField, ...]] = functools.cache
 
 
 def _kind_in(hint: Any) -> type | None:
-    """The enumeration or dataclass that a type is or has in it: ``Beams | None`` -> ``Beams``."""
+    """Return the enumeration or dataclass in a type: ``Beams | None`` -> ``Beams``."""
     for each in (hint, *get_args(hint)):
         if isinstance(each, type) and (is_dataclass(each) or issubclass(each, Enum)):
             return each
@@ -206,9 +206,9 @@ def _kind_in(hint: Any) -> type | None:
 
 
 def refuse_unknown_fields(message: Message, *, inside: bool = True) -> None:
-    """Refuse what a newer client asks for; left unread, it would be silently not granted.
+    """Refuse options of a newer client, which would otherwise be silently ignored.
 
-    Messages ``inside`` of it are looked at as well.
+    With ``inside``, nested messages are checked as well.
     """
     unknown = UnknownFieldSet(message)
     if len(unknown):
@@ -217,7 +217,7 @@ def refuse_unknown_fields(message: Message, *, inside: bool = True) -> None:
             "is unknown to this server",
             hint="use a client of the server's version",
         )
-    # By name, as ``ListFields`` would make texts of all that is text.
+    # By name, as ``ListFields`` would decode all text.
     for name, is_repeated in _messages_in(message.DESCRIPTOR) if inside else ():
         if is_repeated or message.HasField(name):
             value = getattr(message, name)
@@ -227,7 +227,7 @@ def refuse_unknown_fields(message: Message, *, inside: bool = True) -> None:
 
 @functools.cache
 def _messages_in(descriptor: Any) -> tuple[tuple[str, bool], ...]:
-    """The fields of a message that have messages in them, and whether each may have several."""
+    """Return the fields of a message that contain messages, and whether each may have several."""
     return tuple([(each.name, each.is_repeated) for each in descriptor.fields if each.message_type])
 
 
@@ -235,12 +235,12 @@ def _messages_in(descriptor: Any) -> tuple[tuple[str, bool], ...]:
 
 
 def number_of(member: StrEnum, enumeration: Descriptor) -> Any:
-    """The number of a member in messages."""
+    """Return the number of a member in messages."""
     return enumeration.values_by_name[_prefix(enumeration) + member.name].number
 
 
 def member_of(kind: type[Word], enumeration: Descriptor, number: int) -> Word | None:
-    """The member of a number, ``None`` for one that is not known or is UNSPECIFIED."""
+    """Return the member of a number, ``None`` if it is unknown or UNSPECIFIED."""
     value = enumeration.values_by_number.get(number)
     name = "" if value is None else value.name.removeprefix(_prefix(enumeration))
     return kind.__members__.get(name)
@@ -263,20 +263,20 @@ def _prefix(enumeration: Descriptor) -> str:
 
 
 def duration_of(seconds: float) -> Duration:
-    """The message of a time."""
+    """Return a time as a message."""
     duration = Duration()
     duration.FromNanoseconds(round(seconds * 1e9))
     return duration
 
 
 def seconds_of(duration: Duration) -> float:
-    """The time of a message."""
-    # One division, which rounds once: 1.382286 s come back as they were sent.
+    """Return the time of a message."""
+    # One division, which rounds once: 1.382286 s is read as it was sent.
     return (duration.seconds * 10**9 + duration.nanos) / 10**9
 
 
 def int32(value: int, path: str) -> int:
-    """The value, or LimitExceededError where it does not fit into 32 bits."""
+    """Return the value; raises LimitExceededError if it does not fit into 32 bits."""
     if value > _LARGEST_INT32:
         raise LimitExceededError(
             f"{path} {value!r} is above {_LARGEST_INT32}", limit=_LARGEST_INT32, field=path
@@ -286,7 +286,7 @@ def int32(value: int, path: str) -> int:
 
 @contextmanager
 def encodable(path: str) -> Iterator[None]:
-    """Raise RequestError for text with half a character, which protobuf would not take either."""
+    """Raise RequestError for text with half a character, which protobuf would refuse too."""
     try:
         yield
     except UnicodeEncodeError as error:

@@ -1,6 +1,6 @@
-"""What is told of constraints as protobuf messages, and back.
+"""Converts reports on constraints to protobuf messages, and back.
 
-Names differ where a message has to say the unit of a number, or its field a type of time.
+Names differ where a message needs the unit of a number, or a type of time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ENFORCEMENT = {word: number_of(word, pb.Enforcement.DESCRIPTOR) for word in Enf
 
 
 def encode_report(report: SchemaReport) -> pb.EnforcementReport:
-    """The message of a report; code of Python types is no part of it."""
+    """Encode a report, without the validators of Python types."""
     # Field by field, since a report may have ten thousand of these.
     message = pb.EnforcementReport(
         verdicts=[
@@ -47,19 +47,19 @@ def encode_report(report: SchemaReport) -> pb.EnforcementReport:
 
 
 def decode_report(message: pb.EnforcementReport) -> SchemaReport:
-    """The report that a server sent."""
+    """Decode the report that a server sent."""
     return _read(message, SchemaReport)
 
 
 def encode_text_report(report: TextReport) -> grammar_pb2.ValidateTextResponse:
-    """The message of how a text stands to a constraint."""
+    """Encode the report on a text."""
     message = grammar_pb2.ValidateTextResponse()
     write(report, message)
     return message
 
 
 def decode_text_report(message: grammar_pb2.ValidateTextResponse) -> TextReport:
-    """How a text stands to a constraint, as a server sent it."""
+    """Decode the report on a text that a server sent."""
     return _read(message, TextReport)
 
 
@@ -74,7 +74,7 @@ def _read(message: pb.EnforcementReport | grammar_pb2.ValidateTextResponse, kind
 
 
 def encode_cost(cost: CompileCost) -> grammar_pb2.CompileCost:
-    """The message of what it takes to compile a constraint."""
+    """Encode the cost of compiling a constraint."""
     return grammar_pb2.CompileCost(
         compiling=duration_of(cost.seconds), states=cost.states, memory_bytes=cost.nbytes
     )
@@ -85,7 +85,7 @@ def _decode_cost(message: grammar_pb2.CompileCost) -> CompileCost:
 
 
 def encode_info(info: GrammarInfo) -> grammar_pb2.Grammar:
-    """The message of a constraint that is kept, without its report."""
+    """Encode a kept constraint, without its report."""
     return grammar_pb2.Grammar(
         constraint_id=info.constraint_id,
         size_bytes=info.nbytes,
@@ -95,7 +95,7 @@ def encode_info(info: GrammarInfo) -> grammar_pb2.Grammar:
 
 
 def decode_info(message: grammar_pb2.Grammar) -> GrammarInfo:
-    """A constraint that the server keeps, without its report, which comes apart from it."""
+    """Decode a constraint that the server keeps, without its report, which is sent separately."""
     return GrammarInfo(
         constraint_id=message.constraint_id,
         nbytes=message.size_bytes,

@@ -1,4 +1,4 @@
-"""Requests as protobuf messages, and back: how they reach the server, and the engine's process.
+"""Converts requests to protobuf messages and back, for the server and for the engine's process.
 
 ::
 
@@ -7,8 +7,8 @@
                ─▶ message ──grpc──▶ GenerationRequest, checked
                                     ─▶ message ──zmq──────────────▶   GenerationRequest
 
-Options are fields of the same name on both sides (``guided.wire``). Constraints are written out
-here: their kinds are the fields of a oneof, so a message says which kind it is.
+Options are fields of the same name on both sides (``guided.wire``). Constraints are converted here:
+their kinds are the fields of a oneof, so a message states its kind.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["decode_constraint", "decode_request", "encode_constraint", "encode_r
 
 
 def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
-    """The message of one request."""
+    """Encode a request."""
     message = pb.GenerateRequest()
     if isinstance(request.prompt, str):
         with encodable("prompt"):
@@ -56,7 +56,7 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
 
 
 def encode_constraint(constraint: Structure) -> pb.Constraint:
-    """The message of one constraint."""
+    """Encode a constraint."""
     with encodable("constraint"):
         return _encode_constraint(constraint)
 
@@ -137,9 +137,9 @@ def _encode_schema(constraint: JsonSchema) -> pb.Constraint:
 def decode_request(
     message: pb.GenerateRequest, *, latest_seconds: float | None = None
 ) -> GenerationRequest:
-    """The request that a message stands for; whatever is wrong with it raises ``RequestError``.
+    """Decode a request; any fault raises ``RequestError``.
 
-    Its deadline is the earlier one of its own and of ``latest_seconds``.
+    Its deadline is the earlier of its own and ``latest_seconds``.
     """
     refuse_unknown_fields(message)
     own = seconds_of(message.deadline) if message.HasField("deadline") else LONGEST_DEADLINE
@@ -185,12 +185,12 @@ def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
 
 
 def decode_constraint(message: pb.Constraint) -> Structure:
-    """The constraint that a message stands for; raises ``RequestError`` where it is wrong."""
+    """Decode a constraint; raises ``RequestError`` if it is wrong."""
     return _decode_structure(message, ())
 
 
 def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structure:
-    """A constraint; errors name its ``place`` in the whole one."""
+    """Decode a constraint; errors name its ``place`` in the whole one."""
     inner = [_decode_structure(part, (*place, what)) for what, part in _parts_of(message)]
     with naming(place):
         if place and message.WhichOneof("kind") == "constraint_id":
@@ -201,7 +201,7 @@ def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structu
 
 
 def _parts_of(message: pb.Constraint) -> list[tuple[str, pb.Constraint]]:
-    """The constraints that one is made of, each with its name."""
+    """Return the constraints that one is made of, each with its name."""
     match message.WhichOneof("kind"):
         case "sequence":
             parts = enumerate(message.sequence.parts, start=1)
@@ -221,7 +221,7 @@ def _parts_of(message: pb.Constraint) -> list[tuple[str, pb.Constraint]]:
 
 
 def _made(message: pb.Constraint, inner: list[Structure]) -> Structure:
-    """The constraint of a message, whose own parts are decoded already."""
+    """Make the constraint of a message from its decoded parts."""
     kind = message.WhichOneof("kind")
     if kind is None:
         known = ", ".join(field.name for field in message.DESCRIPTOR.oneofs[0].fields)

@@ -1,8 +1,7 @@
-"""The sockets of connections that the transport has accepted, which it tells nobody of.
+"""The sockets of accepted connections, which the transport does not expose.
 
-They are found among the descriptors of this process. Each is looked at through a descriptor of our
-own for the same connection, so that one that is closed meanwhile, whose number is given to another
-file, cannot be taken for it.
+They are found among the descriptors of this process. Each socket is inspected through a duplicate
+descriptor: the original may be closed meanwhile and its number reused for another file.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from guided_service.connection_worth import address_of
 __all__ = ["descriptors", "hang_up", "peers"]
 
 _DESCRIPTORS: Final = Path("/proc/self/fd")
-"""Where there is no such folder, nothing is found."""
+"""If this folder does not exist, no socket is found."""
 
 
 def descriptors() -> list[int]:
-    """All that this process has."""
+    """Return the descriptors that this process has open."""
     with suppress(OSError):
         return [int(name) for name in os.listdir(_DESCRIPTORS)]  # noqa: PTH208 - names alone
     return []
 
 
 def peers(port: int) -> list[Peer]:
-    """The other ends of all connections that came to a port."""
+    """Return the remote ends of all connections accepted on a port."""
     return [peer for peer, _ in _accepted(port)]
 
 
 def hang_up(port: int, chosen: Container[Peer]) -> None:
-    """End the connections of some of them; the transport then meets their end and forgets them."""
+    """Shut down the chosen peers' connections; the transport sees them end and forgets them."""
     for peer, opened in _accepted(port):
         if peer in chosen:
             with suppress(OSError):
@@ -45,7 +44,7 @@ def hang_up(port: int, chosen: Container[Peer]) -> None:
 
 def _accepted(port: int) -> Iterator[tuple[Peer, socket.socket]]:
     for number in descriptors():
-        # No socket, none of a network, closed by now, or not connected, as one that listens.
+        # Skips what is no network socket, closed by now, or not connected (a listening socket).
         with suppress(OSError), _opened(number) as opened:
             if opened.family in (socket.AF_INET, socket.AF_INET6):
                 host, its_port, *_ = opened.getpeername()
@@ -54,7 +53,7 @@ def _accepted(port: int) -> Iterator[tuple[Peer, socket.socket]]:
 
 
 def _opened(number: int) -> socket.socket:
-    """The socket behind a descriptor, by another one; raises OSError where it is none."""
+    """Return the socket of a descriptor, through a duplicate; raises OSError if it is no socket."""
     ours = os.dup(number)
     try:
         return socket.socket(fileno=ours)

@@ -1,4 +1,4 @@
-"""A limit on requests in flight; further ones wait in a bounded queue, and beyond it are refused.
+"""Limits the requests in flight; more wait in a bounded queue, and beyond it are refused.
 
 ::
 
@@ -10,7 +10,8 @@
                   ▼
                 the longest queue of a client gives way, or else OverloadedError
 
-No client takes more than a part of the places, so that another's first request finds one at once.
+No client takes more than a part of the places, so that another client's first request finds one at
+once.
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ __all__ = ["Admission", "Client", "OverloadedError", "Place"]
 
 
 class OverloadedError(ServiceUnavailableError):
-    """The server has as many requests in flight and waiting as it takes."""
+    """The server has reached its limits of requests in flight and waiting."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, retry_after_seconds: float | None = None
     ) -> None:
         super().__init__(message, hint=hint)
         self.retry_after_seconds = retry_after_seconds
-        """When to come again; ``None`` leaves that to the server's settings."""
+        """When to try again; ``None`` leaves that to the server's settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Whose request it is."""
+    """The client that a request belongs to, with its weight."""
 
     name: str = ""
     weight: float = 1.0
-    """Its share beside the 1 of others."""
+    """Its share relative to the usual weight of 1."""
 
 
 ANYBODY = Client()
@@ -55,13 +56,13 @@ class Place:
     """A place that a request holds."""
 
     cost: float
-    """What the request counts for in its client's share, in tokens; to be corrected by its end."""
+    """What the request counts in its client's share, in tokens; corrected when it ends."""
     ahead: int
-    """Places that its client held already."""
+    """How many places its client already held."""
 
 
 class Admission:
-    """Places for requests in flight, and a queue for those that find none."""
+    """Gives places to requests and queues those that find none."""
 
     def __init__(self, places: int, queued: int = 0, places_of_one: int | None = None) -> None:
         """``queued`` requests may wait for a place; no client holds more than ``places_of_one``."""
@@ -86,7 +87,7 @@ class Admission:
         return self._shares.num_waiting
 
     def check_room(self, requests: int, client: Client = ANYBODY) -> None:
-        """Raise ``OverloadedError`` unless so many more would find a place or may wait for one."""
+        """Raise ``OverloadedError`` unless this many more would find a place or may wait."""
         if self._is_closed:
             raise _stopping()
         if self._must_wait(requests, client) is None:
@@ -101,9 +102,10 @@ class Admission:
         client: Client = ANYBODY,
         cost: float = 1.0,
     ) -> AsyncIterator[Place]:
-        """Hold a place, waiting for it at most so many ``seconds``.
+        """Hold a place, waiting for it at most ``seconds``.
 
-        Raises ``OverloadedError`` where the queue is full, and ``DeadlineExceededError``.
+        Raises ``OverloadedError`` if the queue is full and ``DeadlineExceededError`` if no place
+        comes free in time.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -126,14 +128,14 @@ class Admission:
         await self._empty.wait()
 
     def close(self) -> None:
-        """Let nobody in any more: who waits is told to come again."""
+        """Admit no more requests; those waiting are refused and asked to try again."""
         self._is_closed = True
         for share in self._shares:
             for waiter in [*share.waiters()]:
                 self._send_away(share, waiter, _stopping())
 
     async def _take(self, queue_key: float, client: Client, cost: float) -> Share:
-        """The client's share, once a place is its own."""
+        """Return the client's share once the client has a place."""
         self.check_room(1, client)
         while (must_wait := self._must_wait(1, client)) is None:
             longest = self._giving_way(1, client)
@@ -148,7 +150,7 @@ class Admission:
         try:
             await turn
         except asyncio.CancelledError:
-            # Its deadline passed or its caller left, perhaps in the moment when it had its turn.
+            # Its deadline passed or its caller left, perhaps just as its turn came.
             if turn.cancelled():
                 self._shares.leave(share)
             elif turn.exception() is None:
@@ -165,14 +167,14 @@ class Admission:
         self._empty.clear()
 
     def _release(self) -> None:
-        """Take a place back, and let in whose turn it is."""
+        """Take a place back and admit the requests whose turn it is."""
         self._taken -= 1
         while self._taken < self._places:
             following = self._shares.next(self._places_of_one)
             if following is None:
                 break
             share, waiter = following
-            # Entered here and not when the waiter wakes up, or another could come between.
+            # Enter it here: if the waiter did so on waking, another request could come first.
             self._enter(share)
             waiter.turn.set_result(None)
             self._shares.leave(share)
@@ -186,16 +188,16 @@ class Admission:
     # Room in the queue
 
     def _must_wait(self, requests: int, client: Client) -> int | None:
-        """How many of so many more would wait, or ``None`` where the queue cannot hold them."""
+        """Return how many of these would wait, or ``None`` if the queue cannot hold them."""
         shares, share = self._shares, self._shares.find(client.name)
         running = 0 if share is None else share.running
         free = min(self._places - self._taken, self._places_of_one - running)
-        # Where there is a place that it might have, none of its requests waits.
+        # While a place is free to this client, none of its requests waits.
         waiting = max(0, requests - free)
         return None if shares.num_waiting + waiting > self._queued else waiting
 
     def _giving_way(self, requests: int, client: Client) -> Share:
-        """The client with the longest queue; raises unless this one's would stay shorter."""
+        """Return the client with the longest queue; raises unless this one's would stay shorter."""
         share = self._shares.find(client.name)
         mine = 0 if share is None else share.num_waiting
         longest = max(self._shares, key=_length_of, default=None)
@@ -209,7 +211,7 @@ class Admission:
 
 
 def _length_of(share: Share) -> float:
-    """Its requests that wait, for each unit of weight."""
+    """Return its number of waiting requests per unit of weight."""
     return share.num_waiting / share.weight
 
 

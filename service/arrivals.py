@@ -1,8 +1,8 @@
-"""How many messages come at once, and how long one may take.
+"""Limits how many messages arrive at once, and how long each may take.
 
-The transport takes no more of a call than ``UNREAD_BYTES`` before its message is asked for, and all
-of it as fast as it comes from then on. So messages are asked for a few at a time, by fair shares
-of clients. One that does not come keeps nobody out: it gives way where others wait.
+Until a call's message is requested, the transport takes no more than ``UNREAD_BYTES`` of it; from
+then on it takes all of it as fast as it comes. So messages are requested a few at a time, by fair
+shares of clients. A message that does not arrive blocks nobody: it gives way when others wait.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from guided_service.status import Context
 __all__ = ["ARRIVING", "UNREAD_BYTES", "Arrivals"]
 
 ARRIVING: Final = 16
-"""Messages that come at once, half of them of one client."""
+"""Messages that arrive at once; one client may have half of them."""
 
 UNREAD_BYTES: Final = 2**16
-"""What the transport takes of a message that was not asked for: its window of HTTP/2."""
+"""What the transport takes of a message that was not requested: its window of HTTP/2."""
 
 _PATIENCE_SECONDS = 1.0
-"""How long a message may take while others wait to be asked for theirs."""
+"""How long a message may take while others wait for their turn."""
 
 
 class Arrivals:
-    """Asks for the messages of calls, each in its turn."""
+    """Requests the messages of calls, each in its turn."""
 
     def __init__(self, config: ServerConfig) -> None:
-        # Whoever finds no place here would find none behind it.
+        # A request that finds no place here would find none in the queue after it either.
         calls = config.max_requests_in_flight + config.max_requests_queued
         self._turns = Admission(ARRIVING, calls, places_of_one=ARRIVING // 2)
         self._seconds = config.stall_seconds
 
     async def message(self, context: Context, client: Client) -> Any:
-        """The message of a call, or ``grpc.aio.EOF``.
+        """Return the message of a call, or ``grpc.aio.EOF``.
 
-        Raises ``OverloadedError`` where too many wait, or wait for this one, and
-        ``DeadlineExceededError`` for one that does not come in time.
+        Raises ``OverloadedError`` if too many wait, or if others wait for a slow message, and
+        ``DeadlineExceededError`` for a message that does not come in time.
         """
         async with self._turns.admitted(time.monotonic(), client=client):
             return await self._come(context)

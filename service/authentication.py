@@ -1,4 +1,4 @@
-"""Who calls: the token that a call shows, checked before its message is read."""
+"""Authenticates calls by their token, before their message is read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _shown: ContextVar[tuple[str, Token] | None] = ContextVar("shown_token", default
 
 
 def shown_token() -> tuple[str, Token] | None:
-    """The name and the limits of the token that the call in hand has shown."""
+    """Return the name and the limits of the token that the current call has shown."""
     return _shown.get()
 
 
 class Authenticates(grpc.aio.ServerInterceptor):
-    """Turns away calls without a token that is known, but for those of some services."""
+    """Refuses calls without a known token, except calls to services open to all."""
 
     def __init__(self, book: TokenBook, open_to_all: frozenset[str], pause_seconds: float) -> None:
         self._book = book
@@ -52,9 +52,9 @@ class Authenticates(grpc.aio.ServerInterceptor):
         shown = token_of(headers[0]) if len(headers) == 1 else None
         found = None if shown is None else self._book.find(shown)
         if found is None:
-            # Declared as a stream of messages, so that none is waited for.
+            # Declared as a stream of messages, so that it waits for none.
             return grpc.stream_stream_rpc_method_handler(self._refuse)
-        # Seen by the call alone: each has a task, and so a context, of its own.
+        # Only this call sees it: each call has its own task, and so its own context.
         _shown.set(found)
         return await continuation(handler_call_details)
 

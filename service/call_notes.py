@@ -1,4 +1,4 @@
-"""Who takes part in calls, by connection: what says which connections are worth least."""
+"""Notes which connections take part in calls, to tell which are worth least."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ __all__ = ["CallNotes", "Peer"]
 K = TypeVar("K")
 
 Peer: TypeAlias = tuple[str, int]
-"""Address and port of the other end of a connection."""
+"""Address and port of the remote end of a connection."""
 
 
 class CallNotes:
-    """The calls of all connections, those that have ended among them."""
+    """Records the running and past calls of all connections."""
 
     def __init__(self) -> None:
         self._running: Counter[Peer] = Counter()
         self._called: dict[Peer, float] = {}
 
     def __len__(self) -> int:
-        """Connections of which something is kept."""
+        """Return the number of connections that something is noted for."""
         return len(self._called)
 
     def asks(self, peer: Peer) -> None:
-        """Note that a call has begun, whether or not all of its message has come."""
+        """Note that a call has begun, whether or not its whole message has arrived."""
         self._called[peer] = time.monotonic()
 
     @contextmanager
     def calling(self, peer: Peer) -> Iterator[None]:
-        """Note that there is a whole call, which runs in the block."""
+        """Note that a call whose message has arrived runs in the block."""
         self._running[peer] += 1
         try:
             yield
@@ -46,9 +46,9 @@ class CallNotes:
                 del self._running[peer]
 
     def of(self, key: K, peer: Peer, made: float) -> Connection[K]:
-        """What is known of a connection that was made at a time."""
+        """Return what is known of a connection that was made at this time."""
         return Connection(key, peer[0], made, self._called.get(peer), peer in self._running)
 
     def forget_all_but(self, peers: Collection[Peer]) -> None:
-        """Keep nothing of connections that are not open any more."""
+        """Forget connections that are no longer open."""
         self._called = {peer: self._called[peer] for peer in peers if peer in self._called}

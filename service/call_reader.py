@@ -1,4 +1,4 @@
-"""Reads text with calls of tools in it, as it grows.
+"""Separates the tool calls in a text from its content, as the text grows.
 
 ::
 
@@ -6,9 +6,9 @@
        │                                              │
        held back: what may begin a trigger            held back: what may begin the end
 
-The grammar has made sure of the form: in the arguments, which are compact JSON, no line break
-stands, so an end that begins after one is the end. Where a call is a whole answer its end is the
-last that comes. White space beside calls is no content.
+The grammar guarantees the form: arguments are compact JSON without line breaks, so an end mark that
+starts with a line break really is the end. If a call is a whole answer, its end is the last one in
+the text. White space around calls is not content.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class CallBegun:
-    """A call of this function; its arguments follow."""
+    """A call of the named function begins; its arguments follow."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Text of the arguments of the last call that has begun."""
+    """Text of the arguments of the latest call."""
 
     text: str
 
@@ -65,12 +65,12 @@ class Argument:
 Piece = Content | CallBegun | Argument
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-"""In JSON, also one that breaks off."""
+"""A JSON string, or the beginning of one."""
 _CONTENT, _HEADER, _ARGUMENTS, _PLAIN = range(4)
 
 
 class CallReader:
-    """Takes a text apart; each of its characters is looked at a bounded number of times."""
+    """Splits a text into content and calls; looks at each character a bounded number of times."""
 
     def __init__(
         self,
@@ -80,27 +80,27 @@ class CallReader:
         has_calls: bool = True,
         texts: Mapping[str, Mapping[str, bool]] | None = None,
     ) -> None:
-        """``beside_json``: the text is either calls or JSON, in whose texts anything may stand.
+        """``beside_json``: the text is either calls or JSON, whose strings may contain anything.
 
-        Without ``has_calls`` all of the text is content. ``texts`` are the arguments of each tool
-        that are written as text where the format has them in tags, as ``text_members`` tells them.
+        Without ``has_calls`` the whole text is content. ``texts`` names, for each tool, the
+        arguments written as plain text in formats that use tags, as ``text_members`` returns them.
         """
         self._form = form
         self._texts = texts or {}
         self._members: MemberReader | LiteralReader | None = None
-        """Reads the arguments of a call that are no JSON."""
+        """Reads arguments that are not JSON."""
         self._left_out = 0 if has_calls else len(form.before_content)
-        """Characters of what stands before an answer without calls that are still to come."""
+        """Characters still to be dropped of what precedes an answer without calls."""
         self._is_decided = not has_calls or (not beside_json and form.separator is not None)
-        """Whether calls may stand in the text; else its first characters tell whether it is one."""
+        """Whether the text may have calls; until known, its first characters decide."""
         self._text = ""
-        """What was not told yet."""
+        """Text that was not returned yet."""
         self._within = _CONTENT if has_calls else _PLAIN
         self._space = ""
-        """White space that is content if more of it follows."""
+        """White space that is content only if more content follows."""
         self._has_content = False
         self._arguments: list[str] = []
-        """What was told of arguments of which only the end of the text tells whether they end."""
+        """Returned parts of arguments whose end only the end of the text reveals."""
         self.num_calls = 0
 
     @property
@@ -110,16 +110,16 @@ class CallReader:
 
     @property
     def num_ended(self) -> int:
-        """How many calls have ended."""
+        """The number of calls that have ended."""
         return self.num_calls - (self._within == _ARGUMENTS)
 
     def shown(self, text: str) -> str:
-        """A text, or a part of one, as callers see it: without marks around special tokens."""
-        # In other formats the character of the mark is one like any other.
+        """Return a text, or part of one, as callers see it: without marks around special tokens."""
+        # In other formats the mark is an ordinary character.
         return unmarked(text) if self._form.signs else text
 
     def read(self, text: str) -> Iterator[Piece]:
-        """What is certain now that this text has come, too."""
+        """Read more text and yield the pieces that are now certain."""
         self._text += text
         trigger = self._form.trigger
         if not self._is_decided:
@@ -138,14 +138,14 @@ class CallReader:
         self._text, self._left_out = self._text[count:], self._left_out - count
 
     def end(self) -> Iterator[Piece]:
-        """What was held back, now that nothing follows; of an unfinished call what there is."""
+        """Yield what was held back, as nothing follows; part of an unfinished call, too."""
         rest, self._text = self._text, ""
         if self._members is not None:
             if told := self._members.broken_off(rest):
                 yield Argument(told)
         elif self._within == _ARGUMENTS:
             before_end = rest.removesuffix(self._form.end)
-            # A text that breaks off may end like a call, too.
+            # A text that breaks off may also end like a call.
             is_open = self._form.separator is None or not self._form.end
             if is_open and _is_object("".join([*self._arguments, before_end])):
                 rest, self._within = before_end, _PLAIN
@@ -153,14 +153,14 @@ class CallReader:
                 yield Argument(rest)
         elif self._within == _CONTENT:
             content = self._content(rest).text
-            # Beside calls white space is no content; alone it is what the model said.
+            # White space around calls is not content; without calls it is what the model said.
             if not self.num_calls:
                 content += self._space
             if content:
                 yield Content(content)
 
     def _next(self) -> Piece | None:
-        """The next piece, one of no text where only the state has changed, ``None`` for more."""
+        """Return the next piece, empty if only the state changed, ``None`` if text is missing."""
         if self._within == _CONTENT:
             return self._next_of_content()
         if self._within == _HEADER:
@@ -222,14 +222,14 @@ class CallReader:
         return Argument(told) if told else Content("")
 
     def _next_but_the_end(self) -> Piece | None:
-        """All but as many characters as the end has, which are the end if nothing follows."""
+        """Return all but as many last characters as the end has: they may be the end."""
         certain = max(0, len(self._text) - len(self._form.end))
         told, self._text = self._text[:certain], self._text[certain:]
         self._arguments.append(told)
         return Argument(told) if told else None
 
     def _next_up_to_another(self) -> Piece | None:
-        """All up to the trigger of the next call, which no arguments have in them."""
+        """Return all up to the trigger of the next call, which no arguments contain."""
         told, found, after = self._text.partition(self._form.trigger)
         if found:
             self._within, self._text = _HEADER, found + after
@@ -241,7 +241,7 @@ class CallReader:
         return Argument(told) if told else None
 
     def _content(self, text: str) -> Content:
-        """Content but for the white space at either end, which may stand beside a call."""
+        """Return content without the white space at either end, which may stand next to a call."""
         if not self._has_content and self.num_calls:
             text = text.lstrip()
         if not text:
@@ -255,16 +255,16 @@ class CallReader:
 
 
 ReaderOf: TypeAlias = Callable[[], CallReader]
-"""Makes what takes one answer apart."""
+"""Makes the reader of one answer."""
 
 
 def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
-    """Makes what takes answers to a request apart; ``None`` where it gave no tools."""
+    """Return a maker of readers for answers to a request, or ``None`` if it has no tools."""
     if request.tools is None:
         return None
     if not request.tools.callable:
         return partial(CallReader, form, has_calls=False)
-    # Where calls are demanded, nothing else may stand there.
+    # If calls are required, the text has nothing else.
     is_beside = request.constraint is not None and request.tools.choice == "auto"
     tools = request.tools.callable if form.members is not None else ()
     texts = {tool.name: text_members(tool) for tool in tools}
@@ -272,7 +272,7 @@ def reader_of(request: GenerationRequest, form: ToolFormat) -> ReaderOf | None:
 
 
 def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:
-    """What a whole text says beside its calls, and the calls, each under an id of its own."""
+    """Return the content of a whole text, and its calls, each with an id of its own."""
     content: list[str] = []
     calls: list[tuple[str, list[str]]] = []
     for piece in (*reader.read(text), *reader.end()):
@@ -288,11 +288,11 @@ def calls_in(text: str, reader: CallReader) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def call_id() -> str:
-    """A new name for a call."""
+    """Return a new id for a call."""
     return f"call_{uuid4().hex[:24]}"
 
 
 def _is_object(text: str) -> bool:
-    """Whether the beginning of a JSON object, which the grammar has made sure of, is all of it."""
+    """Whether the text, which the grammar makes begin a JSON object, is a whole object."""
     outside = _STRING.sub("", text)
     return 0 < outside.count("{") == outside.count("}")

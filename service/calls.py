@@ -1,4 +1,4 @@
-"""How the messages of calls are sent, and how the calls of all services end."""
+"""Sends the messages of calls, and ends the calls of all services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _UnreadError(RequestCancelledError):
-    """The caller took no message for too long; one is still on its way."""
+    """The caller read nothing for too long; a message is still being sent."""
 
     def __init__(self, seconds: float, sending: asyncio.Future[None]) -> None:
         super().__init__(
@@ -32,11 +32,10 @@ class _UnreadError(RequestCancelledError):
 async def write_within(seconds: float, message: Message, context: Context) -> None:
     """Send a message, once the caller has read enough of those before it.
 
-    Raises RequestCancelledError where the caller takes it not within the time, and where it has
-    left.
+    Raises RequestCancelledError if the caller does not read it in time or has left.
     """
     sending = asyncio.ensure_future(context.write(message))
-    # Where the caller leaves, nobody is left to hear that it could not be sent.
+    # If the caller leaves, nobody is left to retrieve the error of sending.
     sending.add_done_callback(_hear)
     if not (await asyncio.wait({sending}, timeout=seconds))[0]:
         raise _UnreadError(seconds, sending)
@@ -52,9 +51,9 @@ def _hear(sending: asyncio.Future[None]) -> None:
 
 
 async def or_abort(context: Context, work: Awaitable[T], config: ServerConfig, late: str) -> T:
-    """The result of the work, or the end of the call with its error.
+    """Return the result of the work, or end the call with its error.
 
-    ``late`` says what there is not where the call's deadline passes first.
+    ``late`` names what is missing if the call's deadline passes first.
     """
     try:
         async with asyncio.timeout(context.time_remaining()):
@@ -66,8 +65,8 @@ async def or_abort(context: Context, work: Awaitable[T], config: ServerConfig, l
         )
     except _UnreadError as error:
         failure = error
-        # The transport takes no status before the message under way is read. All that the call
-        # held is given back by now, so it can wait until the caller reads or leaves.
+        # The transport accepts no status until the message being sent is read. The call holds
+        # nothing any more, so it can wait until the caller reads or leaves.
         await asyncio.wait({error.sending})
         error.sending.exception()
     except Exception as error:

@@ -20,10 +20,10 @@ __all__ = ["serve", "setting_flags"]
 
 
 def setting_flags() -> Iterator[Parameter]:
-    """A flag for each setting; what is given to one is judged with the other settings."""
+    """Yield a flag for each setting; values are validated together with the other settings."""
     for name, field in ServerConfig.model_fields.items():
         kinds = (field.annotation, *get_args(field.annotation))
-        # Words and sizes are texts here.
+        # Words and sizes are text here.
         kind: Any = next((kind for kind in kinds if kind in (bool, int, float, str)), str)
         several = next((told for told in field.metadata if isinstance(told, Several)), None)
         if several is not None:
@@ -82,7 +82,7 @@ def _config(file: Path | None, given: dict[str, Any]) -> ServerConfig:
 def _told(
     place: tuple[str | int, ...], reason: str, given: dict[str, Any], file: Path | None
 ) -> str:
-    """The fault of a setting, with the option, variable or file that it comes from."""
+    """Return a setting's fault with the option, variable or file that it comes from."""
     if not place:
         return f"settings: {reason}"
     name = str(place[0])

@@ -1,4 +1,4 @@
-"""Settings of a server: from options, the environment and a file, in this order."""
+"""Settings of a server: from options, the environment and a file, the first of these winning."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Group(NamedTuple):
 
 
 class Several(NamedTuple):
-    """A setting of several values; as one text they are separated by commas."""
+    """A setting with several values; in one text they are separated by commas."""
 
     option: str | None = None
-    """The option of ``guided serve`` that gives one of them, and may be given again."""
+    """The option of ``guided serve`` that gives one value, and may be repeated."""
 
 
 _MEMORY = Group("Memory")
@@ -190,7 +190,7 @@ class ServerConfig(BaseSettings):
     @field_validator("heads", "drafters", "draft_models", "draft_widths", mode="before")
     @classmethod
     def _split(cls, given: object) -> object:
-        """Several in one text are parted by commas."""
+        """Split several values in one text at commas."""
         if isinstance(given, str):
             return tuple(name.strip() for name in given.split(",") if name.strip())
         return given
@@ -198,7 +198,7 @@ class ServerConfig(BaseSettings):
     @field_validator("adapters", mode="before")
     @classmethod
     def _by_name(cls, given: object) -> object:
-        """Each as ``NAME=FOLDER``, several in one text parted by commas; or a table."""
+        """Read ``NAME=FOLDER`` pairs, several in one text separated by commas, or a table."""
         if isinstance(given, str):
             given = [each for each in given.split(",") if each.strip()]
         if not isinstance(given, list | tuple):
@@ -230,10 +230,10 @@ class ServerConfig(BaseSettings):
 
     @property
     def most_of_one(self) -> int:
-        """Requests in flight that one caller may have."""
+        """The number of requests in flight that one caller may have."""
         if self.max_requests_of_one is not None:
             return self.max_requests_of_one
-        # Where nobody may wait, half of the places would only stay empty.
+        # If no request may wait, reserving half of the places would only leave them empty.
         all_places = self.max_requests_in_flight
         return max(1, all_places // 2) if self.max_requests_queued else all_places
 
@@ -258,10 +258,10 @@ class ServerConfig(BaseSettings):
 
 
 def read_config(given: Mapping[str, object], file: Path | None) -> ServerConfig:
-    """The settings that were given, and for others those of the environment or of a TOML file.
+    """Return the given settings, filled in from the environment and then from a TOML file.
 
-    Raises RequestError for a file that cannot be read or names a setting that there is not, and
-    pydantic's ValidationError for a value that is wrong.
+    Raises RequestError for a file that cannot be read or that names an unknown setting, and
+    pydantic's ValidationError for a wrong value.
     """
     if file is None:
         return ServerConfig.model_validate(given)

@@ -1,8 +1,8 @@
-"""Room for connections to come, though idle ones are held without end.
+"""Keeps room for new connections, even if idle ones are held without end.
 
-The transport bounds connections, and hangs up on those above the bound, whosesoever they are; it
-knows neither who has most nor which never asked anything. So where few places are left, the
-connections that are worth least are ended (``connection_worth``), a second or so after they came.
+The transport bounds the number of connections and closes any above the bound, whoever owns it; it
+knows neither who has most nor which never made a call. So when few places are left, the connections
+worth least are ended (``connection_worth``), about a second after they came.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from guided_service.status import Context
 __all__ = ["ConnectionRoom", "peer_of"]
 
 _LOOK_SECONDS: Final = 0.5
-"""Between two looks. Who comes has as long for its first call at least."""
+"""Interval between two checks. A new connection has at least this long to make its first call."""
 
 _log = structlog.get_logger()
 
 
 class ConnectionRoom(grpc.aio.ServerInterceptor):
-    """Notes whose calls have sent their message, and ends connections that have to go."""
+    """Notes which connections have sent a call's message, and ends those that have to go."""
 
     def __init__(self, most: int) -> None:
         """``most`` is the transport's own bound."""
         self._most = most
         self._notes = CallNotes()
         self._made: dict[Peer, float] = {}
-        """When those that are open were first seen, while there are many."""
+        """When each open connection was first seen, while there are many."""
 
     @override
     async def intercept_service(
@@ -60,13 +60,13 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
             peer = peer_of(context.peer())
             with nullcontext() if peer is None else self._notes.calling(peer):
                 answering = answer(message, context)
-                del message  # whoever reads it lets go of it
+                del message  # its reader releases it
                 return await answering
 
         return answer_and_note
 
     async def keep(self, port: int) -> None:
-        """Look again and again at the connections that came to a port, until it is cancelled."""
+        """Check the connections to a port periodically, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             if self._may_be_many():
@@ -75,8 +75,8 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
                 self._made = {}
 
     def _may_be_many(self) -> bool:
-        """Whether a closer look is worth its while: there is room for a good part, or much is
-        kept of connections that may have gone."""
+        """Whether to look closer: half of the descriptors or more may be connections, or many notes
+        may be of connections that are gone."""
         few = self._most // 2
         return len(descriptors()) > few or len(self._notes) > 2 * self._most
 
@@ -84,7 +84,7 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
         seen, now = await asyncio.to_thread(peers, port), time.monotonic()
         self._made = {peer: self._made.get(peer, now) for peer in seen}
         self._notes.forget_all_but(seen)
-        # Who has just come is about to ask.
+        # A connection that has just come is about to make a call.
         chosen = [
             peer
             for peer in too_many(
@@ -98,7 +98,7 @@ class ConnectionRoom(grpc.aio.ServerInterceptor):
 
 
 def peer_of(said: str) -> Peer | None:
-    """The other end as gRPC names it: ``ipv6:%5B::1%5D:5555``."""
+    """Parse the remote end as gRPC names it: ``ipv6:%5B::1%5D:5555``."""
     kind, _, place = unquote(said).partition(":")
     host, _, port = place.rpartition(":")
     return (address_of(host.strip("[]")), int(port)) if kind in ("ipv4", "ipv6") else None

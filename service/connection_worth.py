@@ -1,8 +1,8 @@
-"""Which connections have to go where they are nearly as many as there may be.
+"""Chooses the connections to end when their number nears the limit.
 
-Nobody who takes part in a call goes. Else those of whoever has most go first, of them those over
-which nothing was ever asked, and then those that have been quiet for longest. So a crowd of idle
-connections from one place costs that place, and not the first call of a stranger.
+A connection that takes part in a call is never ended. The others are taken from the place that has
+most: first those that never made a call, then those quiet for longest. So a crowd of idle
+connections from one place costs that place, and not a stranger's first call.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["Connection", "address_of", "too_many"]
 K = TypeVar("K")
 
 _OF_ONE_PLACE: Final = 64
-"""Bits of an address of IPv6 that a network gives to one customer; the others it may choose."""
+"""Bits of an IPv6 address that a network assigns to one customer, who chooses the rest."""
 
 _SHARE: Final = 4
-"""One part in so many of the connections that there may be is kept free for those who come."""
+"""One in this many of the allowed connections is kept free for new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection(Generic[K]):
-    """A connection as far as its worth goes."""
+    """What the worth of a connection depends on."""
 
     key: K
     host: str
@@ -35,22 +35,22 @@ class Connection(Generic[K]):
     called: float | None
     """When it last took part in a call, if it ever did."""
     is_busy: bool
-    """Whether it does now."""
+    """Whether it takes part in a call now."""
 
     @property
     def worth(self) -> tuple[bool, bool, float]:
-        """Rises with what keeps it."""
+        """Sort key: the greater, the longer the connection is kept."""
         if self.called is None:
             return self.is_busy, False, self.made
         return self.is_busy, True, self.called
 
 
 def too_many(connections: Iterable[Connection[K]], most: int) -> list[K]:
-    """Those that have to go so that there is room, of ``most``, for some that come."""
+    """Return the connections to end so that some of ``most`` places are free for new ones."""
     places: dict[str, list[Connection[K]]] = defaultdict(list)
     for each in sorted(connections, key=lambda each: each.worth, reverse=True):
         places[_place(each.host)].append(each)
-    # A connection is as dear as the number of those that its place would rather keep is small.
+    # A connection is worth more the fewer connections its place prefers to it.
     ranked = [(rank, each) for kept in places.values() for rank, each in enumerate(kept)]
     ranked.sort(key=lambda pair: pair[0], reverse=True)
     excess = len(ranked) - (most - most // _SHARE)
@@ -58,7 +58,7 @@ def too_many(connections: Iterable[Connection[K]], most: int) -> list[K]:
 
 
 def address_of(host: str) -> str:
-    """An address as it is written everywhere: without a zone, and IPv4 never as IPv6."""
+    """Return an address in its one canonical form: without a zone, and IPv4 never as IPv6."""
     found = ipaddress.ip_address(host.partition("%")[0])
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return str(mapped or found)

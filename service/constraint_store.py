@@ -1,11 +1,11 @@
-"""Constraints that requests may name: kept by salt, as they were sent, within one bound for all.
+"""Stores constraints that requests may name: by salt, as they were sent, within one bound for all.
 
 ::
 
     salt ── constraint id ── Kept       each salt in the order of last use
 
-Where there is no room left, the one goes that was not used for longest, of the salt that takes the
-most. So a salt that stores a lot pushes out its own, and leaves those that store little alone.
+When there is no room, the salt that takes most loses its least recently used constraint. So a salt
+that stores a lot evicts its own, and leaves those that store little alone.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from guided_service.intake import Readers
 __all__ = ["ConstraintStore"]
 
 _ENTRY_BYTES = 512
-"""What a constraint takes besides its message and its salt."""
+"""What a constraint takes in addition to its message and its salt."""
 
 
 @dataclass(slots=True)
 class _Kept:
     message: bytes
-    """As a ``guided.v1.Constraint``: its size is known, and that of what it stands for is not."""
+    """A serialized ``guided.v1.Constraint``: unlike the decoded object's, its size is known."""
     nbytes: int
     cost: CompileCost
     uses: int = 0
 
 
 class ConstraintStore:
-    """Keeps at most so many constraints, and so many bytes."""
+    """Keeps at most a number of constraints, and of bytes."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most = most
@@ -54,16 +54,16 @@ class ConstraintStore:
 
     @property
     def nbytes(self) -> int:
-        """What all constraints take."""
+        """The bytes that all constraints take."""
         return sum(self._sizes.values())
 
     def __len__(self) -> int:
         return sum(map(len, self._salts.values()))
 
     def put(self, salt: str, message: bytes, found: CheckedConstraint) -> GrammarInfo:
-        """Keep a constraint that was checked, by its ``message``; what is in its way goes.
+        """Keep a checked constraint by its ``message``, evicting others if needed.
 
-        Raises LimitExceededError where it alone is too large.
+        Raises LimitExceededError if it is too large even alone.
         """
         constraint_id = found.constraint_id
         nbytes = len(message) + len(salt.encode()) + _ENTRY_BYTES
@@ -86,7 +86,7 @@ class ConstraintStore:
         return replace(_info(constraint_id, kept), report=found.report)
 
     def message(self, salt: str, constraint_id: str) -> bytes:
-        """The message of a constraint, which counts as a use, or UnknownConstraintError."""
+        """Return a constraint's message and count a use; raises UnknownConstraintError."""
         kept = self._find(salt, constraint_id)
         kept.uses += 1
         self._salts[salt].move_to_end(constraint_id)
@@ -95,9 +95,10 @@ class ConstraintStore:
     async def resolved(
         self, request: GenerationRequest, readers: Readers
     ) -> tuple[GenerationRequest, int]:
-        """The request with the constraint that it names, if it names one, and the bytes of that.
+        """Return the request with the constraint it names, if any, and the bytes of its message.
 
-        They weigh as those of the request's own message: a short one may name what is large.
+        They count like those of the request's own message: a short request may name a large
+        constraint.
         """
         if not isinstance(request.constraint, Stored):
             return request, 0
@@ -106,11 +107,11 @@ class ConstraintStore:
         return replace(request, constraint=constraint), len(message)
 
     def listed(self, salt: str) -> list[GrammarInfo]:
-        """The constraints of a salt, those that were not used for longest first."""
+        """Return the constraints of a salt, the least recently used first."""
         return [_info(name, kept) for name, kept in self._salts.get(salt, {}).items()]
 
     def delete(self, salt: str, constraint_id: str) -> None:
-        """Forget a constraint, or raise UnknownConstraintError."""
+        """Forget a constraint; raises UnknownConstraintError."""
         self._find(salt, constraint_id)
         self._remove(salt, constraint_id)
 

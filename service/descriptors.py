@@ -1,7 +1,7 @@
-"""File descriptors: as many as the system allows, and some kept for starting an engine.
+"""Raises the limit of file descriptors, and reserves some for starting an engine.
 
-Every connection takes one. Where callers have taken all of them, a lost engine could not be
-started again, so a few are held open for nothing and closed just before they are needed.
+Every connection takes one. If callers took all of them, a lost engine could not be started again,
+so a few are held in reserve and closed just before they are needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KEPT: Final = 48
 
 
 def raise_descriptor_limit() -> int:
-    """Let this process open as many descriptors as it may; returns how many that are."""
+    """Raise this process's descriptor limit to its maximum, and return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         # Some systems call the limit infinite and refuse to set it so.
@@ -29,7 +29,7 @@ def raise_descriptor_limit() -> int:
 
 
 class DescriptorReserve:
-    """Descriptors that are held for nothing but ``lent``."""
+    """Descriptors held in reserve, to be freed by ``lent``."""
 
     def __init__(self, count: int = _KEPT) -> None:
         self._count = count
@@ -38,7 +38,7 @@ class DescriptorReserve:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Leave the descriptors free in the block, and take them back afterwards as they come."""
+        """Free the descriptors for the block, and take back afterwards what is available."""
         self.close()
         try:
             yield
@@ -46,12 +46,12 @@ class DescriptorReserve:
             self._fill()
 
     def close(self) -> None:
-        """Give all of them back."""
+        """Release all of them."""
         while self._held:
             os.close(self._held.pop())
 
     def _fill(self) -> None:
-        # Where there are none left, those that there are have to do.
+        # If no more are available, a smaller reserve has to do.
         with suppress(OSError):
             while len(self._held) < self._count:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))

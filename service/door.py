@@ -1,4 +1,4 @@
-"""The door of the generation service: whose request it is, its quotas, its turn, its priority.
+"""The door of the generation service: finds a request's caller, quotas, turn and priority.
 
 ::
 
@@ -32,18 +32,18 @@ from guided_service.token_book import Token
 __all__ = ["Admitted", "Caller", "Door"]
 
 _WORTH_A_LEVEL: Final = 16
-"""Requests of one client in the engine that count as a level of priority to those behind them: as
-many as the engine runs at once. So another's first passes those that only wait there."""
+"""A client's next requests rank one priority level lower for each this many it has in the engine,
+as many as run at once. So another client's first request passes those that only wait there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and what they may."""
+    """The caller of a request, and what it may use."""
 
     client: Client
     top_priority: int
     identity: str
-    """Who it is on any of its connections: whose answers a request that comes again may have."""
+    """Identifies the caller across connections: only it may have a repeated request's answer."""
     account: Account | None = None
     """What its token has used; ``None`` for a caller without one."""
 
@@ -53,16 +53,16 @@ class Admitted:
     """A request that holds a place."""
 
     request: GenerationRequest
-    """As the engine is to see it."""
+    """The request as passed to the engine."""
     received: float
-    """The moment of its place, from which its turn in the engine counts: the wait for one is shared
-    out by then, and would put those of a client that asks for much before another's."""
+    """When it got its place; its turn in the engine counts from here. The wait for a place was
+    already shared fairly, and counting it again would favour clients that send much."""
     charge: Charge
-    """To be told what the request used."""
+    """Receives what the request used."""
 
 
 class Door:
-    """Lets requests in, each in its turn and within what its caller may use."""
+    """Admits requests, each in its turn and within what its caller may use."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._top_priority = config.top_priority
@@ -75,23 +75,23 @@ class Door:
         self.held = HeldBytes(config.max_held_bytes)
 
     def caller(self, context: Context) -> Caller:
-        """Whose call it is."""
+        """Return the caller of a call."""
         shown = shown_token()
         return self._stranger_of(context) if shown is None else self.holder(*shown)
 
     def stranger(self, connection: str, identity: str | None = None) -> Caller:
-        """Who calls without a token: whom it shares places with, and who it is elsewhere."""
+        """Return a caller without a token: whom it shares places with, and its identity."""
         return Caller(Client(connection), self._top_priority, identity or connection)
 
     def holder(self, name: str, token: Token) -> Caller:
-        """Who shows the token of this name."""
+        """Return the caller that shows the token of this name."""
         top = self._top_priority if token.top_priority is None else token.top_priority
         account = self._accounts.of(name, token)
         identity = f"token {name}"
         return Caller(Client(identity, token.weight), top, identity, account)
 
     def _stranger_of(self, context: Context) -> Caller:
-        """Who calls without a token: the subject of its certificate, or its connection."""
+        """Return a caller without a token, by its certificate's subject or its connection."""
         names = context.peer_identities()
         if names:
             known = ", ".join(sorted(name.decode(errors="replace") for name in names))
@@ -103,9 +103,9 @@ class Door:
     async def admitted(
         self, caller: Caller, request: GenerationRequest, nbytes: int, received: float
     ) -> AsyncIterator[Admitted]:
-        """Hold a place, which the request waits for in its order and within its deadline.
+        """Hold a place, waiting for it in the request's order and within its deadline.
 
-        What the block says of the request's use is charged to its caller.
+        The use that the block reports is charged to the request's caller.
         """
         request = _with_priority(request, max(request.priority, caller.top_priority))
         charge = Charge.of(request, nbytes)
@@ -124,7 +124,7 @@ class Door:
                     turned = _with_priority(request, min(behind, 100))
                     yield Admitted(_received_later(turned, began - received), began, charge)
                 except BaseException as error:
-                    # A request that is wrong was refused while it was compiled.
+                    # An invalid request was refused while it was being compiled.
                     is_wrong = isinstance(error, RequestError)
                     charge.ended(time.monotonic() - began, was_compiling=is_wrong)
                     raise
@@ -135,9 +135,9 @@ class Door:
     async def working(
         self, caller: Caller, received: float, *, seconds: float | None
     ) -> AsyncIterator[None]:
-        """Hold a place for work on a constraint, which is charged as a request that compiles it.
+        """Hold a place for work on a constraint, charged like a request that compiles it.
 
-        It is waited for so many ``seconds``, if any, after which DeadlineExceededError is raised.
+        Waits at most ``seconds``, if given, and then raises DeadlineExceededError.
         """
         charge, account = Charge(asked=0.0), caller.account
         with nullcontext() if account is None else account.charged(charge):
@@ -155,10 +155,10 @@ def _with_priority(request: GenerationRequest, priority: int) -> GenerationReque
 
 
 def _received_later(request: GenerationRequest, seconds: float) -> GenerationRequest:
-    """The request as if it had come so much later, with the same deadline."""
+    """Return the request as if received this much later, with the same deadline."""
     if request.deadline is None:
         return request
-    # One that has almost passed is for the engine to refuse.
+    # The engine refuses a deadline that has almost passed.
     return replace(request, deadline=max(request.deadline - seconds, 1e-3))
 
 
@@ -168,5 +168,5 @@ def _machine(peer: str) -> str:
 
 
 def _shown(context: Context) -> list[str | bytes]:
-    """What a call says of its caller to whoever stands before this server, and may know it."""
+    """Return the caller's own credentials, which a proxy in front of this server may know."""
     return [value for key, value in context.invocation_metadata() or () if key == "authorization"]

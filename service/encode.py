@@ -1,4 +1,4 @@
-"""From results, and from what an engine counted, to protobuf messages."""
+"""Encodes results and engine statistics as protobuf messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def encode_event(
     report: SchemaReport | None = None,
     reader: ReaderOf | None = None,
 ) -> pb.GenerateStreamResponse:
-    """The message of some text, or of the answer that ends a stream."""
+    """Encode a piece of text, or the answer that ends a stream."""
     if isinstance(event, Scored):
         event = event.text
     if isinstance(event, str):
@@ -36,9 +36,9 @@ def encode_result(
     report: SchemaReport | None = None,
     reader: ReaderOf | None = None,
 ) -> pb.GenerateResponse:
-    """The message of one answer, with the report where it was asked for.
+    """Encode one answer, with the report if it was requested.
 
-    ``reader`` makes what takes answers apart, where the request gave tools.
+    ``reader`` makes readers of answers if the request gave tools.
     """
     message = pb.GenerateResponse(
         duration=duration_of(result.seconds),
@@ -61,7 +61,7 @@ def encode_result(
 def _tell_calls(told: pb.GenerateResponse | pb.Candidate, reader: CallReader) -> None:
     told.content, calls = calls_in(told.text, reader)
     told.text = reader.shown(told.text)
-    # What a stop string or token breaks off stays text: its arguments may be no JSON.
+    # A call that a stop string or token cuts off stays text: its arguments may not be valid JSON.
     for call in calls[: reader.num_ended]:
         write(call, told.tool_calls.add())
 
@@ -90,14 +90,14 @@ def _encode_logprobs(one: TokenLogprobs) -> pb.TokenLogprobs:
 
 
 def encode_model(model: ModelInfo) -> model_pb2.Model:
-    """The message of a model."""
+    """Encode a model."""
     message = model_pb2.Model()
     write(model, message)
     return message
 
 
 def encode_stats(stats: EngineStats) -> model_pb2.EngineStats:
-    """The message of one moment of an engine."""
+    """Encode the statistics of an engine at one moment."""
     message = model_pb2.EngineStats(uptime=duration_of(stats.seconds))
     write(stats, message, without=("answered", "phases"))
     for reason, count in stats.answered.items():

@@ -54,19 +54,19 @@ from guided_service.stream_events import StreamEvent
 __all__ = ["CutOffError", "EngineConnection", "Patience"]
 
 _MANY_PARTS = 200
-"""Messages and constraints that a request is made of; to write so many takes a few milliseconds."""
+"""A request with more messages and constraints than this takes a few milliseconds to serialize."""
 
 _LAST_WORDS_SECONDS = 0.1
-"""How long messages of an ended process may take through the socket."""
+"""How long the last messages of an ended process may take to arrive."""
 
 
 def _new_id() -> str:
-    """The id of a request in the engine, with the name of its record in it, if it has one."""
+    """Return an id for the engine, containing the name of the request's record if any."""
     return engine_id_of(current_request_id() or uuid4().hex)
 
 
 class CutOffError(ServiceUnavailableError):
-    """The request had begun to run when its engine ended, so it may be what ended it."""
+    """The request was running when its engine ended, so it may be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ class Patience:
     """How long an engine process may keep its server waiting, in seconds."""
 
     silence_seconds: float
-    """Without a pulse, until no requests are taken."""
+    """Time without a pulse after which no requests are taken."""
     hang_seconds: float
-    """Without a pulse, until it is killed."""
+    """Time without a pulse after which the process is killed."""
     stuck_seconds: float
-    """In one turn of its loop, until it is killed."""
+    """Time in one turn of its loop after which the process is killed."""
 
 
 class EngineConnection:
@@ -98,17 +98,17 @@ class EngineConnection:
         self._pulses = pulses
         self._folder = folder
         self._waiting: dict[str, asyncio.Future[Any]] = {}
-        """Results of requests, and findings of inspections."""
+        """Futures of requests' results and inspections' findings."""
         self.stats: EngineStats | None = None
-        """What the engine said last about what it has done; ``None`` until it is ready."""
+        """The statistics last reported; ``None`` until the engine is ready."""
         self._outboxes: dict[str, Outbox] = {}
 
     @classmethod
     async def start(cls, launcher: Launcher, choice: ModelChoice, logs: LogChoice) -> Self:
-        """Start the process and a socket for it; it loads the model in its own time."""
+        """Start the process and a socket for it; does not wait for the model to load."""
         with ExitStack() as opened:
             try:
-                # Private to this user, so nobody else can talk to the engine.
+                # Private to this user, so that nobody else can reach the engine.
                 folder = SocketFolder()
                 opened.callback(folder.close)
                 endpoint = f"ipc://{folder.path / 'engine'}"
@@ -116,7 +116,7 @@ class EngineConnection:
                 context = zmq.asyncio.Context()
                 opened.callback(context.destroy, linger=0)
                 socket, pulses = context.socket(zmq.PAIR), context.socket(zmq.PULL)
-                # Unbounded, since what calls hold bounds what can be under way (held_bytes).
+                # Unbounded: the budget of what calls hold (held_bytes) already bounds it.
                 socket.set_hwm(0)
                 socket.linger = 0
                 socket.bind(endpoint)
@@ -132,11 +132,11 @@ class EngineConnection:
 
     @property
     def process_id(self) -> int:
-        """Number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     async def ready(self) -> Ready:
-        """Wait until the model is loaded, or raise what kept it from that."""
+        """Wait until the model is loaded; raises the error that prevented it."""
         message = await self._next_message()
         match message:
             case Ready():
@@ -161,7 +161,7 @@ class EngineConnection:
                         if request_id in self._outboxes:
                             self._outboxes[request_id].put_logprobs(scores)
                     for request_id, text, is_thought in deltas:
-                        # Text and a cancellation may cross on their way.
+                        # Text and a cancellation may cross in transit.
                         if request_id in self._outboxes:
                             self._outboxes[request_id].put(text, is_thought=is_thought)
                 case Answered(request_id, result):
@@ -181,23 +181,23 @@ class EngineConnection:
         return ending
 
     async def watch(self, limits: Patience, set_alive: Callable[[bool], Awaitable[None]]) -> None:
-        """Say when the process falls silent and when it speaks again; kill one that hangs.
+        """Report when the process falls silent and when it answers again; kill one that hangs.
 
-        Runs until it is cancelled, or has killed the process.
+        Runs until cancelled, or until it has killed the process.
         """
         silent = unmoved = 0.0
         turns, is_alive, turn = -1, True, limits.silence_seconds / 4
         while True:
             began = time.monotonic()
             pulse = await self._next_pulse(turn)
-            # Of a pause of this process itself no more counts than a turn: then nobody listened.
+            # If this process itself was paused, count little of the pause: nobody was listening.
             passed = min(time.monotonic() - began, 2 * turn)
             silent = 0.0 if pulse is not None else silent + passed
             has_moved = pulse is not None and pulse.turns != turns
             unmoved = 0.0 if has_moved else unmoved + passed
             turns = turns if pulse is None else pulse.turns
             if silent > limits.hang_seconds or unmoved > limits.stuck_seconds:
-                with suppress(ProcessLookupError):  # it may have ended in this moment
+                with suppress(ProcessLookupError):  # it may just have ended
                     self._process.kill()
                 return
             if is_alive != (silent < limits.silence_seconds):
@@ -212,7 +212,7 @@ class EngineConnection:
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
-        """Have one answer made for a client; giving up waiting cancels it."""
+        """Generate one answer for a client; cancelling this call cancels the request."""
         request_id = _new_id()
         written = _written(request_id, request, received, client, stream=False)
         with self._sent(request_id, await written) as answer:
@@ -220,7 +220,7 @@ class EngineConnection:
         return result
 
     async def inspect(self, asked: Inspect) -> Finding:
-        """Have a constraint worked on; giving up waiting cancels it."""
+        """Work on a constraint; cancelling this call cancels the work."""
         with self._sent(asked.request_id, write(asked)) as future:
             finding: Finding = await future
         return finding
@@ -233,10 +233,10 @@ class EngineConnection:
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Have one answer made: its text as it grows, then the answer; closing cancels it.
+        """Generate one answer: yields its text as it grows, then the answer; closing cancels it.
 
-        One that is watched tells how it comes to be instead of its text: lines of ``watching``.
-        Several answers come whole, at the end.
+        A watched request yields lines of ``watching``, which show how its answer comes about,
+        instead of text. Several answers are yielded together at the end.
         """
         request_id, outbox = _new_id(), Outbox()
         grows = not (is_watched or request.has_candidates)
@@ -253,8 +253,8 @@ class EngineConnection:
 
     @contextmanager
     def _sent(self, request_id: str, message: bytes) -> Iterator[asyncio.Future[Any]]:
-        """The answer to a message, which is cancelled if it is not there at the end."""
-        # While a long message was written, the process may have ended.
+        """Send a message and yield its answer's future; cancels the request if unanswered."""
+        # The process may have ended while a long message was serialized.
         if self._process.returncode is not None:
             raise ServiceUnavailableError("the engine is gone", hint="try again shortly")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -266,15 +266,16 @@ class EngineConnection:
         finally:
             del self._waiting[request_id]
             if future.cancelled() or not future.done():
-                # An engine that is gone has nothing left to cancel.
+                # If the engine is gone, nothing is left to cancel.
                 with suppress(ServiceUnavailableError):
                     self._send(Cancel(request_id))
             else:
-                # Looked at, or it would be reported as lost where the caller has left meanwhile.
+                # Retrieve the error: if the caller has left, asyncio would report it as never
+                # retrieved.
                 future.exception()
 
     def fail_all(self, error: GuidedError) -> None:
-        """Raise an error wherever an answer is awaited."""
+        """Fail all pending requests with an error."""
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(error)
@@ -300,7 +301,7 @@ class EngineConnection:
         self._folder.close()
 
     async def _next_message(self) -> FromEngine | None:
-        """The next message, or ``None`` once the process has ended and said all it had to say."""
+        """Return the next message; ``None`` once the process has ended and all are read."""
         receiving = asyncio.ensure_future(self._socket.recv())
         ended = asyncio.create_task(self._process.wait())
         try:
@@ -314,7 +315,7 @@ class EngineConnection:
 
     def _settle(self, request_id: str, outcome: object) -> None:
         future = self._waiting.get(request_id)
-        # An answer and a cancellation may cross on their way.
+        # An answer and a cancellation may cross in transit.
         if future is None or future.done():
             return
         if isinstance(outcome, GuidedError):
@@ -326,7 +327,7 @@ class EngineConnection:
         self._send_bytes(write(message))
 
     def _send_bytes(self, message: bytes) -> None:
-        # Without waiting, the future is settled when it comes.
+        # With DONTWAIT the future is already done when returned.
         sent = asyncio.ensure_future(self._socket.send(message, zmq.DONTWAIT))
         error = sent.exception()
         if isinstance(error, zmq.Again):
@@ -351,7 +352,7 @@ async def _written(
     stream: bool,
     watch: bool = False,
 ) -> bytes:
-    """The message that submits a request; one of many parts is written beside the event loop."""
+    """Serialize the message that submits a request, in a thread if it has many parts."""
 
     def submit() -> bytes:
         return write(

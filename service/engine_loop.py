@@ -1,4 +1,4 @@
-"""The engine process, which ends with its server: its loop takes messages, steps, sends answers."""
+"""The engine process's loop: takes messages, steps, sends answers, and ends with its server."""
 
 from __future__ import annotations
 
@@ -55,27 +55,27 @@ __all__ = [
 ]
 
 _POLL_MILLIS = 1000
-"""How long an idle engine sleeps before it looks whether the server is still there."""
+"""How long an idle engine sleeps before it checks that the server still exists."""
 
 _REPORT_SECONDS = 1.0
-"""Least time between two reports of what the engine has done."""
+"""Least time between two reports of the engine's statistics."""
 
 _PULSE_SECONDS = 1.0
 
 _TAKING_SECONDS = 0.02
-"""How long requests are taken between two steps, one at least: short prompts are tokenised then."""
+"""How long requests are taken between steps, at least one; short prompts are tokenised then."""
 
 _SWITCH_SECONDS = 0.0005
 """How long a thread that prepares a prompt may run Python while the engine waits for the
-interpreter, as it does after each part of a model call; a tenth of what is usual."""
+interpreter, as it does after each part of a model call; a tenth of Python's default."""
 
 _SHORT_BYTES = 2**14
-"""Of a request that is prepared between two steps, in a few milliseconds; Python in another thread
-would slow a model call by more."""
+"""Largest message of a request that is prepared between two steps, in a few milliseconds. Preparing
+it in another thread would slow a model call by more."""
 
 
 class FinishedRequest(Protocol):
-    """One request that left the engine."""
+    """A request that left the engine, with its outcome."""
 
     @property
     def request_id(self) -> str: ...
@@ -97,7 +97,7 @@ class TextDelta(Protocol):
 
 
 class RunningEngine(HasWorkbench, HasVocabulary, Protocol):
-    """What the loop needs of an engine."""
+    """What the loop needs from an engine."""
 
     @property
     def model_name(self) -> str: ...
@@ -137,7 +137,7 @@ class RunningEngine(HasWorkbench, HasVocabulary, Protocol):
 
 
 Loader = Callable[[ModelChoice], RunningEngine]
-"""How an engine is made; raises ``GuidedError`` where the model or a setting is wrong."""
+"""Makes an engine; raises ``GuidedError`` if the model or a setting is wrong."""
 
 
 def run_engine(settings: EngineSettings, load: Loader) -> int:
@@ -172,7 +172,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
 class _Heart:
     """Sends a pulse each second from a thread of its own, until it is closed.
 
-    A process that is stopped or swapped out sends none; one that is in a long model call does.
+    A process that is stopped or swapped out sends none; one in a long model call does.
     """
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
@@ -190,7 +190,7 @@ class _Heart:
 
     def _beat(self) -> None:
         with self._context.socket(zmq.PUSH) as socket:
-            # Pulses that nobody takes are of no use later.
+            # Pulses that were not read in time are useless later.
             socket.set_hwm(2)
             socket.linger = 0
             socket.connect(self._endpoint)
@@ -198,7 +198,7 @@ class _Heart:
                 try:
                     socket.send(write(Pulse(self.turns)), zmq.DONTWAIT)
                 except zmq.Again:
-                    continue  # a server that does not listen now may do so later
+                    continue  # the server may listen later
 
 
 def _serve(
@@ -224,8 +224,8 @@ def _serve(
         garbage.collect(is_idle=is_idle)
         if is_idle:
             poller.poll(_POLL_MILLIS)
-        # All messages are read before any request is taken: one that was cancelled meanwhile costs
-        # nothing, however long its prompt is.
+        # Read all messages before taking any request, so that a request cancelled meanwhile costs
+        # nothing, however long its prompt.
         for message in _received(socket):
             match message:
                 case Submit() if len(message.message) > _SHORT_BYTES:
@@ -245,8 +245,8 @@ def _serve(
         _take_waiting(engine, socket, waiting, watches)
         for found in inspections.run_slice(is_alone=not engine.has_work):
             _send(socket, found)
-        # An error that leaves a step has left the engine in no known state: the process ends
-        # with it, and the server starts another.
+        # An error raised by a step leaves the engine in an unknown state: the process ends with it,
+        # and the server starts another.
         if engine.has_work:
             ended = engine.step()
             grown = engine.take_deltas()
@@ -266,7 +266,7 @@ def _take_waiting(
     waiting: dict[str, Submit | Prepared],
     watches: Watches,
 ) -> None:
-    """Submit what waits, in its order, as long as the answers under way can be kept waiting."""
+    """Submit waiting requests in order, for as long as running answers may be delayed."""
     began = time.monotonic()
     while waiting and time.monotonic() - began < _TAKING_SECONDS:
         request_id = next(iter(waiting))
@@ -276,7 +276,7 @@ def _take_waiting(
             watches.end(request_id)
             _send(socket, _message(request_id, error))
         except Exception as error:
-            # A request that is not admitted has touched no other one, so it fails alone.
+            # A request that was not admitted has affected no other, so it fails alone.
             watches.end(request_id)
             with bound_contextvars(request_id=name_in(request_id)):
                 incident = incident_of(error)

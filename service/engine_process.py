@@ -1,10 +1,10 @@
-"""Program of the engine process: ``python -m guided_service.engine_process SETTINGS``.
+"""The program of the engine process: ``python -m guided_service.engine_process SETTINGS``.
 
-By its settings it is an engine, or a standby that forks engines (``forks``).
+Its settings make it an engine, or a standby that forks engines (``forks``).
 
-The engine has a process of its own because Python threads beside a model call slow it many times
-over; here is one thread, which either steps the engine or waits for messages. Another one makes
-tokens of long prompts, without the interpreter.
+The engine has a process of its own because other Python threads slow a model call many times over.
+This process has one thread, which either steps the engine or waits for messages, and another that
+tokenises long prompts without holding the interpreter.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = structlog.get_logger()
 
 
 def main(load: SharingLoader) -> int:
-    """Run the engine, or the standby, that the first argument describes; the exit status."""
+    """Run the engine or standby that the first argument describes; returns the exit status."""
     ignore_terminal_signals()
     die_with_parent()
     allot_together()
@@ -52,15 +52,15 @@ def main(load: SharingLoader) -> int:
 
 
 def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> Engine:
-    """The engine that a server was told to load.
+    """Load the engine that a server has chosen.
 
-    ``share`` is called once all that engines can share is there.
+    ``share`` is called once everything that engines can share is loaded.
     """
     prepare_environment()
-    # Almost nothing that is loaded is garbage, and looking for it takes a tenth of the time.
+    # Almost nothing that is loaded is garbage, and collecting takes a tenth of the loading time.
     gc.disable()
     progress = LoggedProgress()
-    # Loading torch takes seconds, in which the server may go: the lifeline comes first.
+    # Loading torch takes seconds, in which the server may end; so the lifeline is set up before.
     with progress.step("loading torch and transformers"):
         from guided.engine import load_engine
         from guided.model.device import may_use_cuda
@@ -68,7 +68,7 @@ def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> E
 
     has_ranks = choice.tensor_parallel > 1 or choice.pipeline_parallel > 1
     if share is not None and (may_use_cuda(choice.device) or has_ranks):
-        # What has looked for a device cannot be forked, nor what has met other ranks.
+        # A process that has initialised CUDA or connected to other ranks cannot be forked.
         share()
         share = None
     options = msgspec.structs.asdict(choice)
@@ -80,7 +80,7 @@ def load_real_engine(choice: ModelChoice, share: Callable[[], None] | None) -> E
 
 
 def _leave(loss: ModelError) -> NoReturn:
-    """End this process, whose model is not whole any more; it may be waiting for the lost rank."""
+    """End this process after losing a part of its model; it may be waiting for the lost rank."""
     _log.error("engine ends", reason=str(loss))
     sys.stderr.flush()
     os._exit(1)

@@ -26,7 +26,7 @@ from guided_service.stream_events import StreamEvent
 __all__ = ["EngineSupervisor", "HealthListener", "choice_of", "log_choice_of"]
 
 HealthListener = Callable[[bool], Awaitable[None]]
-"""Called with whether requests are taken, each time that changes."""
+"""Called with whether requests are taken, whenever that changes."""
 
 _STOP_SECONDS = 5.0
 """How long an engine may take to finish its step and end."""
@@ -37,16 +37,16 @@ _log = structlog.get_logger()
 
 
 def choice_of(config: ServerConfig) -> ModelChoice:
-    """What the engine is told of a server's settings."""
+    """Return the part of a server's settings that its engine needs."""
     names = ModelChoice.__struct_fields__
     choice = ModelChoice(**{name: getattr(config, name) for name in names})
-    # It crosses to another process, which knows plain numbers.
+    # It is sent to another process as a plain number.
     nbytes = None if config.kv_memory is None else int(config.kv_memory)
     return msgspec.structs.replace(choice, kv_memory=nbytes)
 
 
 def log_choice_of(config: ServerConfig) -> LogChoice:
-    """How the engine logs, which is how its server does."""
+    """Return the log settings of the engine, the same as its server's."""
     return LogChoice(config.log_format, config.log_level)
 
 
@@ -62,17 +62,17 @@ class EngineSupervisor:
         self._set_serving = set_serving
         self._connection: EngineConnection | None = None
         self._absence: str | None = _STARTING
-        """What keeps requests from being taken, ``None`` where nothing does."""
+        """Why requests are not taken; ``None`` while they are."""
         self._model: ModelInfo | None = None
         self._prompt_bound: PromptBound | None = None
         self._reserve = DescriptorReserve()
         self.starts = 0
-        """How often an engine was ready: each has begun with empty caches."""
+        """How many engines have become ready, each with empty caches."""
 
     async def run(self) -> None:
-        """Start the engine, and again whenever it ends, until cancelled.
+        """Start the engine, and restart it whenever it ends, until cancelled.
 
-        Raises what keeps it from the first start; later ones are tried until they succeed.
+        Raises the error of a failed first start; later starts are retried until they succeed.
         """
         remove_left_folders()
         await self._start()
@@ -84,7 +84,7 @@ class EngineSupervisor:
             await self._restart()
 
     async def _serve(self, connection: EngineConnection) -> str:
-        """Hand out answers and watch the process until it ends; returns how it ended."""
+        """Deliver answers and watch the process until it ends; returns how it ended."""
         config = self._config
         patience = Patience(config.silence_seconds, config.hang_seconds, config.stuck_seconds)
         watching = asyncio.create_task(connection.watch(patience, self._set_alive))
@@ -95,7 +95,7 @@ class EngineSupervisor:
             await asyncio.wait({watching})
 
     async def _set_alive(self, is_alive: bool) -> None:
-        """Take requests only while the engine is heard of."""
+        """Take requests only while the engine responds."""
         self._absence = None if is_alive else "does not answer"
         if is_alive:
             _log.info("engine is heard of again")
@@ -108,25 +108,25 @@ class EngineSupervisor:
         self._ready_connection()
 
     def check_prompt(self, request: GenerationRequest) -> None:
-        """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
+        """Raise ``LimitExceededError`` for a prompt that must be too long, whatever its tokens."""
         if self._prompt_bound is not None:
             self._prompt_bound.check(request.prompt)
 
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
-        """Have one answer made for a client; cancelling the caller cancels it in the engine."""
+        """Generate one answer for a client; cancelling this call cancels it in the engine."""
         return await self._ready_connection().generate(request, received, client)
 
     async def inspect(self, asked: Inspect) -> Finding:
-        """Have a constraint worked on; cancelling the caller cancels it in the engine."""
+        """Work on a constraint; cancelling this call cancels it in the engine."""
         self.model(asked.model)
         return await self._ready_connection().inspect(asked)
 
     def model(self, name: str = "") -> ModelInfo:
-        """The model that is loaded, asked for by its name or by none.
+        """Return the loaded model, requested by its name or an empty one.
 
-        Raises ``ServiceUnavailableError`` while there is none, UnknownModelError for another name.
+        Raises ``ServiceUnavailableError`` while none is loaded, UnknownModelError for another name.
         """
         self.check_ready()
         assert self._model is not None, "an engine is ready without a model"
@@ -134,21 +134,21 @@ class EngineSupervisor:
         return self._model
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """All models that there are: this one."""
+        """Return all models: the loaded one."""
         return (self.model(),)
 
     def model_name(self, asked: str | None = None) -> str | None:
-        """The name of the model that was loaded last, if one was and ``asked`` means it."""
+        """Return the last loaded model's name, unless ``asked`` names another."""
         name = None if self._model is None else self._model.name
         return None if asked and asked != name else name
 
     @property
     def prompt_bound(self) -> PromptBound | None:
-        """How long a prompt may be; ``None`` where only its tokens tell, or no model was loaded."""
+        """The bound on prompts; ``None`` if only tokens decide, or no model was loaded."""
         return self._prompt_bound
 
     def stats(self) -> EngineStats:
-        """What the engine said last about what it has done, or ``ServiceUnavailableError``."""
+        """Return the engine's last statistics; raises ``ServiceUnavailableError``."""
         stats = self._ready_connection().stats
         if stats is None:
             raise ServiceUnavailableError("the engine has just started", hint="try again shortly")
@@ -162,7 +162,7 @@ class EngineSupervisor:
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Have one answer made and handed out as it grows; closing cancels it in the engine."""
+        """Generate one answer and yield it as it grows; closing cancels it in the engine."""
         return self._ready_connection().stream(request, received, client, is_watched=is_watched)
 
     def cut_off(self, seconds: float) -> None:
@@ -181,7 +181,7 @@ class EngineSupervisor:
         self._connection, self._absence = None, "is stopping"
         self._reserve.close()
         if connection is not None:
-            # One that is still loading would not hear of it for minutes.
+            # An engine that is still loading would not read the request to stop for minutes.
             await connection.stop(_STOP_SECONDS if was_ready else 0.0)
         await self._launcher.forget()
 
@@ -217,7 +217,7 @@ class EngineSupervisor:
             except GuidedError as error:
                 delay = min(2 * delay, self._config.max_restart_backoff_seconds)
                 await self._lose()
-                # What it keeps may be what is wrong.
+                # The fault may be in what the launcher keeps.
                 await self._launcher.forget()
                 _log.error("engine not started", error=str(error), next_try_seconds=delay)
             else:

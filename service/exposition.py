@@ -1,7 +1,7 @@
-"""What the engine counted, as Prometheus reads it.
+"""Exposes the engine's statistics to Prometheus.
 
-Only the latest snapshot that the engine sent is looked at, so nothing is added to a request. Names
-and definitions are in docs/metrics.md.
+Reads only the latest snapshot that the engine sent, so requests bear no cost. Names and definitions
+are in docs/metrics.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["EngineCollector", "start_exposition"]
 
 
 class EngineCollector(Collector):
-    """Gives a scraper the metrics of the server and, while there is one, of its engine."""
+    """Collects the metrics of the server and, while it has one, of its engine."""
 
     def __init__(self, source: ModelSource, admission: Admission) -> None:
         self._source = source
@@ -42,7 +42,7 @@ class EngineCollector(Collector):
 
     @override
     def collect(self) -> Iterator[Metric]:
-        """All metrics as they are now."""
+        """Yield all metrics as they are now."""
         yield _gauge(
             "guided_requests_in_flight",
             "Requests that hold a place of the server.",
@@ -68,15 +68,15 @@ class EngineCollector(Collector):
 
 
 def start_exposition(config: ServerConfig, port: int, collector: EngineCollector) -> str:
-    """Serve metrics over HTTP until the process ends; where they are.
+    """Serve metrics over HTTP until the process ends; returns their URL.
 
-    Raises ``ServiceError`` with what keeps it from listening.
+    Raises ``ServiceError`` with the reason if it cannot listen.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(collector)
     host = config.metrics_host
     check_exposure(config, host, port)
-    # A scraper on this machine need not know who signed the certificate.
+    # No certificate on this machine's own addresses: a local scraper need not trust its signer.
     files = None if is_loopback(host) else files_of(config)
     taken = serve_metrics(host, port, registry, files)
     return f"{'http' if files is None else 'https'}://{in_url(host)}:{taken}/metrics"
@@ -117,7 +117,7 @@ def _tokens(stats: EngineStats) -> Iterator[Metric]:
 
 
 def _drafters(stats: EngineStats) -> Iterator[Metric]:
-    """What each drafter did; only those that were ever asked have samples."""
+    """Yield what each drafter did; only drafters that were ever used have samples."""
     for name, help_text, value in _OF_A_DRAFTER:
         counts = {each.name: value(each) for each in stats.usage.by_drafter}
         yield _counters(f"guided_drafter_{name}", help_text, "drafter", counts)

@@ -1,9 +1,9 @@
-"""Fair shares: of the clients that wait, the next place goes to the one that has had least.
+"""Gives the next place to the waiting client that has had the least so far.
 
-What a client has had is counted in tokens of prompts and answers, divided by its weight, as the
-virtual token counters of Sheng et al. (2024) do; a request that runs counts as the client's
-requests have so far. A client that comes anew starts where the least served of those that are
-there stands: it is served among the next, and has nothing saved up from before.
+What a client has had is counted in tokens of prompts and answers, divided by its weight, like the
+virtual token counters of Sheng et al. (2024). A running request counts what the client's requests
+have cost so far. A new client starts at the level of the least served of the present ones: it is
+served among the next, with nothing saved up from before.
 
 ::
 
@@ -12,7 +12,7 @@ there stands: it is served among the next, and has nothing saved up from before.
     bob             800         2         100        1       1000    ◀ the next place
     carol          2400         0         100        2       1200
 
-Within a client the order is that of queue keys: arrival and priority.
+A client's own requests are ordered by queue key: arrival and priority.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Final
 __all__ = ["FairShares", "Share", "Waiter"]
 
 _MEMORY: Final = 1 / 8
-"""How much the latest request counts in what a client's requests cost."""
+"""The weight of the latest request in the estimated cost of a client's requests."""
 
 
 @dataclass(order=True, slots=True)
@@ -36,27 +36,27 @@ class Waiter:
 
     queue_key: float
     number: int
-    """Of equal keys, who came first."""
+    """Order of arrival, which decides between equal keys."""
     turn: asyncio.Future[None] = field(compare=False)
 
 
 class Share:
-    """What one client has had, and its requests that wait."""
+    """One client's share: what it has had, and its waiting requests."""
 
     def __init__(self, weight: float, had: float, expected: float) -> None:
         self.weight = weight
         self.had = had
-        """Tokens, for each unit of weight."""
+        """Tokens per unit of weight."""
         self.running = 0
         self.num_waiting = 0
         self._expected = expected
-        """What a request of its costs: as the first asked for, then as the latest used."""
+        """Estimated cost of one request: first what was requested, then what recent ones used."""
         self._has_settled = False
         self._line: list[Waiter] = []
 
     @property
     def position(self) -> float:
-        """What it has had with what runs; the smallest is served next."""
+        """What it has had plus what its running requests may cost; the smallest is served next."""
         return self.had + self.running * self._expected / self.weight
 
     @property
@@ -65,43 +65,43 @@ class Share:
         return not self.running and not self.num_waiting
 
     def settle(self, cost: float) -> None:
-        """Count what a request used that has run."""
+        """Count what a finished request used."""
         self.running -= 1
         self.had += cost / self.weight
-        # What was asked for may be far from what is used.
+        # What was requested may be far from what is used.
         self._expected += (cost - self._expected) * (_MEMORY if self._has_settled else 1)
         self._has_settled = True
 
     def join(self, waiter: Waiter) -> None:
-        """Let a request wait."""
+        """Add a waiting request."""
         heapq.heappush(self._line, waiter)
         self.num_waiting += 1
 
     def leave(self) -> None:
-        """Count a request no more whose turn is done: it was let in, sent away, or has left."""
+        """Stop counting a request whose turn is done: it was admitted, refused or has left."""
         self.num_waiting -= 1
-        # Those that left are passed over when they come first; many of them are cleared away.
+        # Requests that left are skipped when they come first, and purged when they are many.
         if len(self._line) > 2 * self.num_waiting + 16:
             self._line = [*self.waiters()]
             heapq.heapify(self._line)
 
     def first(self) -> Waiter | None:
-        """The request that is served next, or ``None`` where none waits."""
+        """Return the request that is served next, or ``None`` if none waits."""
         while self._line and self._line[0].turn.done():
             heapq.heappop(self._line)
         return self._line[0] if self._line else None
 
     def last(self) -> Waiter:
-        """The request that would be served last; there must be one."""
+        """Return the request that would be served last; at least one must wait."""
         return max(self.waiters())
 
     def waiters(self) -> Iterator[Waiter]:
-        """All that wait."""
+        """Yield all waiting requests."""
         return (each for each in self._line if not each.turn.done())
 
 
 class FairShares:
-    """The share of each client that has requests here; the others are forgotten."""
+    """The shares of all clients that have requests here; others are forgotten."""
 
     def __init__(self) -> None:
         self._shares: dict[str, Share] = {}
@@ -111,37 +111,37 @@ class FairShares:
         return iter(self._shares.values())
 
     def of(self, client: str, weight: float, asked: float) -> Share:
-        """The share of a client, which has asked for so many tokens."""
+        """Return the share of a client that requests this many tokens, creating it if needed."""
         share = self._shares.get(client)
         if share is None:
-            # What others have had for certain, and not what their requests may cost yet.
+            # Count what others have had for certain, not what their running requests may cost.
             least = min((each.had for each in self), default=0.0)
             share = self._shares[client] = Share(weight, least, asked)
         share.weight = weight
         return share
 
     def find(self, client: str) -> Share | None:
-        """The share of a client, or ``None`` where it has nothing here."""
+        """Return the share of a client, or ``None`` if it has no requests here."""
         return self._shares.get(client)
 
     def join(self, share: Share, waiter: Waiter) -> None:
-        """Let a request wait."""
+        """Add a waiting request."""
         share.join(waiter)
         self.num_waiting += 1
 
     def leave(self, share: Share) -> None:
-        """Count a request no more whose turn is done."""
+        """Stop counting a request whose turn is done."""
         share.leave()
         self.num_waiting -= 1
 
     def forget(self, client: str) -> None:
-        """Drop the share of a client that has nothing here any more."""
+        """Drop the share of a client that has no requests here any more."""
         share = self._shares.get(client)
         if share is not None and share.is_idle:
             del self._shares[client]
 
     def next(self, most_running: int) -> tuple[Share, Waiter] | None:
-        """Whose request is served next, of the clients that run fewer than so many."""
+        """Return the next request to serve, of the clients that run fewer than ``most_running``."""
         firsts = [
             (share.position, first, share)
             for share in self
@@ -149,6 +149,6 @@ class FairShares:
         ]
         if not firsts:
             return None
-        # Where clients have had as much, who came first is first.
+        # Among clients that have had equally much, the first to come is first.
         _, first, share = min(firsts, key=itemgetter(0, 1))
         return share, first

@@ -1,7 +1,7 @@
-"""How many fields a message has, counted in its bytes before anything is made of them.
+"""Counts the fields of a message in its bytes, before anything is made of them.
 
-Making an object of each field takes a hundred times the memory of its bytes, and holds every other
-thread up: a message of 4 MiB may hold two million empty ones. Format: Protocol Buffers, Encoding.
+Making an object of each field takes a hundred times the memory of its bytes and blocks every other
+thread: a message of 4 MiB may hold two million empty fields. Format: Protocol Buffers, Encoding.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from guided.errors import LimitExceededError
 __all__ = ["counted_fields"]
 
 Descriptor: TypeAlias = Any
-"""Of a message; its types in protobuf's stubs are those of two implementations."""
+"""The descriptor of a message; protobuf's stubs type it differently in two implementations."""
 
 _VARINT, _FIXED64, _LENGTH, _START_GROUP, _END_GROUP, _FIXED32 = range(6)
 _CONTINUES: Final = bytes(range(0x80, 0x100))
-"""Bytes of a number that are not its last."""
+"""All but the last byte of a number."""
 _FIXED_SIZES: Final = {
     FieldDescriptor.TYPE_DOUBLE: 8,
     FieldDescriptor.TYPE_FIXED64: 8,
@@ -38,14 +38,14 @@ class _Layout:
 
     messages: dict[int, _Layout] = field(default_factory=dict)
     packed: dict[int, int] = field(default_factory=dict)
-    """Repeated numbers: bytes of each, 0 where they differ in length."""
+    """Repeated numbers, with the bytes of each value; 0 where they vary in length."""
 
 
 def counted_fields(message: bytes, descriptor: Descriptor, limit: int) -> int:
-    """The fields of a message on all levels; raises LimitExceededError above the limit.
+    """Return the number of fields on all levels; raises LimitExceededError above the limit.
 
-    Each value of a repeated field counts. A message that cannot be read is counted up to there, for
-    its parser to refuse. Takes about a microsecond for each field up to the limit.
+    Each value of a repeated field counts. A malformed message is counted up to its fault, for the
+    parser to refuse. Takes about a microsecond per field, up to the limit.
     """
     count = 0
     waiting = [(0, len(message), _layout_of(descriptor))]
@@ -69,7 +69,7 @@ def _count(
     most: int,
     waiting: list[tuple[int, int, _Layout]],
 ) -> int:
-    """Count the fields of one message up to ``most + 1``; messages in it are left ``waiting``."""
+    """Count the fields of one message up to ``most + 1``; adds nested ones to ``waiting``."""
     count = 0
     messages, packed = layout.messages, layout.packed
     try:
@@ -96,12 +96,12 @@ def _count(
             elif kind not in (_START_GROUP, _END_GROUP):
                 return count
     except IndexError:
-        pass  # the last number has no end
+        pass  # the last number is cut off
     return count
 
 
 def _number(message: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, as base 128 with the lowest digit first, and the place after it."""
+    """Read a number, base 128 with the lowest digit first, and the offset after it."""
     value = message[at]
     at += 1
     if value < 0x80:
@@ -118,7 +118,7 @@ def _number(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _values(content: bytes, width: int) -> int:
-    """How many numbers stand one after another, each of so many bytes, or 0 where that differs."""
+    """Count the numbers in packed content, each of ``width`` bytes, or 0 where that varies."""
     return len(content) // width if width else len(content.translate(None, _CONTINUES))
 
 
@@ -128,7 +128,7 @@ def _layout_of(descriptor: Descriptor) -> _Layout:
 
 
 def _laid_out(descriptor: Descriptor, known: dict[str, _Layout]) -> _Layout:
-    """The layout of a message; that of a kind of message inside of itself is the same object."""
+    """Return the layout of a message; a message type nested in itself gets the same object."""
     if descriptor.full_name in known:
         return known[descriptor.full_name]
     layout = known[descriptor.full_name] = _Layout()

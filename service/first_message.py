@@ -1,8 +1,8 @@
-"""A bound on how many messages of calls come at once, and on how long each may take.
+"""Bounds how many messages of calls arrive at once, and how long each may take.
 
-The transport waits for a message as long as the call is open, and a call that is open holds memory.
-So each handler of one message is declared as one of a stream of messages, from which the first is
-taken in its turn and in time.
+The transport waits for a message as long as the call is open, and an open call holds memory. So
+each handler that takes one message is declared to take a stream, and the first message is read from
+it in its turn and in time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["AwaitsMessages"]
 
 
 class AwaitsMessages(grpc.aio.ServerInterceptor):
-    """Asks for the messages of calls, and ends calls whose message does not come."""
+    """Requests the messages of calls, and ends calls whose message does not come."""
 
     def __init__(self, door: Door, config: ServerConfig) -> None:
         self._door = door
@@ -52,7 +52,7 @@ class AwaitsMessages(grpc.aio.ServerInterceptor):
         async def answer_in_time(_: object, context: Context) -> Any:
             message = await self._message(context)
             answering = answer(message, context)
-            # Whoever answers lets go of it as soon as it is read.
+            # The handler releases it as soon as it is read.
             del message
             return await answering
 

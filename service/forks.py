@@ -1,7 +1,7 @@
-"""Engines as forks of one process, the *standby*, that has loaded what they share.
+"""Forks engines from one process, the *standby*, which has loaded what they share.
 
-Loading torch, the tokenizer, machine code and weights takes seconds, forking takes milliseconds.
-The memory of a fork is that of the standby until either writes to it, so weights are there once::
+Loading torch, the tokenizer, machine code and weights takes seconds, forking milliseconds. A fork
+shares the standby's memory until either writes to it, so the weights are in memory once::
 
     server ──▶ standby   imports, tokenizer, masks, kernels, weights; then sleeps
                   │ fork
@@ -15,7 +15,7 @@ The memory of a fork is that of the standby until either writes to it, so weight
       │  ◀── Ended ──────────────────────────  │
 
 The standby has no threads, takes no requests, and runs one engine at a time. What goes wrong in an
-engine goes with it.
+engine ends with that engine.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from guided_service.process_life import die_with_parent
 __all__ = ["SharingLoader", "run_standby"]
 
 SharingLoader = Callable[[ModelChoice, Callable[[], None] | None], RunningEngine]
-"""How an engine is made. What it is given besides the choice is to be called once, when all that
-engines can share is in memory and there are no threads: it returns in each engine."""
+"""Makes an engine. Its second argument is to be called once, when everything that engines can share
+is in memory and no threads exist; the call returns in each engine."""
 
 
 def run_standby(settings: StandbySettings, load: SharingLoader) -> int:
-    """Load what engines share, and fork them until the server is gone; the exit status."""
+    """Load what engines share and fork them until the server is gone; returns the exit status."""
     forks = _Forks(settings.control)
     outcome: RunningEngine | GuidedError
     try:
@@ -66,7 +66,8 @@ def run_standby(settings: StandbySettings, load: SharingLoader) -> int:
         traceback.print_exc()
         _leave(1)
     if not forks.is_fork:
-        # There is nothing to fork: this process tells the first who asks why.
+        # Loading failed, so there is nothing to fork: this process answers the first order with the
+        # error.
         forks.take_order()
     status = _run(forks.settings, outcome)
     if forks.is_fork:
@@ -88,43 +89,43 @@ def _run(settings: EngineSettings, outcome: RunningEngine | GuidedError) -> int:
 
 
 def _leave(status: int) -> NoReturn:
-    """End a fork without what the standby has registered for its own end."""
+    """End a fork without running what the standby has registered for its own exit."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
 class _Forks:
-    """The forks of this process, as its server asks for them."""
+    """Forks this process for each engine that its server orders."""
 
     def __init__(self, control: int) -> None:
         self._socket = socket.socket(fileno=control)
         self._orders = self._socket.makefile("rb")
         self._settings: EngineSettings | None = None
         self.is_fork = False
-        """Whether this process is one of them."""
+        """Whether this process is a fork."""
 
     @property
     def settings(self) -> EngineSettings:
-        """Those of the engine that this process is."""
+        """The settings of the engine that this process is."""
         assert self._settings is not None, "no engine was asked for"
         return self._settings
 
     def take_order(self) -> None:
-        """Wait until an engine is asked for; ends the process where the server is gone."""
+        """Wait for the order of an engine; ends the process if the server is gone."""
         line = self._orders.readline()
         if not line:
             sys.exit(0)
         self._settings = read_order(line)
 
     def wait(self) -> None:
-        """Fork for each engine that is asked for, and return in it."""
+        """Fork for each engine that is ordered; returns in the fork."""
         while not self.is_fork:
             self.take_order()
             self._fork()
 
     def _fork(self) -> None:
-        # Its end that is written to is open as long as the engine lives, and nowhere else.
+        # The engine alone holds the write end, so it stays open as long as the engine lives.
         living, held = os.pipe()
         standby = os.getpid()
         process = os.fork()
@@ -138,7 +139,7 @@ class _Forks:
             return
         os.close(held)
         self._tell(Forked(process))
-        # The server says nothing while an engine lives: what can be read is that it is gone.
+        # The server sends nothing while an engine lives, so if the socket is readable, it is gone.
         ready, _, _ = select.select([self._socket.fileno(), living], [], [])
         os.close(living)
         if living not in ready:
@@ -147,5 +148,5 @@ class _Forks:
         self._tell(Ended(os.waitstatus_to_exitcode(status)))
 
     def _tell(self, message: Forked | Ended) -> None:
-        with suppress(OSError):  # a server that is gone is noticed by who waits for its order
+        with suppress(OSError):  # take_order notices that the server is gone
             self._socket.sendall(write_line(message))

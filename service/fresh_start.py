@@ -1,12 +1,12 @@
-"""Sharing with engines what was loaded, and not what was left over on the way there.
+"""Shares with engines what was loaded, without the remains of compiling it.
 
 Compiling kernels takes several hundred MiB that no allocator gives back, and each fork would have
-them. What was compiled lies on the disk, so a standby that had to do it begins anew::
+them. The compiled kernels are on disk, so a standby that had to compile restarts itself::
 
     standby ──▶ loads, compiles ──▶ exec ──▶ loads, reads kernels ──▶ forks
 
-That happens once for each processor, version and format of weights, and takes seconds beside the
-minutes that compiling did.
+That happens once per processor, version and format of weights, and takes seconds, where compiling
+took minutes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 @contextmanager
 def sharing_afresh(share: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """What to call instead of ``share`` once all is loaded inside, in a standby of its own."""
+    """Yield what to call instead of ``share`` once all is loaded, in a standby's process."""
     compiled = list[int]()
 
     def share_afresh() -> None:
@@ -45,7 +45,7 @@ def sharing_afresh(share: Callable[[], None]) -> Iterator[Callable[[], None]]:
 
 
 def _begin_anew(compiled: int) -> None:
-    """Become the program that this process was started with, once."""
+    """Replace this process by the program it was started with, at most once."""
     settings = read_settings(sys.argv[1])
     assert isinstance(settings, StandbySettings), "not the process of a standby"
     if settings.has_compiled:

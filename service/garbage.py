@@ -1,9 +1,9 @@
-"""When garbage is collected that refers to itself: where nobody waits for it.
+"""Collects cyclic garbage when nobody waits.
 
-Python goes through all objects there are whenever they have grown by a quarter, which takes tenths
-of a second where constraints are large, in the middle of somebody's step. So the collection of old
-objects is put off until the engine has nothing to do, or memory has grown much. Young objects are
-collected as before, which takes a millisecond.
+Python scans all objects whenever their number has grown by a quarter, which takes tenths of a
+second where constraints are large, in the middle of a step. So the collection of old objects is
+delayed until the engine is idle or memory has grown much. Young objects are collected as before, in
+about a millisecond.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["Garbage"]
 
 _NEVER: Final = 2**30
 _MOST_BYTES: Final = 512 * 2**20
-"""Growth of memory after which old objects are collected though there is work."""
+"""Growth of memory after which old objects are collected even while there is work."""
 _IDLE_BYTES: Final = 16 * 2**20
-"""Growth after which they are collected where there is none."""
+"""Growth of memory after which old objects are collected when idle."""
 _LOOK_SECONDS: Final = 1.0
 _STATM: Final = Path("/proc/self/statm")
 
 
 class Garbage:
-    """Collects old objects at good moments, for the process that the engine has to itself."""
+    """Collects old objects at good moments; for the engine's own process."""
 
     def __init__(self) -> None:
-        """From here on they are not collected otherwise. Where memory cannot be told they are."""
+        """Stop Python's own collection of old objects, unless memory cannot be measured here."""
         self._is_known = _STATM.exists()
         if self._is_known:
             young, middle, _ = gc.get_threshold()
@@ -40,7 +40,7 @@ class Garbage:
         self._next_look = 0.0
 
     def collect(self, *, is_idle: bool) -> None:
-        """Collect old objects if this is the moment for it."""
+        """Collect old objects if this is a good moment."""
         now = time.monotonic()
         if not self._is_known or now < self._next_look:
             return
@@ -53,5 +53,5 @@ class Garbage:
 
 
 def _resident() -> int:
-    """Bytes of this process in memory."""
+    """Return the bytes of this process that are in memory."""
     return int(_STATM.read_text().split()[1]) * resource.getpagesize()

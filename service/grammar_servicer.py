@@ -1,4 +1,4 @@
-"""The calls of ``GrammarService``: work for the engine process, and constraints that are kept."""
+"""The calls of ``GrammarService``: work in the engine process, and stored constraints."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Asking: TypeAlias = (
 
 
 class Inspector(Protocol):
-    """Where constraints are worked on."""
+    """Works on constraints."""
 
     def check_ready(self) -> None:
         """Raise ``ServiceUnavailableError`` unless work is taken."""
@@ -47,13 +47,13 @@ class Inspector(Protocol):
 
 
 def check_of(constraint: Structure, model: str, client: str) -> Inspect:
-    """The message that asks to check a constraint for a model, on behalf of a client."""
+    """Return the message that requests a check of a constraint for a model, for a client."""
     message = encode_constraint(constraint).SerializeToString()
     return Inspect(uuid4().hex, "check", message, model=model, client=client)
 
 
 class GrammarServicer(GrammarServiceServicer):
-    """Has constraints worked on, in places that answers take as well, and keeps some of them."""
+    """Passes constraints to the engine, in places shared with answers, and keeps some of them."""
 
     def __init__(
         self,
@@ -71,35 +71,35 @@ class GrammarServicer(GrammarServiceServicer):
     async def Check(
         self, request: grammar_pb2.CheckRequest, context: Context
     ) -> grammar_pb2.CheckResponse:
-        """Say how far answers would be held to a constraint."""
+        """Report how far answers would be held to a constraint."""
         return await self._ended(context, self._check(request, context))
 
     @override
     async def Compile(
         self, request: grammar_pb2.CompileRequest, context: Context
     ) -> grammar_pb2.CompileResponse:
-        """The same, and keep it."""
+        """Report like ``Check``, and keep the constraint."""
         return await self._ended(context, self._compile(request, context))
 
     @override
     async def ValidateText(
         self, request: grammar_pb2.ValidateTextRequest, context: Context
     ) -> grammar_pb2.ValidateTextResponse:
-        """Say whether a text fits a constraint."""
+        """Report whether a text fits a constraint."""
         return await self._ended(context, self._validate(request, context))
 
     @override
     async def List(
         self, request: grammar_pb2.ListRequest, context: Context
     ) -> grammar_pb2.ListResponse:
-        """List what is kept for a salt."""
+        """List the constraints kept for a salt."""
         return await self._ended(context, self._list(request))
 
     @override
     async def Delete(
         self, request: grammar_pb2.DeleteRequest, context: Context
     ) -> grammar_pb2.DeleteResponse:
-        """Forget what is kept."""
+        """Forget a kept constraint."""
         return await self._ended(context, self._delete(request))
 
     async def _check(
@@ -147,18 +147,18 @@ class GrammarServicer(GrammarServiceServicer):
         what: Literal["check", "compile", "read"],
         text: str = "",
     ) -> tuple[bytes, Finding]:
-        """The message of the constraint that is asked about, and what was found."""
+        """Return the message of the call's constraint and the finding about it."""
         received, remaining = time.monotonic(), context.time_remaining()
         self._inspector.check_ready()
         check_salt(request.cache_salt)
         if not request.HasField("constraint"):
             raise RequestError("the call names no constraint", field="constraint")
         deadline = None if remaining is None else received + remaining
-        # Beside the message that came there is one of its constraint, and one to the engine.
+        # In addition to the call's message there is one of its constraint and one to the engine.
         count_held(2 * request.ByteSize() + memory_of(text))
         caller = self._door.caller(context)
         async with self._door.working(caller, received, seconds=remaining):
-            # A large message takes a while, in which others are served.
+            # In a thread: a large message takes a while, and others are served meanwhile.
             await asyncio.to_thread(refuse_unknown_fields, request)
             message = self._message(request)
             if request.constraint.constraint_id:

@@ -1,4 +1,4 @@
-"""What interceptors ask of the handlers that they wrap."""
+"""Inspects the handlers that interceptors wrap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["kind_of"]
 
 
 def kind_of(handler: Any) -> tuple[Callable[..., Any], Callable[[Any, Context], Awaitable[Any]]]:
-    """How handlers of this kind are made, and what this one does."""
+    """Return the maker of handlers of this kind, and this handler's function."""
     kind = "_".join(
         "stream" if streams else "unary"
         for streams in (handler.request_streaming, handler.response_streaming)

@@ -1,7 +1,7 @@
-"""The standard health service, which any number of watchers may neither fill nor hold up.
+"""The standard health service, which no number of watchers can exhaust or block.
 
-The servicer of grpcio-health-checking keeps a lock while it writes to a watcher, so one that reads
-nothing keeps it from ever saying anything else, and it takes watchers without a bound.
+The servicer of grpcio-health-checking holds a lock while it writes to a watcher, so a watcher that
+reads nothing blocks all others, and it takes watchers without a bound.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from guided_service.status import Context
 __all__ = ["HealthServicer"]
 
 _OF_ONE_CONNECTION = 8
-"""Watchers of one connection; there are but two names to watch."""
+"""Watchers allowed per connection; there are only two names to watch."""
 
 _States = pb.HealthCheckResponse
 
 
 class HealthServicer(HealthService):
-    """Says which services take requests, now and whenever that changes."""
+    """Reports which services take requests, now and whenever that changes."""
 
     def __init__(self, most_watchers: int) -> None:
         self._most_watchers = most_watchers
@@ -37,7 +37,7 @@ class HealthServicer(HealthService):
 
     @override
     async def Check(self, request: pb.HealthCheckRequest, context: Context) -> Any:
-        """Say whether a service takes requests."""
+        """Report whether a service takes requests."""
         state = self._states.get(request.service)
         if state is None:
             await context.abort(
@@ -47,7 +47,7 @@ class HealthServicer(HealthService):
 
     @override
     async def Watch(self, request: pb.HealthCheckRequest, context: Context) -> None:
-        """Say so now, and again after each change."""
+        """Report whether a service takes requests, now and after each change."""
         peer = context.peer()
         if (
             self._watchers.total() >= self._most_watchers
@@ -67,22 +67,22 @@ class HealthServicer(HealthService):
                 del self._watchers[peer]
 
     def is_serving(self) -> bool:
-        """Whether the server as a whole is said to take requests."""
+        """Whether the server as a whole is reported as taking requests."""
         return bool(self._states.get("") == _States.SERVING)
 
     async def set(self, states: dict[str, Any]) -> None:
-        """Change what is said of these services, unless the server is stopping."""
+        """Change the reported states of services, unless the server is stopping."""
         if not self._is_final:
             self._set(states)
 
     async def stop_serving(self) -> None:
-        """Say for good that no service takes requests."""
+        """Report from now on that no service takes requests."""
         self._is_final = True
         self._set(dict.fromkeys(self._states, _States.NOT_SERVING))
 
     def _set(self, states: dict[str, Any]) -> None:
         self._states |= states
-        # Whoever waits is woken, and the next change has an event of its own.
+        # Wakes all that wait; the next change gets a new event.
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -91,7 +91,7 @@ class HealthServicer(HealthService):
         while True:
             changed, state = self._changed, self._states.get(service, _States.SERVICE_UNKNOWN)
             if state != said:
-                # One who reads slowly misses what was said in between, and holds nobody up.
+                # A slow reader misses the states in between and delays nobody.
                 await context.write(_States(status=state))
                 said = state
             await changed.wait()

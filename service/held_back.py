@@ -1,4 +1,4 @@
-"""What of a text that grows has to wait, as it may begin a sign."""
+"""Finds how much of a growing text must be held back because it may begin a sign."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["overlap"]
 
 
 def overlap(text: str, sign: str) -> int:
-    """How many characters at the end of the text may begin the sign."""
+    """Return how many characters at the end of the text may begin the sign."""
     for length in range(min(len(text), len(sign) - 1), 0, -1):
         if sign.startswith(text[-length:]):
             return length

@@ -1,4 +1,4 @@
-"""One budget for what calls hold, in bytes, from the arrival of a message to the end of its call.
+"""Bounds the bytes that all calls hold, from the arrival of a message to the end of its call.
 
 ::
 
@@ -7,11 +7,11 @@
                   ▼              ▼
                 OverloadedError
 
-The answers of a batch count as well, each until it is sent.
+The answers of a batch count too, each until it is sent.
 
-A client may hold as much as it leaves free: one alone half of the budget, two a third each. So
-however few of them take what they can, another's message finds room. The rule is that of dynamic
-thresholds for buffers that ports of a switch share (Choudhury and Hahne, 1998).
+A client may hold as much as it leaves free: one client alone may hold half of the budget, two a
+third each. So even if a few take all they can, another client's message finds room. The rule is
+that of dynamic thresholds for buffers that ports of a switch share (Choudhury and Hahne, 1998).
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from guided_service.memory import give_back_memory
 __all__ = ["CALL_BYTES", "HeldBytes", "Hold", "count_held", "count_let_go"]
 
 CALL_BYTES: Final = 2**14
-"""Counted for each call, for what there is of it beside its message."""
+"""Counted for each call, for what it holds besides its message."""
 
 _UNRETURNED_BYTES = 2**25
-"""Freed by calls, after which memory is given back to the system."""
+"""Bytes freed by calls after which memory is given back to the system."""
 
 _PAUSE_SECONDS = 1.0
-"""From then on; it takes a while, and one call that ends is often followed by others."""
+"""Delay before giving memory back: it takes a while, and calls often end in groups."""
 
 _hold: ContextVar[Hold | None] = ContextVar("hold", default=None)
 
 
 class Hold:
-    """What one call holds."""
+    """The bytes that one call holds."""
 
     def __init__(self, budget: HeldBytes, client: str) -> None:
         self._budget = budget
@@ -52,11 +52,12 @@ class Hold:
         self.has_ended = False
 
     def add(self, nbytes: int) -> None:
-        """Hold more until the end of the call, or until it is let go of.
+        """Hold more until the end of the call, or until it is released.
 
-        Raises ``OverloadedError`` where there is no room, LimitExceededError where there never is.
+        Raises ``OverloadedError`` if there is no room now, LimitExceededError if there never is.
         """
-        # An answer that another call waits for may be made after the call that first asked for it.
+        # An answer that another call also waits for may be made after the call that first requested
+        # it.
         if self.has_ended:
             return
         self._budget.take(self.client, nbytes, self.nbytes)
@@ -69,24 +70,24 @@ class Hold:
 
 
 class HeldBytes:
-    """What all calls hold; no more than ``most_bytes``."""
+    """The bytes that all calls hold; at most ``most_bytes``."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._total = 0
         self._of_clients: Counter[str] = Counter()
         self._unreturned = 0
-        """Freed since memory was last given back."""
+        """Bytes freed since memory was last given back."""
         self._is_returning = False
 
     @property
     def nbytes(self) -> int:
-        """What is held now."""
+        """The bytes held now."""
         return self._total
 
     @contextmanager
     def of_call(self, client: str) -> Iterator[Hold]:
-        """What the call in hand holds, which is given back at the end of the block."""
+        """Count what the current call holds in the block, and give it back at the end."""
         hold = Hold(self, client)
         token = _hold.set(hold)
         try:
@@ -97,7 +98,7 @@ class HeldBytes:
             hold.has_ended = True
 
     def take(self, client: str, nbytes: int, held: int) -> None:
-        """Count more of a client, whose call holds some already; see ``Hold.add``."""
+        """Count more bytes for a client whose call holds ``held`` already; see ``Hold.add``."""
         mine, total = self._of_clients[client] + nbytes, self._total + nbytes
         if mine <= self._most - total:
             self._of_clients[client], self._total = mine, total
@@ -119,7 +120,7 @@ class HeldBytes:
         )
 
     def give_back(self, client: str, nbytes: int) -> None:
-        """Count less of a client."""
+        """Count fewer bytes for a client."""
         self._total -= nbytes
         self._of_clients[client] -= nbytes
         if not self._of_clients[client]:
@@ -127,7 +128,7 @@ class HeldBytes:
         self.note_freed(nbytes)
 
     def note_freed(self, nbytes: int) -> None:
-        """Have memory given back to the system once much has been freed."""
+        """Note freed bytes, and have memory given back to the system once they are many."""
         self._unreturned += nbytes
         if self._unreturned > _UNRETURNED_BYTES and not self._is_returning:
             self._is_returning = True
@@ -135,17 +136,17 @@ class HeldBytes:
 
     def _give_back(self) -> None:
         self._unreturned, self._is_returning = 0, False
-        # In a thread that ends with it: this is seldom, and may take tenths of a second.
+        # In a thread of its own: this is rare, and may take tenths of a second.
         threading.Thread(target=give_back_memory, name="give back", daemon=True).start()
 
 
 def count_held(nbytes: int) -> None:
-    """Have the call in hand hold more, if it is counted; see ``Hold.add``."""
+    """Have the current call hold more, if it is counted; see ``Hold.add``."""
     if (hold := _hold.get()) is not None:
         hold.add(nbytes)
 
 
 def count_let_go(nbytes: int) -> None:
-    """Have the call in hand hold less, if it is counted."""
+    """Have the current call hold less, if it is counted."""
     if (hold := _hold.get()) is not None:
         hold.let_go(nbytes)

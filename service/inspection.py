@@ -1,4 +1,4 @@
-"""Work on constraints in the engine process: from its messages to the workbench, and back."""
+"""Runs work on constraints in the engine process: from messages to the workbench, and back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Inspections:
     def __init__(self, engine: HasWorkbench) -> None:
         self._engine = engine
         self._bench: Workbench | None = None
-        """Asked for with the first inspection."""
+        """Fetched at the first inspection."""
 
     @property
     def has_work(self) -> bool:
@@ -48,7 +48,7 @@ class Inspections:
         return self._bench is not None and self._bench.has_work
 
     def begin(self, asked: Inspect) -> None:
-        """Have the work done between steps; its constraint is read when it begins."""
+        """Queue the work, done between steps; its constraint is read when it begins."""
         self._bench = self._engine.workbench
         self._bench.submit(asked.request_id, lambda: task_of(asked), asked.deadline, asked.client)
 
@@ -58,7 +58,7 @@ class Inspections:
             self._bench.cancel(request_id)
 
     def run_slice(self, *, is_alone: bool) -> Iterator[FromEngine]:
-        """Do one more slice of work, and give what the server is to be told.
+        """Do one more slice of work, and yield the messages for the server.
 
         ``is_alone`` says that the engine has nothing else to do.
         """
@@ -67,8 +67,8 @@ class Inspections:
 
 
 def task_of(asked: Inspect) -> Task:
-    """The task of a message; raises ``GuidedError`` for a constraint that is none."""
-    # Loaded here, so that a process ties its life to its server's before it loads a compiler.
+    """Return the task of a message; raises ``GuidedError`` for an invalid constraint."""
+    # Imported here, so that a process ties its life to its server's before it loads a compiler.
     from guided.engine.workbench import Check, Compile, Draw, ReadMask, ReadText
 
     constraint = decode_constraint(pb.Constraint.FromString(asked.constraint))
@@ -93,7 +93,7 @@ def _message(ended: FinishedTask) -> FromEngine:
 
 
 def reply_of_finding(request_id: str, finding: Finding) -> Checked | Drawn | MaskRead | TextRead:
-    """The message that tells what was found."""
+    """Return the message that reports a finding."""
     match finding:
         case TextReport():
             return TextRead(request_id, finding)

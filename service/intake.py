@@ -1,4 +1,4 @@
-"""How messages come in: measured as bytes, then read, long ones beside the event loop.
+"""Takes in messages: measures their bytes, then reads them, long ones outside the event loop.
 
 ::
 
@@ -7,8 +7,8 @@
               ▼               ▼                    ▼
               LimitExceededError                   RequestError
 
-What is short is read at once: an event loop is held up for a few milliseconds at most, and handing
-over to another thread takes longer. Threads that read long messages take turns with it.
+Short messages are read at once: this blocks the event loop for a few milliseconds at most, and
+handing over to another thread takes longer. Threads that read long messages take turns with it.
 """
 
 from __future__ import annotations
@@ -42,47 +42,47 @@ __all__ = ["READERS", "Intake", "Readers", "size_of_message"]
 T = TypeVar("T")
 
 Descriptor: TypeAlias = Any
-"""Its types in protobuf's stubs are those of two implementations."""
+"""The descriptor of a service or a message; protobuf's stubs type it in two ways."""
 
 _SHORT_BYTES = 2**12
-"""Of a message that is read at once: it has some two thousand fields at most.
+"""Largest message that is read at once: it has at most about two thousand fields.
 
-A question about the health or the model is no longer."""
+Calls about the health or the model are not longer."""
 
 _FIELD_BYTES = 128
-"""What a field of a message that was parsed takes at most."""
+"""The most memory that a field of a parsed message takes."""
 
 READERS: Final = 2
-"""Threads at most; each is started when the others are busy."""
+"""Most threads; each is started when the others are busy."""
 
 _size: ContextVar[int | None] = ContextVar("size", default=None)
-"""Of the message of the call that a task is about, in bytes."""
+"""Size of the current call's message, in bytes."""
 
 
 def size_of_message(message: Message) -> int:
-    """Bytes of the message of the call in hand."""
+    """Return the bytes of the current call's message."""
     size = _size.get()
-    # To count them takes as long as to write the message.
+    # Counting them takes as long as serializing the message.
     return message.ByteSize() if size is None else size
 
 
 class Readers:
-    """Threads that do what takes long with messages, while the event loop serves others."""
+    """Threads for long work on messages, while the event loop serves others."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="intake")
 
     async def do(self, work: Callable[[], T], nbytes: int) -> T:
-        """The result of some work on a message of this size, done at once where that is short.
+        """Return the result of some work on a message of this size; short work is done at once.
 
-        Work that waits for a thread when its caller is cancelled is never done.
+        Work still waiting for a thread when its caller is cancelled is dropped.
         """
         if nbytes <= _SHORT_BYTES:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def close(self) -> None:
-        """End the threads, once they are done with what they read."""
+        """End the threads once their current work is done."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -105,20 +105,20 @@ class _Reading:
             )
 
     def memory(self, message: bytes) -> int:
-        """What its fields take once it is parsed; raises LimitExceededError for too many.
+        """Return the memory of its fields once parsed; raises LimitExceededError for too many.
 
-        One that is short is no message for long: it is read, and what it asks for made, at once.
+        A short message counts nothing: it is converted at once and does not live long.
         """
         if len(message) <= min(_SHORT_BYTES, self.max_fields):  # a field has a byte at least
             return 0
         return _FIELD_BYTES * counted_fields(message, self.descriptor, self.max_fields)
 
     def read(self, message: bytes) -> Any:
-        """The message as an object, or the error that says why not."""
+        """Parse the message; raises RequestError if it cannot be read."""
         try:
             return self.parse(message)
         except DecodeError as error:
-            # By itself, gRPC calls it a fault of the server.
+            # Otherwise gRPC reports it as a fault of the server.
             raise RequestError(
                 "the message of the call cannot be read as protobuf",
                 hint=f"nest its messages less deeply; constraints may stand {MAX_NESTING} deep",
@@ -126,7 +126,7 @@ class _Reading:
 
 
 class Intake(grpc.aio.ServerInterceptor):
-    """Reads the messages of some services' calls, and refuses what is too much or no message."""
+    """Reads the messages of some services' calls, and refuses too large and invalid ones."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Intake(grpc.aio.ServerInterceptor):
         readers: Readers,
         door: Door | None = None,
     ) -> None:
-        """Without a ``door`` messages do not count in what calls hold, and have to be short."""
+        """Without a ``door``, messages do not count in what calls hold and must be short."""
         self._methods = {
             f"/{service.full_name}/{each.name}": each
             for service in services
@@ -163,7 +163,7 @@ class Intake(grpc.aio.ServerInterceptor):
             self._config.max_message_fields,
         )
         make, answer = kind_of(handler)
-        # The transport hands over the bytes as they are.
+        # With ``bytes`` the transport hands over the message unparsed.
         return make(self._reads(answer, reading), bytes, handler.response_serializer)
 
     def _reads(self, answer: Callable[[Any, Context], Awaitable[Any]], reading: _Reading) -> Any:
@@ -182,12 +182,12 @@ class Intake(grpc.aio.ServerInterceptor):
                         hold.add(memory)
                     read = await self._readers.do(partial(reading.read, message), size)
                 except Exception as error:
-                    del message  # see ``abort``: this frame is in the circle as well
+                    del message  # see ``abort``: this frame is in the cycle as well
                     await abort(context, error, self._config.retry_after_seconds)
                 note_message(read)
                 _size.set(size)
                 answering = answer(read, context)
-                # What it says is kept by whoever needs it, in the form that it needs.
+                # The handler keeps what it needs of it, in its own form.
                 del message, read
                 return await answering
 

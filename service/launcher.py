@@ -1,4 +1,4 @@
-"""How a server starts engine processes: each anew, or as forks of a standby (``forks``)."""
+"""Starts a server's engine processes: each from scratch, or as forks of a standby (``forks``)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from guided_service.messages import (
 __all__ = ["EngineProcess", "ForkingLauncher", "Launcher", "SpawningLauncher"]
 
 _FORK_SECONDS = 10.0
-"""How long a standby may take to fork once it has loaded, until it is killed."""
+"""How long a standby that has loaded may take to fork before it is killed."""
 _CLOSE_SECONDS = 2.0
 
 
 class EngineProcess(Protocol):
-    """A process that was started."""
+    """A started process."""
 
     @property
     def pid(self) -> int: ...
@@ -41,37 +41,37 @@ class Launcher(Protocol):
     """Starts engine processes, one after another."""
 
     async def launch(self, settings: EngineSettings) -> EngineProcess:
-        """Start one, which loads in its own time; raises OSError."""
+        """Start an engine, without waiting for it to load; raises OSError."""
 
     async def forget(self) -> None:
-        """Keep nothing for the next one, as after a start that failed, or at the end."""
+        """Discard what is kept for the next engine, as after a failed start or at the end."""
 
 
 class SpawningLauncher:
-    """Starts each from nothing."""
+    """Starts each engine from scratch."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
 
     async def launch(self, settings: EngineSettings) -> EngineProcess:
-        """Start one."""
+        """Start an engine."""
         return await asyncio.create_subprocess_exec(
             *self._command, write_line(settings).decode(), stdin=asyncio.subprocess.DEVNULL
         )
 
     async def forget(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
 
 class ForkingLauncher:
-    """Starts a standby and has it fork; another one where that has ended."""
+    """Starts a standby and has it fork engines; starts another one when that has ended."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._standby: _Standby | None = None
 
     async def launch(self, settings: EngineSettings) -> EngineProcess:
-        """Have one forked; the first waits until the standby has loaded."""
+        """Have an engine forked; the first waits until the standby has loaded."""
         if self._standby is None or self._standby.has_ended:
             await self.forget()
             self._standby = await _Standby.start(self._command, settings)
@@ -85,16 +85,16 @@ class ForkingLauncher:
 
 
 class _ForkedEngine:
-    """An engine that a standby forks, or will."""
+    """An engine that a standby has forked, or will fork."""
 
     def __init__(self, standby: int) -> None:
         self.pid = standby
-        """Until it is forked, that of the standby."""
+        """The process id; until the fork, the standby's."""
         self.returncode: int | None = None
         self._ended = asyncio.Event()
 
     def end(self, status: int) -> None:
-        """Note how it ended."""
+        """Note its exit status."""
         self.returncode = status
         self._ended.set()
 
@@ -128,7 +128,7 @@ class _Standby:
 
     @classmethod
     async def start(cls, command: Sequence[str], engine: EngineSettings) -> _Standby:
-        """Start the process, which loads in its own time what the engine is to run."""
+        """Start the process, which loads what the engine runs; does not wait for it."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -146,11 +146,11 @@ class _Standby:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it cannot fork any more."""
+        """Whether it can no longer fork."""
         return self._listening.done()
 
     def fork(self, settings: EngineSettings) -> EngineProcess:
-        """Ask for an engine."""
+        """Request an engine."""
         self._engine = _ForkedEngine(self._process.pid)
         self._writer.write(write_line(settings))
         if self._has_loaded:
@@ -159,7 +159,7 @@ class _Standby:
         return self._engine
 
     async def close(self) -> None:
-        """End it, and the engine with it."""
+        """End the standby, and its engine with it."""
         self._writer.close()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
@@ -170,7 +170,7 @@ class _Standby:
         await self._listening
 
     async def _listen(self) -> None:
-        """Note what becomes of engines, until the standby ends."""
+        """Note the forks and ends of engines until the standby ends."""
         with suppress(ConnectionError):
             while line := await self._reader.readline():
                 assert self._engine is not None, "news of no engine"

@@ -1,6 +1,6 @@
-"""Where the server listens, and how: encrypted beyond this machine, with bounds on connections.
+"""Listens for gRPC: encrypted beyond this machine, with bounds on connections.
 
-The bounds are docs/security-settings.md's.
+docs/security-settings.md lists the bounds.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ __all__ = [
 ]
 
 _PENDING = 2**16
-"""Calls that the transport has read and nobody has taken yet, over all connections. By itself it
-drops calls at random from a thousand on, which are those of strangers where one caller opens and
-resets streams as fast as it can; how many there can be is bounded by connection instead."""
+"""Calls that the transport has read but no handler has taken yet, over all connections. By default
+it drops calls at random above a thousand, and if one caller opens and resets streams as fast as it
+can, they are those of strangers. Calls are bounded per connection instead."""
 
 _HANDSHAKE_SECONDS = 10.0
-"""For the beginning of a connection, its encryption with it; by itself the transport waits for two
+"""Time for a connection to begin, including its encryption; the transport's default is two
 minutes."""
 
 
 def transport_options(config: ServerConfig) -> tuple[tuple[str, int], ...]:
-    """What the transport is told."""
+    """Return the options of the transport."""
     age = int(config.connection_age_seconds * 1000)
     handshake = min(_HANDSHAKE_SECONDS, config.stall_seconds)
     return (
         # Two servers on one port would share its calls by chance; let the second one fail.
         ("grpc.so_reuseport", 0),
-        # Well above the limit, so that a message too large meets the error that says so.
+        # Well above the limit, so that a message that is too large gets our own error.
         ("grpc.max_receive_message_length", 2 * config.max_message_bytes + 2**20),
-        # By itself it takes up to 4 MiB of each message that nobody has asked for yet.
+        # By default it takes up to 4 MiB of each message before it is requested.
         ("grpc.http2.lookahead_bytes", UNREAD_BYTES),
         ("grpc.http2.bdp_probe", 0),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_allowed_incoming_connections", most_calling(config)),
-        # What says nothing, or not what a connection begins with, is hung up on.
+        # Closes connections that stay silent or begin with anything else.
         ("grpc.server_handshake_timeout_ms", int(1000 * handshake)),
         ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
         ("grpc.max_concurrent_streams", config.max_streams_per_connection),
-        # After its age a connection takes no more calls; those under way have as long again.
+        # After its age a connection takes no more calls; running ones have as long again.
         ("grpc.max_connection_age_ms", age),
         ("grpc.max_connection_age_grace_ms", age),
         ("grpc.server.max_pending_requests", _PENDING),
         ("grpc.server.max_pending_requests_hard_limit", 2 * _PENDING),
-        # A caller may send pings to keep its connection, though not a flood of them.
+        # A caller may send pings to keep its connection, but not a flood of them.
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 1),
-        # One that is gone without a word is found out.
+        # Detects callers that are gone without closing their connection.
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
     )
 
 
 def bind(server: grpc.aio.Server, config: ServerConfig) -> int:
-    """Listen where the settings say; the port.
+    """Listen where the settings say; returns the port.
 
-    Raises ``ServiceError`` with what is in the way.
+    Raises ``ServiceError`` with the reason if it cannot listen.
     """
     check_exposure(config, config.host, config.port)
     address = f"{in_url(config.host)}:{config.port}"
@@ -87,13 +87,13 @@ def bind(server: grpc.aio.Server, config: ServerConfig) -> int:
             return server.add_insecure_port(address)
         return server.add_secure_port(address, Certificates(files).credentials())
     except RuntimeError as error:
-        # What else the transport says is advice on its own debugging.
+        # The rest of the transport's message is advice on debugging the transport.
         reason = str(error).partition(";")[0]
         raise ServiceError(f"cannot listen on {address}: {reason}", hint=hint) from error
 
 
 def check_exposure(config: ServerConfig, host: str, port: int) -> None:
-    """Raise ``ServiceError`` where others could read traffic on its way, and nobody said so."""
+    """Raise ``ServiceError`` if others could read the traffic and no setting allows it."""
     if config.tls_cert is None and not config.insecure and not is_loopback(host):
         raise ServiceError(
             f"cannot listen on {in_url(host)}:{port}: whoever is on the way could "
@@ -103,17 +103,17 @@ def check_exposure(config: ServerConfig, host: str, port: int) -> None:
 
 
 def tells_methods(config: ServerConfig) -> bool:
-    """Whether anybody is told which methods there are: on this machine, unless set otherwise."""
+    """Whether reflection is served: to this machine only, unless set otherwise."""
     return is_loopback(config.host) if config.reflection is None else config.reflection
 
 
 def has_playground(config: ServerConfig) -> bool:
-    """Whether the playground is served: to this machine, unless set otherwise."""
+    """Whether the playground is served: to this machine only, unless set otherwise."""
     return is_loopback(config.http_host) if config.playground is None else config.playground
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is reached from this machine alone, by all of its addresses."""
+    """Whether all addresses of the host are reachable from this machine only."""
     try:
         found = socket.getaddrinfo(host or None, 0, type=socket.SOCK_STREAM)
     except OSError:
@@ -123,25 +123,25 @@ def is_loopback(host: str) -> bool:
 
 
 def in_url(host: str) -> str:
-    """The host as it stands before a port."""
+    """Return the host as written before a port."""
     return f"[{host}]" if ":" in host else host
 
 
 def most_calling(config: ServerConfig) -> int:
-    """Connections over gRPC, which take half of the descriptors at most."""
+    """Return the most connections over gRPC, at most half of the descriptors."""
     return most_connections(config, 2)
 
 
 def most_connections(config: ServerConfig, divisor: int) -> int:
-    """Connections that take no more than a part of the descriptors."""
+    """Return the most connections that take no more than a part of the descriptors."""
     return max(1, min(config.max_connections, raise_descriptor_limit() // divisor))
 
 
 def _refusal(host: str, port: int) -> str | None:
-    """The reason why the system would not let us listen, which the transport does not tell.
+    """Return why the system refuses to listen, which the transport does not report, or ``None``.
 
-    All addresses of a name are tried: the transport is content with one of them, but callers may
-    try another one first.
+    Tries all addresses of a name: the transport is content with one of them, but callers may try
+    another one first.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -1,11 +1,11 @@
-"""Reads arguments with bare names and texts between special tokens, and tells them as JSON.
+"""Reads call arguments with bare names and texts between special tokens, and returns them as JSON.
 
 ::
 
     city: | <|"|> | O"slo | <|"|> | ,days:  | [1,2] | }<tool_call|>
     {"city": | "  | O\\"slo | "    | ,"days": | [1,2] | }
 
-The grammar has made sure of the form: special tokens stand between marks, which no text holds.
+The grammar guarantees the form: special tokens stand between marks, which no text contains.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _PLAIN: Final = re.compile(r"[^:,{}\[\]\x01]+")
 
 
 class LiteralReader:
-    """Takes the arguments of one call; each character is looked at a bounded number of times."""
+    """Reads the arguments of one call; looks at each character a bounded number of times."""
 
     def __init__(self, quote: str, end: str) -> None:
-        """``quote`` stands around texts, ``end`` ends the call, its brace included."""
+        """``quote`` surrounds texts; ``end`` ends the call, including its brace."""
         self._quote = quote
         self._end = end
         self._open = ["{"]
-        """The brackets that stand open."""
+        """The brackets that are open."""
         self._has_begun = False
         self._is_before_name = True
         self._in_text = False
         self.length = 0
-        """Of what was read last, in characters."""
+        """Length of what was read last, in characters."""
         self.is_over = False
 
     def read(self, text: str) -> str | None:
-        """The JSON of what comes first in a text, ``None`` where more has to come to tell any.
+        """Return the JSON of what a text begins with, or ``None`` if it needs more text.
 
-        The text goes on with every call, and begins after what was read before.
+        Each call passes the text after what was read before.
         """
         told, self.length = [] if self._has_begun else ["{"], 0
         while not self.is_over and (piece := self._next(text, self.length)) is not None:
@@ -51,12 +51,12 @@ class LiteralReader:
         self._has_begun = True
         return "".join(told)
 
-    def broken_off(self, text: str) -> str:  # noqa: ARG002 - what is held back says nothing yet
-        """The JSON of what was held back, where nothing follows it."""
+    def broken_off(self, text: str) -> str:  # noqa: ARG002 - what is held back has no JSON yet
+        """Return the JSON of what was held back, as nothing follows."""
         return ""
 
     def _next(self, text: str, at: int) -> str | None:
-        """The JSON of the next piece, ``None`` where there is no whole one."""
+        """Return the JSON of the next piece, or ``None`` if it is incomplete."""
         if at == len(text):
             return None
         if text[at] == MARK:
@@ -78,7 +78,7 @@ class LiteralReader:
         return self._bracket(text, at)
 
     def _bracket(self, text: str, at: int) -> str | None:
-        """A bracket or a comma; the last brace is told with the end that it begins."""
+        """Read a bracket or a comma; the last brace is read with the end that it begins."""
         sign = text[at]
         if sign in "{[":
             self._open.append(sign)

@@ -1,4 +1,4 @@
-"""The server's log: where it goes, in which form, and what it says of a start."""
+"""Configures the server's log: its stream, its format, and its lines about a start."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from guided_service.messages import LogChoice
 __all__ = ["LoggedProgress", "LossyStream", "configure_logs"]
 
 _SILENCE_SECONDS = 3.0
-"""After which a step that still runs says so; the next pause is twice as long, and so on."""
+"""Time after which a running step is logged; each next pause is twice as long."""
 
 _log = structlog.get_logger()
 
 
 class LossyStream:
-    """Writes as another stream does, and loses what cannot be written: no disk, no reader.
+    """Writes to another stream, and loses what cannot be written (disk full, no reader).
 
-    So a full disk does not end the server by its log.
+    So a full disk does not end the server through its log.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, or lose the text."""
+        """Write the text, or lose it."""
         with suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written, or lose it."""
+        """Flush what was written, or lose it."""
         with suppress(OSError):
             self._stream.flush()
 
 
 def configure_logs(choice: LogChoice) -> None:
-    """Write one line an event to standard error; so does what the library logs.
+    """Write one line per event to standard error, for the library's logs too.
 
     A line that is written while a request is served has the request's id.
     """
@@ -77,7 +77,7 @@ def configure_logs(choice: LogChoice) -> None:
 
 
 def _json_lines() -> list[structlog.typing.Processor]:
-    # As one text: structured tracebacks hold local variables, and with them what users sent.
+    # As one text: structured tracebacks contain local variables, and so what users sent.
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
 
 
@@ -85,14 +85,14 @@ def _console_lines(is_terminal: bool) -> list[structlog.typing.Processor]:
     return [
         structlog.dev.ConsoleRenderer(
             colors=is_terminal,
-            # Others print local variables, and with them what users sent.
+            # Other formatters print local variables, and so what users sent.
             exception_formatter=structlog.dev.plain_traceback,
         )
     ]
 
 
 class LoggedProgress:
-    """Logs each step with its seconds once it is done; a long one is announced while it runs."""
+    """Logs each step with its seconds when it is done; a long one is also logged while it runs."""
 
     def __init__(self, silence_seconds: float = _SILENCE_SECONDS) -> None:
         self._silence_seconds = silence_seconds
@@ -101,7 +101,7 @@ class LoggedProgress:
     def step(
         self, title: str, *, total_bytes: int | None = None
     ) -> Iterator[Callable[[int], None]]:
-        """Time a step; its bytes done show where it takes long."""
+        """Time a step; the bytes done are shown if it takes long."""
         begun, done, ended = time.monotonic(), [0], threading.Event()
 
         def report(count: int) -> None:

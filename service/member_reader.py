@@ -1,12 +1,12 @@
-"""Reads the arguments of a call that stand in tags, and tells them as the JSON that they are.
+"""Reads call arguments that are written in tags, and returns the JSON they stand for.
 
 ::
 
     <parameter=city>⏎ | Osl | o⏎</parameter>⏎ | <parameter=days>⏎ | 3⏎</parameter>⏎ | </function>…
     {"city":"         | Osl | o"              | ,"days":          | 3               | }
 
-A value grows as it is written, but for what may begin the end of its tag, and for what may be the
-text that stands for ``null``.
+A value is returned as it grows, except for what may begin the end of its tag or be the text for
+``null``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["MemberReader"]
 
 
 class MemberReader:
-    """Takes the arguments of one call; each character is looked at a bounded number of times."""
+    """Reads the arguments of one call; looks at each character a bounded number of times."""
 
     def __init__(self, form: MemberFormat, end: str, texts: Mapping[str, bool]) -> None:
-        """``end`` is that of the call, ``texts`` are the arguments that are no JSON, with whether
-        each may be ``null``.
+        """``end`` ends the call; ``texts`` are the arguments that are not JSON, each with whether
+        it may be ``null``.
         """
         self._form = form
         self._end = end
@@ -33,23 +33,23 @@ class MemberReader:
         self._begin = "{"
         self._in_value = False
         self._is_text = False
-        """Whether the last value that has begun is no JSON."""
+        """Whether the latest value is not JSON."""
         self._may_be_null = False
-        """Whether it may still turn out to be ``null``; then its quote was not told."""
+        """Whether it may still be ``null``; until known its opening quote is held back."""
         self.length = 0
-        """Of what was read last, in characters."""
+        """Length of what was read last, in characters."""
         self.is_over = False
 
     def read(self, text: str) -> str | None:
-        """The JSON of what comes first in a text, ``None`` where more has to come to tell any.
+        """Return the JSON of what a text begins with, or ``None`` if it needs more text.
 
-        The text goes on with every call, and begins after what was read before. The JSON may be
-        empty: of an end of which all else was told.
+        Each call passes the text after what was read before. The JSON may be empty, for an end
+        whose JSON was already returned.
         """
         return self._more_of_value(text) if self._in_value else self._header(text)
 
     def broken_off(self, text: str) -> str:
-        """The JSON of what was held back, where nothing follows it."""
+        """Return the JSON of what was held back, as nothing follows."""
         begin = '"' if self._may_be_null and text else ""
         return begin + self._told(text) if self._in_value else ""
 

@@ -1,4 +1,4 @@
-"""How the allocator keeps memory that a process no longer uses, and gives it back to the system."""
+"""Controls how the allocator keeps memory that a process no longer uses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ARENA_MAX: Final = -8
 
 
 def allot_together() -> None:
-    """Have all threads that begin from here on allot from one arena, where there are several.
+    """Have all threads started from here on share one allocator arena, if it has several.
 
-    By itself glibc has eight for each core, unless the environment says how many. Work on
-    constraints is done in many threads, one at a time: what each frees in an arena of its own is
-    not there for the next, and lies between what is kept, so that it cannot be given back.
+    By default glibc has eight arenas per core, unless the environment sets a number. Work on
+    constraints runs in many threads, one at a time: what each frees in its own arena is unavailable
+    to the next, and lies between kept blocks, so it cannot be given back.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     is_told = "MALLOC_ARENA_MAX" in os.environ or "arena_max" in os.getenv("GLIBC_TUNABLES", "")
@@ -26,9 +26,9 @@ def allot_together() -> None:
 
 
 def give_back_memory() -> None:
-    """Let the allocator return what was freed, where it can (glibc's ``malloc_trim``).
+    """Have the allocator return freed memory to the system, if it can (glibc's ``malloc_trim``).
 
-    By itself it keeps what long messages took for the next ones, below the last block in use.
+    By default it keeps what long messages took, below the last block in use, for later ones.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

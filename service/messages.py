@@ -1,4 +1,4 @@
-"""What the server and its engine process say to each other.
+"""The messages between the server and its engine process.
 
 ::
 
@@ -97,14 +97,14 @@ class ModelChoice(msgspec.Struct, frozen=True):
 
 
 class LogChoice(msgspec.Struct, frozen=True):
-    """How the log is written; the words are those of the server's settings."""
+    """The format and level of the log, in the words of the server's settings."""
 
     form: str = "auto"
     level: str = "info"
 
 
 class EngineSettings(msgspec.Struct, frozen=True, tag=True):
-    """What an engine process is started with."""
+    """The settings that an engine process is started with."""
 
     choice: ModelChoice
     endpoint: str
@@ -120,46 +120,46 @@ class EngineSettings(msgspec.Struct, frozen=True, tag=True):
 
 
 class StandbySettings(msgspec.Struct, frozen=True, tag=True):
-    """What a process is started with that forks engines."""
+    """The settings of a process that forks engines."""
 
     choice: ModelChoice
     parent: int
     """Process id of the server that started it, with which it ends."""
     control: int
     """Descriptor of a socket to the server: settings of engines come in, and news of them go out,
-    a line each."""
+    one per line."""
     logs: LogChoice = LogChoice()
     has_compiled: bool = False
-    """Whether it has begun anew because it had compiled kernels."""
+    """Whether it has restarted itself after compiling kernels."""
 
 
 class Forked(msgspec.Struct, frozen=True, tag=True):
-    """An engine that a standby was asked for runs."""
+    """An engine ordered from a standby runs."""
 
     process: int
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):
-    """The engine that a standby ran has ended."""
+    """A standby's engine has ended."""
 
     status: int
     """Its exit status, or below zero the number of a signal."""
 
 
 class Submit(msgspec.Struct, frozen=True, tag=True):
-    """Make this answer."""
+    """Generate an answer to this request."""
 
     request_id: str
     message: bytes
-    """The request as a ``guided.v1.GenerateRequest``, where constraints say which kind they are."""
+    """The request as a ``guided.v1.GenerateRequest``; its constraints name their kind."""
     received: float
-    """When the server took it, by the machine's clock that never goes back, in seconds."""
+    """When the server received it, by the machine's monotonic clock, in seconds."""
     stream: bool = False
     """Send its text as it grows."""
     watch: bool = False
-    """Send how it comes to be instead, in lines of JSON (``watching``)."""
+    """Instead send how it comes about, in lines of JSON (``watching``)."""
     client: str = ""
-    """Who asks; clients take turns where work is done in slices."""
+    """The client; clients take turns where work is done in slices."""
 
     @classmethod
     def of(
@@ -172,12 +172,12 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
         watch: bool = False,
         client: str = "",
     ) -> Self:
-        """The message for a request."""
+        """Return the message for a request."""
         message = encode_request(request).SerializeToString()
         return cls(request_id, message, received, stream, watch, client)
 
     def request(self) -> GenerationRequest:
-        """The request, which is made anew by each call."""
+        """Decode the request; each call makes a new object."""
         return decode_request(pb.GenerateRequest.FromString(self.message))
 
 
@@ -189,19 +189,19 @@ class Inspect(msgspec.Struct, frozen=True, tag=True):
     constraint: bytes
     """The constraint as a ``guided.v1.Constraint``."""
     text: str = ""
-    """What is to be read."""
+    """The text to read, where one is read."""
     deadline: float | None = None
-    """When nobody waits for it any more, by the machine's clock that never goes back."""
+    """When the caller stops waiting for it, by the machine's monotonic clock."""
     tokens: tuple[int, ...] = ()
-    """Those of an answer, after which the mask is to be read."""
+    """Tokens of an answer after which the mask is to be read."""
     model: str = ""
-    """Whose tokens are meant, of several models."""
+    """The model whose tokens are meant, if there are several."""
     client: str = ""
-    """Who asks, as in ``Submit``."""
+    """The client, as in ``Submit``."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
-    """Nobody waits for this answer any more."""
+    """The caller no longer waits for this answer."""
 
     request_id: str
 
@@ -215,35 +215,35 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
     model: ModelInfo
     prompt_bound: PromptBound | None = None
-    """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
+    """How long a prompt may be in bytes; ``None`` if only its tokens decide."""
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
-    """What the engine has done so far; sent at most once a second."""
+    """The engine's statistics so far; sent at most once a second."""
 
     stats: EngineStats
 
 
 class Pulse(msgspec.Struct, frozen=True, tag=True):
-    """The process is alive; a thread says so, which does not wait for a long model call."""
+    """The process is alive; sent by a thread that does not wait for long model calls."""
 
     turns: int
-    """How often its loop has come round."""
+    """How many turns its loop has taken."""
 
 
 class NotStarted(msgspec.Struct, frozen=True, tag=True):
-    """The engine cannot be made of its settings, and the process ends."""
+    """The engine cannot start with its settings, and the process ends."""
 
     error: ErrorRecord
 
 
 class Grown(msgspec.Struct, frozen=True, tag=True):
-    """What one step added to the texts that are streamed."""
+    """The text that one step added to streamed answers."""
 
     deltas: tuple[tuple[str, str, bool], ...]
-    """Request ids, each with text, and whether that is of the thoughts before the answer."""
+    """Request ids, each with text and whether it belongs to the thoughts before the answer."""
     logprobs: tuple[tuple[str, tuple[TokenLogprobs, ...]], ...] = ()
-    """Request ids with the log-probabilities of tokens that text came of."""
+    """Request ids with the log-probabilities of the tokens of their text."""
 
 
 class Answered(msgspec.Struct, frozen=True, tag=True):
@@ -261,7 +261,7 @@ class Checked(msgspec.Struct, frozen=True, tag=True):
 
 
 class TextRead(msgspec.Struct, frozen=True, tag=True):
-    """A text was held against a constraint."""
+    """A text was checked against a constraint."""
 
     request_id: str
     finding: TextReport
@@ -306,40 +306,40 @@ _news: msgspec.json.Decoder[Forked | Ended] = msgspec.json.Decoder(Forked | Ende
 
 
 def write(message: ToEngine | FromEngine | Pulse) -> bytes:
-    """A message as bytes."""
+    """Encode a message."""
     return _encoder.encode(message)
 
 
 def read_to_engine(payload: bytes) -> ToEngine:
-    """The message that the server wrote."""
+    """Decode a message of the server."""
     return _to_engine.decode(payload)
 
 
 def read_from_engine(payload: bytes) -> FromEngine:
-    """The message that the engine process wrote."""
+    """Decode a message of the engine process."""
     return _from_engine.decode(payload)
 
 
 def read_pulse(payload: bytes) -> Pulse:
-    """The pulse that the engine process wrote."""
+    """Decode a pulse of the engine process."""
     return _pulse.decode(payload)
 
 
 def read_settings(text: str) -> EngineSettings | StandbySettings:
-    """The settings that came on the command line."""
+    """Decode the settings given on the command line."""
     return _settings.decode(text)
 
 
 def write_line(message: EngineSettings | StandbySettings | Forked | Ended) -> bytes:
-    """Settings or news of an engine as one line of JSON."""
+    """Encode settings or news of an engine as one line of JSON."""
     return msgspec.json.encode(message) + b"\n"
 
 
 def read_order(line: bytes) -> EngineSettings:
-    """The engine that a standby is asked for."""
+    """Decode the settings of an engine that is ordered from a standby."""
     return msgspec.json.decode(line, type=EngineSettings)
 
 
 def read_news(line: bytes) -> Forked | Ended:
-    """What a standby tells of its engine."""
+    """Decode the news of a standby about its engine."""
     return _news.decode(line)

@@ -1,6 +1,6 @@
-"""Metrics over HTTP by a few threads, each connection within a bounded time.
+"""Serves metrics over HTTP with a few threads, each connection within a bounded time.
 
-Encrypted where a certificate is given.
+It is encrypted if a certificate is given.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Server(WSGIServer):
 
     @override
     def get_request(self) -> tuple[socket.socket, Any]:
-        """A connection, whose handshake is left to the threads."""
+        """Accept a connection and leave its handshake to the threads."""
         request, client_address = super().get_request()
         if self.certificate is not None:
             request = self.certificate.wrap_socket(
@@ -66,7 +66,7 @@ class _Server(WSGIServer):
 
     @override
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Leave a connection to the threads, or close it where too many wait."""
+        """Hand a connection to the threads, or close it if too many wait."""
         try:
             self._connections.put_nowait((request, client_address))
         except queue.Full:
@@ -74,14 +74,14 @@ class _Server(WSGIServer):
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over a connection that broke: its scraper knows."""
+        """Ignore a broken connection: its scraper knows."""
 
     def _answer_all(self) -> Never:
         while True:
             self._answer(*self._connections.get())
 
     def _answer(self, request: socket.socket, client_address: Any) -> None:
-        # A timeout of the socket alone would begin anew with each byte.
+        # A timeout of the socket alone would restart with each byte.
         cut = threading.Timer(_SECONDS, _cut, (request,))
         cut.daemon = True
         cut.start()
@@ -103,7 +103,7 @@ class _Server6(_Server):
 def serve_metrics(
     host: str, port: int, registry: CollectorRegistry, files: CertificateFiles | None = None
 ) -> int:
-    """Serve a registry until the process ends, encrypted by the ``files``; the port."""
+    """Serve a registry until the process ends, encrypted with ``files``; returns the port."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         kind = _Server6 if family == socket.AF_INET6 else _Server
@@ -123,4 +123,4 @@ def _cut(request: socket.socket) -> None:
     try:
         request.shutdown(socket.SHUT_RDWR)
     except OSError:
-        return  # it ended in this moment
+        return  # it has just ended

@@ -1,7 +1,7 @@
-"""How much memory a request takes, with all that it is made of.
+"""Estimates how much memory a request takes with all its parts.
 
-A few bytes of a message may become an object of some hundred, and a text with one emoji in it takes
-four bytes for each of its characters.
+A few bytes of a message may become an object of some hundred bytes, and a text with one emoji takes
+four bytes per character.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["memory_of"]
 
 _SMALL: Final = frozenset({type(None), bool, int, float})
 _NUMBER_BYTES: Final = 32
-"""Of a number; what has no more is not looked at."""
+"""Size counted for a number, which is not measured."""
 
 
 def memory_of(value: object) -> int:
-    """Bytes of a value of texts, numbers, lists, mappings, dataclasses and structs.
+    """Return the bytes of a value made of texts, numbers, lists, mappings, dataclasses and structs.
 
-    What is in several places counts in each, so it is no less than what is taken.
+    Shared parts count in each place, so the result is never below the memory taken.
     """
     total, waiting = 0, [value]
     while waiting:
@@ -48,7 +48,7 @@ def memory_of(value: object) -> int:
 
 @cache
 def _parts_of(kind: Any) -> Callable[[Any], tuple[Any, ...]] | None:
-    """What an object of this type is made of."""
+    """Return a getter of the parts of objects of this type, or ``None`` if they have none."""
     if is_dataclass(kind):
         names = tuple(each.name for each in fields(kind))
     else:

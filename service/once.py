@@ -1,4 +1,4 @@
-"""A value that is let go of by whoever takes it."""
+"""A value that is released when it is taken."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ T = TypeVar("T")
 
 
 class Once(Generic[T]):
-    """Passed on through calls that would each keep the value until they return."""
+    """Passes a value through calls that would otherwise each keep it until they return."""
 
     def __init__(self, value: T) -> None:
         self._values = [value]
 
     def look(self) -> T:
-        """The value, which stays."""
+        """Return the value and keep it."""
         return self._values[0]
 
     def take(self) -> T:
-        """The value, which is gone from here."""
+        """Return the value and release it."""
         return self._values.pop()

@@ -12,9 +12,9 @@ __all__ = ["Outbox"]
 
 
 class Outbox:
-    """Keeps what was not taken yet as one piece; it holds no more than the text of one answer.
+    """Joins untaken text into one piece; holds at most the text of one answer.
 
-    Whoever reads slowly gets longer pieces, and the engine waits for nobody.
+    A slow reader gets longer pieces, and the engine never waits.
     """
 
     def __init__(self) -> None:
@@ -30,18 +30,17 @@ class Outbox:
         self._has_news.set()
 
     def put_logprobs(self, logprobs: Iterable[TokenLogprobs]) -> None:
-        """Add those of the tokens that the next text is of."""
+        """Add the log-probabilities of the tokens of the next text."""
         self._logprobs.extend(logprobs)
 
     def close(self) -> None:
-        """End the text: nobody waits for more."""
+        """End the text: no more will come."""
         self._is_closed = True
         self._has_news.set()
 
     async def take(self) -> str | Scored | Thought:
-        """All that is there of one sort, waiting for some, thoughts first; empty once it is closed
-        and nothing is left.
-        """
+        """Wait for news and take all of one kind, thoughts first; empty once it is closed and
+        nothing is left."""
         await self._has_news.wait()
         taken: str | Scored | Thought
         if self._thoughts:

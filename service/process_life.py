@@ -1,4 +1,4 @@
-"""The life of an engine process, tied to that of its server."""
+"""Ties the life of an engine process to that of its server."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def die_with_parent() -> None:
-    """Ask the kernel, where it can, to kill this process when its parent ends.
+    """Have the kernel kill this process when its parent ends (Linux only).
 
-    It also reaches a process that is deep in a download; elsewhere ``is_orphan`` has to do.
+    This also reaches a process deep in a download; on other systems ``is_orphan`` must suffice.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
@@ -31,7 +31,7 @@ def is_orphan(parent: int) -> bool:
 
 
 def ignore_terminal_signals() -> None:
-    """Leave stopping to the server.
+    """Leave stopping this process to the server.
 
     An interrupt from a terminal and a service manager's SIGTERM reach the whole group of
     processes, and the server still needs its engine to finish what runs.

@@ -1,4 +1,4 @@
-"""Long prompts become tokens in a thread of their own, beside the engine that goes on stepping.
+"""Tokenises long prompts in a thread of its own while the engine keeps stepping.
 
 ::
 
@@ -25,14 +25,14 @@ __all__ = ["Prepare", "Prepared", "PromptThread"]
 
 
 class Prepare(Protocol):
-    """Makes the prompt of a request that was received at a moment; raises what is wrong with it."""
+    """Prepares the prompt of a request received at ``received``; raises what is wrong with it."""
 
     def __call__(self, request: GenerationRequest, *, received: float) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request whose prompt is ready, or why it is not."""
+    """A request with its prepared prompt, or with the error of preparing it."""
 
     asked: Submit
     outcome: tuple[GenerationRequest, Any] | GuidedError
@@ -45,35 +45,35 @@ class PromptThread:
         self._prepare = prepare
         self._news = threading.Condition()
         self._wanted: set[str] = set()
-        """Requests that were added, and neither dropped nor taken."""
+        """Ids of requests that were added and neither dropped nor taken."""
         self._waiting: deque[Submit] = deque()
         self._done: list[Prepared] = []
         self._is_closing = False
         self.bell, self._rope = os.pipe()
         os.set_blocking(self.bell, False)
-        # A daemon: what it is doing may take longer than a process has to end.
+        # A daemon: its current work may outlast the time a process has to end.
         self._thread = threading.Thread(target=self._run, name="prompts", daemon=True)
         self._thread.start()
 
     def add(self, asked: Submit) -> None:
-        """Prepare this one as well."""
+        """Queue a request to be prepared."""
         with self._news:
             self._wanted.add(asked.request_id)
             self._waiting.append(asked)
             self._news.notify()
 
     def drop(self, request_id: str) -> bool:
-        """Forget a request, whether it has begun or not; whether there was such a one."""
+        """Drop a request, whether begun or not; returns whether it was known."""
         with self._news:
             if request_id not in self._wanted:
                 return False
             self._wanted.remove(request_id)
-            # What it holds is given back now, however long those before it take.
+            # Free what it holds now, however long the requests before it take.
             self._waiting = deque(each for each in self._waiting if each.request_id != request_id)
             return True
 
     def take(self) -> list[Prepared]:
-        """What is ready; ``bell`` can be read from whenever something is."""
+        """Return what is ready; ``bell`` is readable whenever something is."""
         with self._news:
             done, self._done = self._done, []
             if done:
@@ -83,7 +83,7 @@ class PromptThread:
             return wanted
 
     def close(self) -> None:
-        """End the thread after what it is doing."""
+        """End the thread after its current work."""
         with self._news:
             self._is_closing = True
             self._waiting.clear()

@@ -1,9 +1,9 @@
-"""Quotas of a token: what its calls may use at once and within a minute.
+"""Enforces the quotas of a token: what its calls may use at once and within a minute.
 
-Each minute's allowance is a *bucket* that runs full again at a steady rate. It is enough that
-something is left in it: what a request really used is taken out when it ends, and may leave the
-bucket below empty, which has to fill up before the next one. What requests under way may still
-use counts as taken, so many at once overdraw it by no more than one.
+Each minute's allowance is a *bucket* that refills at a steady rate. A request is admitted if
+anything is left in it; what it really used is taken out when it ends, and may bring the bucket
+below empty, so that it must refill before the next request. What running requests may still use
+counts as taken, so however many run at once, they overdraw it by at most one request.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from guided_service.token_book import Limits
 __all__ = ["Accounts", "Charge", "QuotaExceededError"]
 
 _BYTES_OF_A_TOKEN = 4
-"""A guess at a prompt that nobody has turned into tokens yet."""
+"""A guess, as the prompt is not yet tokenised."""
 
 _TOKENS_OF_A_SECOND = 100
-"""A guess at an answer that nobody has seen."""
+"""A guess, as the answer is not known."""
 
 _SECONDS = 60.0
 
@@ -32,7 +32,7 @@ Clock = Callable[[], float]
 
 
 class QuotaExceededError(OverloadedError):
-    """The caller has used what its token allows; its message names the quota."""
+    """The caller has used up a quota of its token, named in the message."""
 
 
 @dataclass(slots=True)
@@ -40,9 +40,9 @@ class Charge:
     """What one request may use, and what it used."""
 
     asked: float
-    """Tokens at most: those of its prompt, by a guess, and of its answers."""
+    """The most tokens it may use: those of its prompt, estimated, and of its answers."""
     prompt: float = 0.0
-    """Those of its prompt."""
+    """Tokens of its prompt, estimated."""
     used: float = 0.0
     """Tokens that it used."""
     compile_seconds: float = 0.0
@@ -51,19 +51,19 @@ class Charge:
 
     @classmethod
     def of(cls, request: GenerationRequest, nbytes: int) -> Charge:
-        """The charge of a request whose message has so many bytes."""
+        """Return the charge of a request whose message has ``nbytes`` bytes."""
         answers = request.drawn if request.beams is None else request.beams.width
         prompt = nbytes / _BYTES_OF_A_TOKEN
         return cls(prompt + request.max_tokens * answers, prompt)
 
     def answered(self, result: GenerationResult) -> None:
-        """Charge for an answer what it used."""
+        """Charge what an answer used."""
         usage = result.usage
         self.used = float(usage.prompt_tokens + usage.output_tokens)
         self.compile_seconds = result.timing.compiling_seconds
 
     def ended(self, seconds: float, *, was_compiling: bool) -> None:
-        """Charge for a request that has no answer, by the time for which it held a place."""
+        """Charge a request without an answer, by the time for which it held a place."""
         self.used = min(self.asked, self.prompt + _TOKENS_OF_A_SECOND * seconds)
         if was_compiling:
             self.compile_seconds = seconds
@@ -79,23 +79,23 @@ class Bucket:
         self._looked = clock()
 
     def set_allowance(self, per_minute: float) -> None:
-        """Change the allowance; what is used of it stays used."""
+        """Change the allowance; what was used stays used."""
         self._fill()
         self._level += per_minute - self._per_minute
         self._per_minute = per_minute
 
     def left(self) -> float:
-        """What is left; below zero where more was used."""
+        """Return what is left; below zero if more was used."""
         self._fill()
         return self._level
 
     def take(self, amount: float) -> None:
-        """Take something out."""
+        """Take out an amount."""
         self._fill()
         self._level -= amount
 
     def seconds_until(self, wanted: float) -> float:
-        """How long it takes until as much is left."""
+        """Return the seconds until this much is left."""
         return max(0.0, (wanted - self.left()) / self._per_minute * _SECONDS)
 
     def _fill(self) -> None:
@@ -116,7 +116,7 @@ class Account:
         self._reserved = 0.0
 
     def set_limits(self, limits: Limits) -> None:
-        """Hold calls to these limits from now on."""
+        """Apply these limits from now on."""
         if limits is self._limits:
             return
         self._limits = limits
@@ -131,10 +131,10 @@ class Account:
 
     @contextmanager
     def charged(self, charge: Charge) -> Iterator[None]:
-        """Charge a request that is under way in the block.
+        """Charge a request that runs in the block.
 
-        Raises ``QuotaExceededError`` where a quota is used up. A request for which the server has
-        no place is told to come again, and is counted when it does.
+        Raises ``QuotaExceededError`` if a quota is used up. A request that finds no place in the
+        server is not counted now, but when it is tried again.
         """
         self._check()
         self._take("requests_per_minute", 1)
@@ -158,14 +158,14 @@ class Account:
             raise self._exceeded("requests_in_flight", most, None)
         for quota, needed in (
             ("requests_per_minute", 1.0),
-            # More than nothing, beside what those under way may take yet.
+            # More must be left than running requests may still take.
             ("tokens_per_minute", self._reserved + 1),
             ("compile_seconds_per_minute", 1e-3),
         ):
             bucket = self._buckets.get(quota)
             if bucket is not None and bucket.left() < needed:
                 allowance = getattr(self._limits, quota)
-                # What is reserved comes back sooner than a bucket fills.
+                # Reserved tokens come back sooner than a bucket refills.
                 seconds = bucket.seconds_until(1.0 if quota == "tokens_per_minute" else needed)
                 raise self._exceeded(quota, allowance, seconds or None)
 
@@ -183,14 +183,14 @@ class Account:
 
 
 class Accounts:
-    """The account of each token, kept while the server runs, whatever becomes of its limits."""
+    """The accounts of all tokens, kept while the server runs, whatever their limits become."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._accounts: dict[str, Account] = {}
 
     def of(self, name: str, limits: Limits) -> Account:
-        """The account of a token, held to its limits as they are now."""
+        """Return the account of a token, with its current limits."""
         account = self._accounts.get(name)
         if account is None:
             account = self._accounts[name] = Account(name, self._clock)

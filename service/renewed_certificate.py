@@ -1,4 +1,4 @@
-"""Encryption of HTTP by the certificate of the gRPC services, read again whenever it changes."""
+"""Encrypts HTTP with the certificate of the gRPC services, read again whenever it changes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _log = structlog.get_logger()
 
 
 class RenewedCertificate:
-    """A certificate as it is on the disk, looked at before each handshake."""
+    """A certificate as it is on disk, checked before each handshake."""
 
     def __init__(self, files: CertificateFiles) -> None:
-        """Read the files; raises ``ServiceError`` where they do not fit together."""
+        """Read the files; raises ``ServiceError`` if they do not fit together."""
         self._files = files
         self._stamps = self._look()
         self._current = _context_of(files)
 
     def context(self) -> ssl.SSLContext:
-        """What a server listens with."""
+        """Return the context that a server listens with."""
         first = self._current
-        # Called in each handshake, whether the client names a server or not.
+        # Called in each handshake, whether or not the client names a server.
         first.sni_callback = self._choose
         return first
 
@@ -56,7 +56,7 @@ def _context_of(files: CertificateFiles) -> ssl.SSLContext:
         if files.client_ca is not None:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(files.client_ca)
-    except OSError as error:  # of which ssl.SSLError is one
+    except OSError as error:  # ssl.SSLError is one
         names = ", ".join(map(str, filter(None, (files.chain, files.key, files.client_ca))))
         raise ServiceError(
             f"no certificate can be made of {names}: {error.strerror or error}",

@@ -1,4 +1,4 @@
-"""Requests that come again under the same name, which share one answer.
+"""Lets repeated requests of the same id share one answer.
 
 ::
 
@@ -6,9 +6,10 @@
                       ▲ joins        ▲ is given again
     the same id ──────┴──────────────┘
 
-A caller whose connection broke does not know whether its request was run. It asks again under the
-same id, and nothing is computed twice. The answer is made, admitted and charged once, for the first
-of the calls. When nobody waits any more it is given up, as that of any other request.
+A caller whose connection broke does not know whether its request ran. It sends the request again
+under the same id, and nothing is computed twice. The answer is generated, admitted and charged
+once, for the first of the calls. When no call waits any more it is cancelled, like that of any
+other request.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from guided_service.request_record import note_repeat
 __all__ = ["Digest", "Key", "Repeats", "digest_of", "key_of"]
 
 Key = NewType("Key", bytes)
-"""A caller, the id that it gave and the salt, hashed: names of callers are not kept."""
+"""A hash of a caller, its id for the request, and the salt: names of callers are not kept."""
 
 Digest = NewType("Digest", bytes)
-"""Of a whole request."""
+"""A digest of a whole request."""
 
 Answering: TypeAlias = Callable[[], Coroutine[Any, Any, pb.GenerateResponse]]
 
 _KEPT_SECONDS = 120.0
 _KEPT_BYTES = 16 * 2**20
 _LEAST_BYTES = 1024
-"""Counted for each answer besides its own size, for what is kept around it."""
+"""Bytes counted for each answer in addition to its own size, for what is kept around it."""
 
 _MOST_CALLERS = 3
-"""Who may wait for one answer: a client whose connection broke twice. They take no place in the
-queue, so there must not be more."""
+"""How many callers may wait for one answer: a client whose connection broke twice. They take no
+place in the queue, so more are refused."""
 
 
 @dataclass(slots=True)
@@ -54,10 +55,10 @@ class _UnderWay:
     digest: Digest
     answer: asyncio.Task[pb.GenerateResponse]
     waiting: int = 0
-    """Callers who wait for it."""
+    """Callers that wait for it."""
 
     def check_may_join(self, digest: Digest) -> None:
-        """Raise unless one more may wait for it, who asks for the same."""
+        """Raise unless another caller with the same request may wait for it."""
         _check_same(self.digest, digest)
         if self.waiting == _MOST_CALLERS:
             raise OverloadedError(
@@ -72,7 +73,7 @@ class _Finished:
 
 
 class Repeats:
-    """Answers by the ids of their requests: those under way, and those lately finished."""
+    """Running and recently finished answers, by the keys of their requests."""
 
     def __init__(
         self,
@@ -80,17 +81,17 @@ class Repeats:
         kept_seconds: float = _KEPT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Finished answers are kept for so many seconds, of all of them so many bytes."""
+        """Finished answers are kept for ``kept_seconds``, at most ``kept_bytes`` of them."""
         self._under_way: dict[Key, _UnderWay] = {}
         self._finished: TTLCache[Key, _Finished] = TTLCache(
             kept_bytes, kept_seconds, clock, getsizeof=_size
         )
 
     async def answer(self, key: Key, digest: Digest, make: Answering) -> pb.GenerateResponse:
-        """The answer of the request that has this key, made if it is not there yet.
+        """Return the answer of the request with this key, generating it if needed.
 
-        Raises ``RequestError`` where another request has it, and ``OverloadedError`` where too many
-        wait for it.
+        Raises ``RequestError`` if another request has this key, and ``OverloadedError`` if too many
+        callers wait for it.
         """
         finished = self._finished.get(key)
         if finished is not None:
@@ -109,7 +110,7 @@ class Repeats:
         finally:
             under_way.waiting -= 1
             if not under_way.waiting and not under_way.answer.done():
-                # Nobody may join what is being given up.
+                # No caller may join a cancelled answer.
                 self._under_way.pop(key, None)
                 under_way.answer.cancel()
 
@@ -122,7 +123,7 @@ class Repeats:
     def _finish(self, key: Key, ended: _UnderWay, answer: asyncio.Task[Any]) -> None:
         if self._under_way.get(key) is ended:
             del self._under_way[key]
-        # Errors are not kept: who asks again may have more luck.
+        # Errors are not kept: a retry may succeed.
         if answer.cancelled() or answer.exception() is not None:
             return
         finished = _Finished(ended.digest, answer.result())
@@ -131,14 +132,14 @@ class Repeats:
 
 
 def key_of(message: pb.GenerateRequest, caller: Caller) -> Key:
-    """The caller, the id and the salt of a request that has an id."""
+    """Return the key of a request that has an id."""
     told = (caller.identity, message.request_id, message.cache_salt)
-    # As Python writes them, no two of these are written alike.
+    # Python's repr of two different tuples is never the same.
     return Key(hashlib.sha256(repr(told).encode()).digest())
 
 
 def digest_of(message: pb.GenerateRequest) -> Digest:
-    """What tells a request from others."""
+    """Return the digest that distinguishes a request from others."""
     written = message.SerializeToString(deterministic=True)
     return Digest(hashlib.sha256(written).digest())
 

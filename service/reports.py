@@ -1,4 +1,4 @@
-"""The report on a request's constraint, made while its answer is."""
+"""Makes the report on a request's constraint while its answer is generated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["report_beside"]
 async def report_beside(
     inspector: Inspector, request: GenerationRequest, client: str
 ) -> AsyncIterator[asyncio.Task[SchemaReport] | None]:
-    """The report that a request asks for, cancelled unless it is there at the end of the block."""
+    """Yield the task of the report that a request wants; cancels it if unfinished at the end."""
     if not request.report:
         yield None
         return
@@ -25,13 +25,14 @@ async def report_beside(
         yield task
     finally:
         task.cancel()
-        # Where the answer failed, that is told, and not what became of the report.
+        # If the answer failed, its error is reported, not that of the report.
         await asyncio.gather(task, return_exceptions=True)
 
 
 async def _report(inspector: Inspector, request: GenerationRequest, client: str) -> SchemaReport:
     assert request.constraint is not None, "a report without a constraint"
-    # Without the deadline of the request: an answer that was closed for it is not lost for this.
+    # Without the request's deadline: an answer that was closed to meet it must not be lost for
+    # this.
     found = await inspector.inspect(check_of(request.constraint, request.model, client))
     assert isinstance(found, CheckedConstraint), f"checking gave {found!r}"
     return found.report

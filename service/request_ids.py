@@ -1,4 +1,4 @@
-"""The names of requests: those that callers give, and what the engine tells requests apart by."""
+"""The names of requests: those given by callers, and the unique ids used in the engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _numbers: Final = count(1)
 
 
 def check_request_id(request_id: str) -> None:
-    """Raise ``RequestError`` for what may not be a name; none at all may."""
+    """Raise ``RequestError`` for an invalid name; an empty one is allowed."""
     if request_id and not is_name(request_id):
         raise RequestError(
             f"request_id {request_id[:200]!r} is not of 1 to 128 visible characters of ASCII",
@@ -35,12 +35,12 @@ def is_name(request_id: str) -> bool:
 
 
 def name_of(request_id: str) -> str:
-    """The name that a caller gave its request, or a new one where that is none."""
+    """Return the caller's name of its request, or a new one if it is invalid."""
     return request_id if is_name(request_id) else uuid4().hex
 
 
 def engine_id_of(name: str) -> str:
-    """``job-7`` -> ``job-7#12``: an id that no other request has, whatever callers choose."""
+    """``job-7`` -> ``job-7#12``: an id that no other request has, whatever names callers choose."""
     return f"{name}{_MARK}{next(_numbers)}"
 
 

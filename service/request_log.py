@@ -1,7 +1,7 @@
-"""A line in the log for each request that has ended, written beside the event loop.
+"""Logs a line for each request that has ended, outside the event loop.
 
-Whoever reads the log may stop reading, as a paused terminal does. Then lines wait, and are lost
-beyond a bound; requests are served all the same.
+The log's reader may stop reading, as a paused terminal does. Then lines wait, and beyond a bound
+they are lost; requests are served all the same.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ __all__ = ["RequestLog", "log_request"]
 _log = structlog.get_logger()
 
 _MOST_LINES: Final = 10_000
-"""That may wait to be written."""
+"""How many lines may wait to be written."""
 
 _LAST_LINES_SECONDS: Final = 1.0
 """How long the last lines may take when the server ends."""
 
 _DIGITS: Final = 6
-"""Of seconds in the log."""
+"""Digits of seconds in the log."""
 
 
 def log_request(record: RequestRecord) -> None:
-    """Write a line on a request that has ended; nothing of its prompt or answer is in it."""
+    """Log a request that has ended, without anything of its prompt or answer."""
     if not _log.is_enabled_for(logging.INFO):
         return
     seconds = {
@@ -70,7 +70,7 @@ def log_request(record: RequestRecord) -> None:
 
 
 def _engine_seconds(record: RequestRecord) -> dict[str, float | None]:
-    """How long an answered request compiled, waited, and computed its prompt and its answer."""
+    """Return the seconds that an answered request compiled, waited, and computed."""
     timing, seconds = record.timing, record.engine_seconds
     if timing is None or seconds is None:
         return {}
@@ -99,24 +99,24 @@ class RequestLog:
         self._thread.start()
 
     def add(self, record: RequestRecord) -> None:
-        """Have the line of a request written soon; waits for nobody."""
+        """Queue the line of a request, without waiting."""
         try:
             self._waiting.put_nowait(record)
         except Full:
             self._lost += 1
 
     def close(self) -> None:
-        """Write what waits, as far as somebody reads it."""
+        """Write the waiting lines, as far as the log is read."""
         try:
             self._waiting.put_nowait(None)
         except Full:
-            return  # nobody reads
+            return  # nobody reads the log
         self._thread.join(_LAST_LINES_SECONDS)
 
     def _run(self) -> None:
         while (record := self._waiting.get()) is not None:
             self._write(record)
-            # Counted by the event loop meanwhile: a line that is lost now is told of next time.
+            # The event loop counts on meanwhile: lines lost now are reported next time.
             if lost := self._lost:
                 self._lost -= lost
                 _log.warning("lines of requests were lost", count=lost)

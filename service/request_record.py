@@ -1,7 +1,7 @@
-"""What is known of one request while it is served, for its line in the log and for its spans.
+"""Records what is known of a request while it is served, for its log line and its spans.
 
-Whoever learns something notes it for the request that the running task is about, so nothing has to
-be handed through. A task without a record notes nothing::
+Each part of the server notes what it learns for the request of the running task, so nothing needs
+to be passed along. In a task without a record, nothing is noted::
 
     recorded ─ note_name ─ note_admitted ─ note_answered ─ end
                          │               └ note_failure ──┤
@@ -47,70 +47,70 @@ class Moment:
     """A point in time by two clocks."""
 
     monotonic: float = field(default_factory=time.monotonic)
-    """Seconds of the clock that never goes back."""
+    """Seconds of the monotonic clock."""
     nanoseconds: int = field(default_factory=time.time_ns)
     """Since 1970."""
 
     def at(self, monotonic: float) -> int:
-        """The nanoseconds since 1970 of another moment, which the first clock told."""
+        """Return the nanoseconds since 1970 of another moment, given by the monotonic clock."""
         return self.nanoseconds + round(1e9 * (monotonic - self.monotonic))
 
 
 @dataclass(slots=True, eq=False)
 class RequestRecord:
-    """One request, from its arrival to its end; of a batch there is one more for the whole call."""
+    """One request, from its arrival to its end; a batch has another record for the whole call."""
 
     service: str
     method: str
-    """Names of what was called."""
+    """Names of the service and method called."""
     peer: str
-    """Address of the caller, as the transport tells it."""
+    """Address of the caller, as the transport reports it."""
     operation: str
-    """What OpenTelemetry calls what is asked for."""
+    """The operation, in OpenTelemetry's terms."""
     constraint: str | None = None
-    """Kind of the constraint, ``none`` where there is none; ``None`` for a whole batch."""
+    """Kind of the constraint, ``none`` without one; ``None`` for a whole batch."""
     call_id: str | None = None
-    """Of a request in a batch, the id of the whole call."""
+    """For a request in a batch, the id of the whole call."""
     index: int | None = None
-    """Of a request in a batch, its place there."""
+    """For a request in a batch, its index there."""
     client: str | None = None
-    """Name of the caller, where one is known."""
+    """Name of the caller, if it is known."""
     route: str | None = None
     """The path of a call over HTTP; ``None`` for one over gRPC."""
     trace_id: str | None = None
     request_id: str = field(default_factory=lambda: uuid4().hex)
-    """The name that the caller gave it, once that is known and if there is one."""
+    """The caller's name for it, once known and if given."""
     is_repeat: bool = False
-    """Whether its answer is that of an earlier call, whose record has what it cost."""
+    """Whether its answer is an earlier call's, whose record has the cost."""
     began: Moment = field(default_factory=Moment)
     admitted: float | None = None
-    """When it had a place; this and what follows are seconds of the monotonic clock."""
+    """When it got a place; this and the following are seconds of the monotonic clock."""
     answered: float | None = None
     ended: float | None = None
     status: str = OK
-    """Name of the status that the caller is told."""
+    """Name of the status that the caller gets."""
     error: str | None = None
     """Kind of the error, if there was one."""
     finish_reasons: tuple[str, ...] = ()
     usage: Usage | None = None
     timing: Timing | None = None
     engine_seconds: float | None = None
-    """From the moment the engine took it to its last token."""
+    """Seconds from when the engine took it to its last token."""
 
     @property
     def event(self) -> str:
-        """What is logged when it ends: a ``request``, or a whole ``batch`` of them."""
+        """The name of its log line: a ``request``, or a whole ``batch`` of them."""
         return "batch" if self.operation == "batch" else "request"
 
     @property
     def seconds(self) -> float:
-        """From its arrival to its end."""
+        """Seconds from its arrival to its end."""
         assert self.ended is not None, "the request has not ended"
         return self.ended - self.began.monotonic
 
     @property
     def queue_seconds(self) -> float | None:
-        """Until it had a place; ``None`` where it never had one."""
+        """Seconds until it got a place; ``None`` if it never did."""
         return None if self.admitted is None else self.admitted - self.began.monotonic
 
 
@@ -118,16 +118,16 @@ _current: ContextVar[RequestRecord | None] = ContextVar("request_record", defaul
 
 
 def current_request_id() -> str | None:
-    """The id of the request that the running task is about, if it is about one."""
+    """Return the id of the running task's request, if it has one."""
     record = _current.get()
     return None if record is None else record.request_id
 
 
 @contextmanager
 def recorded(record: RequestRecord) -> Iterator[RequestRecord]:
-    """Let the running task be about a request until it ends, however it does.
+    """Assign a record to the running task until the block ends, however it ends.
 
-    What is logged meanwhile, by any part of the server, has the request's id.
+    Lines logged meanwhile, by any part of the server, have the request's id.
     """
     token = _current.set(record)
     ids = {"request_id": record.request_id, "trace_id": record.trace_id}
@@ -135,7 +135,7 @@ def recorded(record: RequestRecord) -> Iterator[RequestRecord]:
         with bound_contextvars(**{name: told for name, told in ids.items() if told}):
             yield record
     except BaseException:
-        if record.status == OK:  # nobody noted a failure: its caller went away
+        if record.status == OK:  # nobody noted a failure, so its caller left
             record.status = CANCELLED
         raise
     finally:
@@ -144,32 +144,32 @@ def recorded(record: RequestRecord) -> Iterator[RequestRecord]:
 
 
 def note_name(name: str) -> None:
-    """The request has a name, by which all that is logged from now on tells it."""
+    """Note the request's name, which all further log lines have."""
     if (record := _current.get()) is not None:
         record.request_id = name
         bind_contextvars(request_id=name)
 
 
 def note_repeat() -> None:
-    """The request has the answer of an earlier call."""
+    """Note that the request got the answer of an earlier call."""
     if (record := _current.get()) is not None:
         record.is_repeat = True
 
 
 def note_admitted() -> None:
-    """The request has a place."""
+    """Note that the request got a place."""
     if (record := _open_record()) is not None:
         record.admitted = time.monotonic()
 
 
 def note_client(name: str) -> None:
-    """The request comes from a caller who is known by a name."""
+    """Note the name of the request's caller."""
     if (record := _current.get()) is not None:
         record.client = name
 
 
 def note_answered(result: GenerationResult) -> None:
-    """The request has its answer."""
+    """Note the request's answer."""
     if (record := _open_record()) is not None:
         record.answered = time.monotonic()
         record.usage, record.timing = result.usage, result.timing
@@ -179,7 +179,7 @@ def note_answered(result: GenerationResult) -> None:
 
 
 def note_failure(error: GuidedError, status: str) -> None:
-    """The request failed, and its caller is told this status."""
+    """Note that the request failed, and the status that its caller gets."""
     if (record := _current.get()) is not None:
         record.status, record.error = status, error.code
         if isinstance(error, IncompleteAnswerError):
@@ -188,6 +188,6 @@ def note_failure(error: GuidedError, status: str) -> None:
 
 
 def _open_record() -> RequestRecord | None:
-    """The record of the running task; none once it has ended, as others may wait for its answer."""
+    """Return the running task's record, unless it has ended: others may wait for its answer."""
     record = _current.get()
     return None if record is None or record.ended is not None else record

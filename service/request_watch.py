@@ -1,4 +1,4 @@
-"""Watches the calls that ask for answers: an id, a line in the log and spans for each request."""
+"""Watches calls for answers: gives each request an id, a log line and spans."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 __all__ = ["UNREAD", "WatchesRequests", "is_past_deadline", "note_message", "watched_item"]
 
 UNREAD = "unreadable"
-"""The operation of a call whose message has not been read, and perhaps never is."""
+"""The operation of a call whose message was not read yet, and may never be."""
 
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """The call that a task is about."""
+    """The call that a task serves."""
 
     watch: WatchesRequests
     record: RequestRecord
     context: Context
 
     def tell_id(self) -> None:
-        """Have the trailing metadata name the call, however it ends."""
+        """Name the call in the trailing metadata, however it ends."""
         self.context.set_trailing_metadata(((REQUEST_ID_TRAILER, self.record.request_id),))
 
 
@@ -49,7 +49,7 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
     """Keeps a record of each call of one service, logs it at its end, and traces it on request."""
 
     def __init__(self, service: str, tracer: RequestTracer | None, log: RequestLog | None) -> None:
-        """Without a ``tracer`` there are no spans, and without a ``log`` no lines."""
+        """Without a ``tracer`` it makes no spans, and without a ``log`` no lines."""
         self._service = service
         self._log = log
         self._tracer = tracer
@@ -79,7 +79,7 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
             service=self._service, method=method, peer=context.peer(), operation=UNREAD
         )
         call = _Call(self, record, context)
-        # Known before anything can go wrong; an error's own metadata has it as well.
+        # Set before anything can go wrong; an error's own metadata has it as well.
         call.tell_id()
         token = _call.set(call)
         try:
@@ -99,7 +99,7 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
         request: pb.GenerateRequest | None,
         carrier: Mapping[str, str] | None = None,
     ) -> Iterator[None]:
-        """Let the running task be about a request; log it and end its spans when it ends.
+        """Assign a record to the running task; logs it and ends its spans when the block ends.
 
         ``carrier`` is the metadata in which the caller's own span may be named.
         """
@@ -112,7 +112,7 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
             yield
 
     def note_message(self, record: RequestRecord, message: object) -> None:
-        """Note what is asked for, now that it has been read."""
+        """Note what the message requests, now that it has been read."""
         request = _request_in(message)
         if request is not None and is_name(request.request_id):
             note_name(request.request_id)
@@ -123,17 +123,17 @@ class WatchesRequests(grpc.aio.ServerInterceptor):
 
 
 def note_message(message: object) -> None:
-    """Note the message of the call that the running task is about."""
-    if (call := _call.get()) is not None:  # else nobody watches
+    """Note the message of the running task's call."""
+    if (call := _call.get()) is not None:  # else it is not watched
         call.watch.note_message(call.record, message)
         call.tell_id()
 
 
 @contextmanager
 def watched_item(index: int, request: pb.GenerateRequest) -> Iterator[None]:
-    """Let the running task be about one request of the batch that the call is about."""
+    """Assign the running task a record for one request of its call's batch."""
     call = _call.get()
-    if call is None:  # nobody watches
+    if call is None:  # not watched
         yield
         return
     whole = call.record
@@ -153,7 +153,7 @@ def watched_item(index: int, request: pb.GenerateRequest) -> Iterator[None]:
 
 
 def _request_in(message: object) -> pb.GenerateRequest | None:
-    """The only request of a call; ``None`` for a batch and for a message that cannot be read."""
+    """Return the only request of a call; ``None`` for a batch or an unreadable message."""
     match message:
         case pb.GenerateRequest():
             return message
@@ -169,7 +169,7 @@ def _carrier(context: Context) -> Mapping[str, str]:
 
 
 def _note_end(record: RequestRecord, context: Context) -> None:
-    """Note the status of a call that ended before anybody noted a failure."""
+    """Note the status of a call that ended before a failure was noted."""
     if record.status != OK:
         return
     code = context.code()
@@ -181,9 +181,9 @@ def _note_end(record: RequestRecord, context: Context) -> None:
 
 
 def is_past_deadline(remaining: float | None, passed: float) -> bool:
-    """Whether a call ended by its deadline; ``remaining`` is ``None`` where it has none.
+    """Whether a call ended by its deadline; ``remaining`` is ``None`` if it has none.
 
-    A caller who gives up at the deadline may be heard before it passes here: the time allowed is
-    sent rounded up, by as much as a hundredth, and counts from the arrival of the call.
+    The cancellation of a caller that gives up at the deadline may arrive before it passes here: the
+    time allowed is sent rounded up, by as much as a hundredth, and counts from the call's arrival.
     """
     return remaining is not None and remaining <= 0.05 + 0.01 * (passed + remaining)

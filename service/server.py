@@ -1,4 +1,4 @@
-"""The server: its parts, and its life from start to drain."""
+"""Puts the server together and runs it from start to drain."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ __all__ = [
 ]
 
 ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
-"""How the engine process is started; its settings follow as one more argument."""
+"""The command of the engine process; its settings follow as one more argument."""
 
 _COUNTED = (
     generation_pb2.DESCRIPTOR.services_by_name["GenerationService"],
     grammar_pb2.DESCRIPTOR.services_by_name["GrammarService"],
 )
-"""Those whose messages count in what calls hold."""
+"""Services whose messages count in what calls hold."""
 
 _SHORT = (
     model_pb2.DESCRIPTOR.services_by_name["ModelService"],
@@ -76,18 +76,18 @@ _SHORT = (
 )
 
 SERVICES = (*_COUNTED, *_SHORT)
-"""Those whose calls have one message each; reflection has a stream of them."""
+"""Services whose calls have one message each; reflection has a stream of them."""
 
 SERVICE_NAME = SERVICES[0].full_name
 
 _FLUSH_SECONDS = 0.5
-"""How long the last answers may take to leave."""
+"""How long sending the last answers may take."""
 
 _log = structlog.get_logger()
 
 
 def serve(config: ServerConfig, engine_command: Sequence[str] = ENGINE_COMMAND) -> int:
-    """Run a server until it is told to stop; the exit status."""
+    """Run a server until it is stopped; returns the exit status."""
     configure_logs(log_choice_of(config))
     try:
         asyncio.run(run_server(config, engine_command))
@@ -100,11 +100,11 @@ def serve(config: ServerConfig, engine_command: Sequence[str] = ENGINE_COMMAND) 
 async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> None:
     """Listen, start the engine, and serve until SIGTERM or SIGINT; then finish what runs.
 
-    Raises what keeps it from listening, and what keeps the engine from its first start.
+    Raises the error if it cannot listen, or if the engine's first start fails.
     """
     stop_asked = _stop_asked()
     room = ConnectionRoom(most_calling(config))
-    # Watchers never go, so they may not take the place of those who ask.
+    # Watchers never leave, so they must not take the places of other callers.
     health = HealthServicer(min(config.max_health_watchers, most_calling(config) // 2))
     await set_health(health, False)
     supervisor = EngineSupervisor(engine_command, config, partial(set_health, health))
@@ -115,7 +115,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     request_log = RequestLog() if config.log_requests else None
     watch = WatchesRequests(SERVICE_NAME, open_tracer(supervisor.model_name), request_log)
     book = _token_book(config)
-    # Who calls is asked before the message is read.
+    # The caller is authenticated before the message is read.
     interceptors = (
         watch,
         *_authentication(book, config),
@@ -150,10 +150,10 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     stop = asyncio.create_task(stop_asked.wait())
     keeping_room = asyncio.create_task(room.keep(port))
     try:
-        # The engine's task ends by itself only with the error that ends the server.
+        # Unless cancelled, the engine's task ends only with the error that ends the server.
         await asyncio.wait({engine, stop}, return_when=asyncio.FIRST_COMPLETED)
         if stop.done():
-            # Told first, so that whoever asks before calling is not met by a closed door.
+            # First report it, so that callers that check the health first are not refused.
             await health.stop_serving()
             await asyncio.sleep(config.lame_duck_seconds)
             await _drain(server, web, servicer, supervisor, config.drain_seconds)
@@ -181,20 +181,19 @@ async def _drain(
     admission = servicer.admission
     _log.info("draining", requests=admission.in_flight, queued=admission.waiting, seconds=seconds)
     admission.close()
-    # A little longer than requests have, so that those cut off can still be told so.
+    # A little longer than requests have, so that the errors of those cut off are still sent.
     stopped = asyncio.create_task(_stop(server, web, seconds + _FLUSH_SECONDS))
     idle = asyncio.create_task(admission.wait_until_empty())
     await asyncio.wait({stopped, idle}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     idle.cancel()
     supervisor.cut_off(seconds)
-    # What still keeps the server are its last answers on their way and callers who watch its
-    # health, and those never leave by themselves.
+    # Left are the last answers being sent, and callers watching the health, which never leave.
     await _stop(server, web, _FLUSH_SECONDS)
     await stopped
 
 
 async def _stop(server: grpc.aio.Server, web: WebServer | None, seconds: float) -> None:
-    """Take no more calls, and end those that run on after so many seconds."""
+    """Take no more calls, and end those still running after this many seconds."""
     await asyncio.gather(server.stop(seconds), *([] if web is None else [web.stop(seconds)]))
 
 
@@ -206,7 +205,7 @@ def wired(
     config: ServerConfig,
     *interceptors: grpc.aio.ServerInterceptor,
 ) -> grpc.aio.Server:
-    """The server of all services, which listens nowhere yet."""
+    """Build the server of all services, which does not listen yet."""
     server = grpc.aio.server(interceptors=interceptors, options=transport_options(config))
     add_GenerationServiceServicer_to_server(servicer, server)
     add_GrammarServiceServicer_to_server(grammars, server)
@@ -221,12 +220,12 @@ def wired(
 def intakes(
     door: Door, readers: Readers, config: ServerConfig
 ) -> tuple[grpc.aio.ServerInterceptor, ...]:
-    """How messages of calls are read: within what calls may hold."""
+    """Return the interceptors that read messages, within what calls may hold."""
     return (Intake(_COUNTED, config, readers, door), Intake(_SHORT, config, readers))
 
 
 def _token_book(config: ServerConfig) -> TokenBook | None:
-    """The tokens that callers have to show, where the settings name a file of them."""
+    """Return the tokens that callers must show, if the settings name a file of them."""
     if config.tokens is not None:
         return TokenBook(config.tokens)
     hosts = [config.host, *([] if config.http_port is None else [config.http_host])]
@@ -238,14 +237,14 @@ def _token_book(config: ServerConfig) -> TokenBook | None:
 def _authentication(
     book: TokenBook | None, config: ServerConfig
 ) -> tuple[grpc.aio.ServerInterceptor, ...]:
-    """What turns strangers away, where tokens are given; health is told to everybody."""
+    """Return the interceptor that refuses strangers, if tokens are given; health is open to all."""
     if book is None:
         return ()
     return (Authenticates(book, frozenset({HEALTH_NAME}), config.retry_after_seconds),)
 
 
 async def set_health(health: HealthServicer, is_serving: bool) -> None:
-    """Say whether requests are taken."""
+    """Report whether requests are taken."""
     state = health_pb2.HealthCheckResponse
     said = state.SERVING if is_serving else state.NOT_SERVING
     await health.set({"": said, SERVICE_NAME: said})
@@ -257,7 +256,7 @@ def _stop_asked() -> asyncio.Event:
 
     def ask() -> None:
         event.set()
-        # Who asks a second time does not want to wait.
+        # A second signal ends the process at once.
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
 

@@ -1,4 +1,4 @@
-"""The calls for answers and about the model."""
+"""Serves the calls for answers and about the model."""
 
 from __future__ import annotations
 
@@ -54,17 +54,18 @@ __all__ = [
 T = TypeVar("T")
 
 _DELIVERY_SECONDS = 0.1
-"""Seconds of a call's deadline that are kept for sending the answer to the caller."""
+"""Seconds of a call's deadline reserved for sending the answer to the caller."""
 
 _BYTES_OF_A_BYTE = 2
-"""What an answer holds for each byte of its message, about: its objects take more."""
+"""Bytes that an answer holds per byte of its message, about: its objects take more."""
 
 
 def _count_unread(response: pb.GenerateResponse) -> int:
     """Count an answer that waits to be sent; returns its bytes.
 
-    Its place is free, so nothing else bounds how many wait for a reader. Raises ``OverloadedError``
-    where there is no room: it is free later, and whoever repeats a request gets the same answer.
+    Its place is free, so nothing else bounds how many answers wait to be read. Raises
+    ``OverloadedError`` if there is no room: later there is, and a repeated request gets the same
+    answer.
     """
     held = _BYTES_OF_A_BYTE * response.ByteSize()
     try:
@@ -78,21 +79,21 @@ def _count_unread(response: pb.GenerateResponse) -> int:
 
 
 class AnswerMaker(Inspector, Protocol):
-    """Where answers come from."""
+    """Generates answers."""
 
     def model(self, name: str = "") -> ModelInfo:
-        """The model of this name, or the first; ``UnknownModelError`` where there is none."""
+        """Return the model of this name, or the first; raises ``UnknownModelError``."""
 
     def check_prompt(self, request: GenerationRequest) -> None:
-        """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
+        """Raise ``LimitExceededError`` for a prompt that must be too long, whatever its tokens."""
 
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
-        """Make one answer; cancelling the caller frees what it holds.
+        """Generate one answer; cancelling this call frees what it holds.
 
         Deadline and priority count from when the request was ``received`` (``time.monotonic``).
-        Clients take turns at what takes long to compile.
+        Clients take turns at slow compilations.
         """
 
     def stream(
@@ -103,14 +104,14 @@ class AnswerMaker(Inspector, Protocol):
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Make one answer: its text as it grows, then the answer; closing frees what it holds.
+        """Generate one answer: its text as it grows, then the answer; closing frees what it holds.
 
-        One that is watched tells how it comes to be, in lines of JSON, instead of its text.
+        A watched answer yields lines of JSON on how it comes about, instead of its text.
         """
 
 
 class GenerationServicer(GenerationServiceServicer):
-    """Checks calls, has their answers made, and gives each failure its status."""
+    """Checks calls, has their answers generated, and gives each failure its status."""
 
     def __init__(self, maker: AnswerMaker, config: ServerConfig, readers: Readers) -> None:
         self._maker = maker
@@ -118,33 +119,33 @@ class GenerationServicer(GenerationServiceServicer):
         self._readers = readers
         self._repeats = Repeats()
         self.door = Door(config)
-        """Whose requests these are, and who is next."""
+        """Identifies callers and decides which request is next."""
         self.admission = self.door.admission
         self.stored = ConstraintStore(config.max_stored_constraints, config.max_stored_bytes)
         """Constraints that requests may name."""
 
-    # Not coroutines themselves, which would keep the message as long as they run.
+    # Not coroutine functions, which would keep the message as long as they run.
     @override
     def Generate(
         self, request: pb.GenerateRequest, context: Context
     ) -> Coroutine[Any, Any, pb.GenerateResponse]:
-        """Make one answer."""
+        """Generate one answer."""
         return self._or_abort(context, self._admit_one(Once(request), context))
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
-    # frame when the client goes away, so it can stop everything that it started.
+    # frame when the client leaves, so it can stop everything that it started.
     @override
     def GenerateStream(  # type: ignore[override]
         self, request: pb.GenerateStreamRequest, context: Context
     ) -> Coroutine[Any, Any, None]:
-        """Make one answer and send its text as it grows."""
+        """Generate one answer and send its text as it grows."""
         return self._or_abort(context, self._admit_stream(Once(request), context))
 
     @override
     async def GenerateBatch(  # type: ignore[override]
         self, request: pb.GenerateBatchRequest, context: Context
     ) -> None:
-        """Make many answers and send each once it is there."""
+        """Generate many answers and send each when it is ready."""
         await self._or_abort(context, self._admit_all(request, context))
 
     async def _admit_one(
@@ -189,10 +190,11 @@ class GenerationServicer(GenerationServiceServicer):
         self._check_batch(len(batch.requests))
         refuse_unknown_fields(batch, inside=False)  # each request has its own outcome
         self._maker.check_ready()
-        # Whole or not at all. Then each takes a place of its own, until it has its answer.
+        # Admit the batch whole or not at all. Then each request takes a place of its own until it
+        # has its answer.
         client = self._caller(context).client
         self.admission.check_room(len(batch.requests), client)
-        count_held(batch.ByteSize())  # it is kept whole beside what is made of its requests
+        count_held(batch.ByteSize())  # kept whole in addition to its decoded requests
         await self._answer_all(batch, context, time.monotonic())
 
     async def _answer_all(
@@ -204,7 +206,7 @@ class GenerationServicer(GenerationServiceServicer):
         }
         outcomes = asyncio.as_completed(list(running))
         for task in running:
-            # What has ended is kept by nobody but those who wait for it: an answer goes once sent.
+            # Only its waiter keeps an ended task, so an answer is freed once sent.
             task.add_done_callback(running.discard)
         try:
             for outcome in outcomes:
@@ -220,7 +222,7 @@ class GenerationServicer(GenerationServiceServicer):
     async def _outcome(
         self, index: int, request: pb.GenerateRequest, context: Context, received: float
     ) -> tuple[pb.GenerateBatchResponse, int]:
-        """One answer or its error, and how many bytes it counts until it is sent."""
+        """Return one answer or its error, and the bytes it counts until it is sent."""
         with watched_item(index, request):
             try:
                 size = request.ByteSize()
@@ -261,11 +263,11 @@ class GenerationServicer(GenerationServiceServicer):
             note_answered(result)
             admitted.charge.answered(result)
             told = None if report is None else await report
-        # Its place is free: an answer that waits to be read keeps nobody else from being served.
+        # The place is free by now: an answer that waits to be read delays nobody else.
         return encode_result(result, told, reader)
 
     def _reader(self, request: GenerationRequest) -> ReaderOf | None:
-        """Makes what takes answers to a request apart, where it gave tools."""
+        """Return a maker of readers for answers, if the request gave tools."""
         if request.tools is None:
             return None
         return reader_of(request, FORMATS[self._maker.model(request.model).tool_format])
@@ -282,7 +284,7 @@ class GenerationServicer(GenerationServiceServicer):
         context: Context,
         size: int,
     ) -> tuple[GenerationRequest, int]:
-        """The request that a message of some size says, and its size with what it names.
+        """Return the request of a message of this size, and its size with the constraint it names.
 
         Its deadline is a little before that of the call.
         """
@@ -291,12 +293,12 @@ class GenerationServicer(GenerationServiceServicer):
         check_request_id(inner.request_id)
         remaining, seconds = context.time_remaining(), None
         if remaining is not None:
-            # A deadline that has almost passed is for the engine to refuse.
+            # The engine refuses a deadline that has almost passed.
             seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
 
         def read() -> GenerationRequest:
             if is_stream:
-                refuse_unknown_fields(message, inside=False)  # the request is looked at next
+                refuse_unknown_fields(message, inside=False)  # the request is checked next
             return decode_request(inner, latest_seconds=seconds)
 
         asked = await self._readers.do(read, size)
@@ -304,10 +306,10 @@ class GenerationServicer(GenerationServiceServicer):
         size += named
         count_held(named + await self._readers.do(partial(memory_of, request), size))
         if request.tools is not None:
-            # The engine does it by the model's own format; what is wrong is told here.
+            # The engine repeats this with the model's own format; here it reports faults early.
             check = partial(with_calls, request.tools, request.constraint, HERMES)
             await self._readers.do(check, size)
-        self._maker.model(request.model)  # there is such a one
+        self._maker.model(request.model)  # raises if there is no such model
         await self._readers.do(partial(self._maker.check_prompt, request), size)
         return request, size
 
@@ -329,7 +331,7 @@ class GenerationServicer(GenerationServiceServicer):
 
 
 def _unreported(request: GenerationRequest) -> GenerationRequest:
-    """What the engine is asked for: the report is made beside it."""
+    """Return the request for the engine: the report is made separately."""
     return replace(request, report=False) if request.report else request
 
 
@@ -337,17 +339,17 @@ def _unreported(request: GenerationRequest) -> GenerationRequest:
 
 
 class ModelSource(Protocol):
-    """Where facts about the model come from; ``ServiceUnavailableError`` while there is none."""
+    """Facts about the model; raises ``ServiceUnavailableError`` while none is loaded."""
 
     def models(self) -> Sequence[ModelInfo]:
-        """The models that are loaded; the first answers where a request names none."""
+        """Return the loaded models; the first answers requests that name none."""
 
     def stats(self) -> EngineStats:
-        """What its engine said last about what it has done."""
+        """Return the engine's last statistics."""
 
 
 class ModelServicer(ModelServiceServicer):
-    """Tells about the model and its engine."""
+    """Reports on the model and its engine."""
 
     def __init__(self, source: ModelSource, admission: Admission, config: ServerConfig) -> None:
         self._source = source

@@ -1,8 +1,9 @@
-"""The folder of an engine's sockets, and those that killed servers have left behind.
+"""Makes the folder of an engine's sockets, and removes those that killed servers left.
 
 A server holds a lock on its folder, which the system releases however the server ends. So a folder
-whose lock can be had is nobody's. The lock is on the folder itself: a file in it would not be there
-yet when a server is killed early, and be gone once a tidier of temporary files has been by.
+whose lock is free belongs to no running server. The lock is on the folder itself: a file in it
+would not exist yet if a server is killed early, and could be removed by a cleaner of temporary
+files.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ __all__ = ["SocketFolder", "remove_left_folders"]
 
 _PREFIX: Final = "guided-engine-"
 _FORMER_LOCK: Final = "lock"
-"""A file that former versions hold a lock on, instead of the folder."""
+"""A file that former versions lock, instead of the folder."""
 
 
 class SocketFolder:
-    """A new folder among the temporary files, for this user alone, until it is closed."""
+    """A new temporary folder, for this user only, until it is closed."""
 
     def __init__(self) -> None:
-        """Raises OSError where there is no room, or no descriptor, for it."""
+        """Raises OSError if there is no room, or no descriptor, for it."""
         self._lock: int | None = None
         while self._lock is None:
-            # To remove it takes a descriptor; where there is none it is left to the next server.
+            # Removing it takes a descriptor; without one it is left to the next server.
             self._folder = TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
             self.path = Path(self._folder.name)
             try:
@@ -40,8 +41,8 @@ class SocketFolder:
                     self._folder.cleanup()
 
     def close(self) -> None:
-        """Remove it, unless that was done."""
-        # The lock last: somebody else might begin to remove it as well.
+        """Remove the folder, unless it was removed."""
+        # Release the lock last: another server might begin to remove the folder as well.
         self._folder.cleanup()
         if self._lock is not None:
             os.close(self._lock)
@@ -49,9 +50,8 @@ class SocketFolder:
 
 
 def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the lock, or ``None`` where another server took the folder, just when
-    it was made, for one that was left.
-    """
+    """Lock a new folder and return the descriptor, or ``None`` if another server has just taken it
+    for a left one."""
     try:
         lock = _opened(folder)
     except FileNotFoundError:
@@ -59,7 +59,7 @@ def _locked(folder: Path) -> int | None:
     try:
         is_ours = _takes(lock)
     except OSError:
-        is_ours = True  # no locks on this file system, so nobody can take it for left either
+        is_ours = True  # no locks on this file system, so no other server can remove it either
     if is_ours and _is_at(lock, folder):
         return lock
     os.close(lock)
@@ -67,9 +67,9 @@ def _locked(folder: Path) -> int | None:
 
 
 def remove_left_folders() -> None:
-    """Remove the folders of this user's servers that have ended without doing so.
+    """Remove the folders that this user's ended servers have left behind.
 
-    What cannot be removed is left.
+    Folders that cannot be removed stay.
     """
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
@@ -99,7 +99,7 @@ def _opened(folder: Path) -> int:
 
 
 def _takes(lock: int) -> bool:
-    """Whether the lock can be had; it is held until its descriptor is closed."""
+    """Take the lock, held until its descriptor is closed, if it is free; returns whether it was."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -108,14 +108,14 @@ def _takes(lock: int) -> bool:
 
 
 def _is_at(lock: int, folder: Path) -> bool:
-    """Whether that is the folder that is there now, and not one that was removed meanwhile."""
+    """Whether this is the folder now at the path, not one that was removed meanwhile."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(lock), folder.lstat())
     return False
 
 
 def _has_former_lock(folder: Path) -> bool:
-    """Whether a server of a former version is in it; raises OSError for what is no such lock."""
+    """Whether a server of a former version uses it; raises OSError if the file is no such lock."""
     try:
         lock = os.open(folder / _FORMER_LOCK, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""From an error of the library to a status with details, and the end of a call with it."""
+"""Turns errors of the library into statuses with details, and ends calls with them."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     ConstraintError: grpc.StatusCode.INVALID_ARGUMENT,
     InvalidConstraintError: grpc.StatusCode.INVALID_ARGUMENT,
     UnsatisfiableError: grpc.StatusCode.INVALID_ARGUMENT,
-    # Sending the same again cannot help, so it is not RESOURCE_EXHAUSTED, which invites to.
+    # Sending the same again cannot help, so it is not RESOURCE_EXHAUSTED, which invites retries.
     LimitExceededError: grpc.StatusCode.INVALID_ARGUMENT,
     UnknownConstraintError: grpc.StatusCode.NOT_FOUND,
     UnknownModelError: grpc.StatusCode.NOT_FOUND,
-    # As much as the request allowed was made; only another request can bring more.
+    # The request's allowance is used up; only another request can return more.
     IncompleteAnswerError: grpc.StatusCode.OUT_OF_RANGE,
-    # Right as it stands, and another version may take it.
+    # The request is valid, and another version may support it.
     UnsupportedFeatureError: grpc.StatusCode.FAILED_PRECONDITION,
     ModelError: grpc.StatusCode.FAILED_PRECONDITION,
     MissingExtraError: grpc.StatusCode.FAILED_PRECONDITION,
@@ -97,31 +97,31 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
 }
 
 MAY_PASS = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
-"""Codes of what may be over by the next try."""
+"""Codes of errors that may have passed by the next try."""
 
 _MAY_PASS_NUMBERS = frozenset(code.value[0] for code in MAY_PASS)
 
 REQUEST_ID_TRAILER = "guided-request-id"
-"""Trailing metadata with the id under which the server's log has the call."""
+"""Trailing metadata with the call's id in the server's log."""
 
 _LONGEST_MESSAGE = 600
 _LONGEST_FIELD = 300
 _LONGEST_DRAFTERS = 1000
 _LONGEST_ANSWER = 2000
-"""Bytes; the transport may drop a call whose trailers exceed 8 KiB, and these stay below it even
-with each text sent twice, once spelled with three characters a byte."""
+"""In bytes. The transport may drop a call whose trailers exceed 8 KiB; these stay below it even
+with each text sent twice, once with three characters per byte."""
 
 
 def status_code_of(error: GuidedError) -> grpc.StatusCode:
-    """The code of an error, or that of the nearest kind above it."""
+    """Return the code of an error, or that of its nearest base class."""
     return next(STATUS_CODES[kind] for kind in type(error).__mro__ if kind in STATUS_CODES)
 
 
 def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Status:
-    """Make the status of an error; one that may pass asks its caller to try again after a while.
+    """Make the status of an error; one that may pass asks its caller to retry after a while.
 
-    A request that had begun to run does not: it may have ended the engine, and would end the
-    next one. The status names the request that the running task is about, which is noted as failed.
+    A request that was running when its engine ended does not: it may have ended the engine, and
+    would end the next one. The status names the running task's request, which is noted as failed.
     """
     code = status_code_of(error)
     record = _shortened(record_error(error))
@@ -148,12 +148,12 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
 
 
 def pause_of(error: GuidedError) -> float | None:
-    """When to come again in seconds, where the error itself knows."""
+    """Return the seconds until a retry, if the error itself knows them."""
     return error.retry_after_seconds if isinstance(error, OverloadedError) else None
 
 
 def trailers_of(status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:
-    """The trailing metadata that carries a status with its details."""
+    """Return the trailing metadata that carries a status with its details."""
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_TRAILER, status.SerializeToString())]
     if status.code in _MAY_PASS_NUMBERS:
         trailers.append((PUSHBACK_TRAILER, str(_pushback_millis(status))))
@@ -174,7 +174,7 @@ def _shortened(record: ErrorRecord) -> ErrorRecord:
     fields = {
         name: _short(value, _LONGEST_ANSWER if name == "text" else _LONGEST_FIELD)
         for name, value in record.fields.items()
-        # It is read as JSON, so it goes whole or not at all.
+        # It is parsed as JSON, so it is sent whole or not at all.
         if name != BY_DRAFTER
     }
     drafters = record.fields.get(BY_DRAFTER, "")
@@ -184,7 +184,7 @@ def _shortened(record: ErrorRecord) -> ErrorRecord:
 
 
 def _short(text: str, longest: int) -> str:
-    # Texts that quote a caller may hold half a surrogate pair, which no message can carry.
+    # A text that quotes a caller may have half a surrogate pair, which no message can carry.
     encoded = text.encode(errors="replace")
     if len(encoded) <= longest:
         return encoded.decode()
@@ -202,7 +202,7 @@ def _millis(seconds: float) -> int:
 
 
 async def abort(context: Context, error: Exception, retry_after_seconds: float) -> Never:
-    """End a call with what its caller may see of an error."""
+    """End a call with the part of an error that its caller may see."""
     failure = shown(error)
     status = status_of(failure, retry_after_seconds)
     _let_go(error)
@@ -211,10 +211,10 @@ async def abort(context: Context, error: Exception, retry_after_seconds: float) 
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Clear what the frames that an error has passed had at hand.
+    """Clear the local variables of the frames that an error has passed.
 
-    The transport keeps what ends a call in a circle, which stands until garbage is collected; in it
-    would be the message of each call that is refused.
+    The transport keeps the error that ends a call in a reference cycle until garbage is collected,
+    and with it the message of each refused call.
     """
     while error is not None:
         clear_frames(error.__traceback__)
@@ -222,7 +222,7 @@ def _let_go(error: BaseException | None) -> None:
 
 
 def shown(error: Exception) -> GuidedError:
-    """What the caller may see: faults of the service only by the id of their incident."""
+    """Return the error for the caller: faults of the service only by their incident's id."""
     if isinstance(error, InternalServiceError):
         return error
     if isinstance(error, GuidedError) and status_code_of(error) is not grpc.StatusCode.INTERNAL:

@@ -1,4 +1,4 @@
-"""What a stream of one answer is made of."""
+"""The events in the stream of one answer."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Text of the answer with the log-probabilities of the tokens that have come with it."""
+    """Text of the answer, with the log-probabilities of its tokens."""
 
     text: str
     logprobs: tuple[TokenLogprobs, ...]
 
 
 StreamEvent: TypeAlias = str | Scored | Thought | GenerationResult
-"""Text of the answer; of the thoughts before it; and the answer, which ends the stream."""
+"""Text of the answer, text of the thoughts before it, or the answer, which ends the stream."""

@@ -1,4 +1,4 @@
-"""The tokens that callers may show: a file of hashes, read again whenever it changes.
+"""Holds the tokens that callers may show: a file of hashes, read again whenever it changes.
 
 ::
 
@@ -27,7 +27,7 @@ from guided.errors import RequestError
 __all__ = ["Limits", "Token", "TokenBook", "read_tokens", "stamp_of"]
 
 _LOOK_SECONDS: Final = 1.0
-"""How often the file is looked at, at most."""
+"""Least time between two checks of the file."""
 
 _log = structlog.get_logger()
 
@@ -38,7 +38,7 @@ class Limits(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
-    """Its share where requests have to wait, beside the 1 of others."""
+    """Its share where requests have to wait, relative to the usual 1."""
     requests_in_flight: Annotated[int, Field(ge=1)] | None = None
     """Requests that wait or run."""
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
@@ -46,7 +46,7 @@ class Limits(BaseModel):
     """Tokens of prompts and answers."""
     compile_seconds_per_minute: Annotated[float, Field(gt=0)] | None = None
     top_priority: Annotated[int, Field(ge=-100, le=100)] | None = None
-    """The smallest number that counts; ``None`` takes the server's."""
+    """The smallest number that counts as a priority; ``None`` takes the server's."""
 
 
 class Token(Limits):
@@ -54,7 +54,7 @@ class Token(Limits):
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     expires: date | None = None
-    """Last day on which it is taken, in UTC."""
+    """Last day on which it is accepted, in UTC."""
 
 
 _Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
@@ -65,12 +65,12 @@ _FILE: Final = TypeAdapter(dict[_Name, Token])
 class TokenBook:
     """The tokens of a file by name.
 
-    A file that is changed for one that cannot be read leaves the tokens as they were, and the log
-    says so: a slip of the pen must neither open the door nor lock everybody out.
+    If the file changes to one that cannot be read, the tokens stay as they were, and the log says
+    so: a typing error must neither open the door nor lock everybody out.
     """
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Read the file; raises ``RequestError`` with the place of what is wrong in it."""
+        """Read the file; raises ``RequestError`` with the place of a fault."""
         self._file = file
         self._clock = clock
         self._stamp = stamp_of(file)
@@ -81,11 +81,11 @@ class TokenBook:
         return len(self._tokens)
 
     def find(self, shown: str) -> tuple[str, Token] | None:
-        """The name and the limits of a token that a caller shows, or ``None`` for a stranger's."""
+        """Return the name and the limits of a shown token, or ``None`` if it is unknown."""
         self._look()
         digest = token_hash(shown)
         found: tuple[str, Token] | None = None
-        # All are compared, each in constant time, so that time tells nothing about any of them.
+        # Compare all, each in constant time, so that timing reveals nothing about any of them.
         for name, token in self._tokens.items():
             if hmac.compare_digest(token.sha256, digest):
                 found = (name, token)
@@ -110,7 +110,7 @@ class TokenBook:
 
 
 def read_tokens(file: Path) -> Mapping[str, Token]:
-    """The tokens of a TOML file; raises ``RequestError`` with the place of what is wrong."""
+    """Read the tokens of a TOML file; raises ``RequestError`` with the place of a fault."""
     try:
         tokens = _FILE.validate_python(tomllib.loads(file.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -135,7 +135,7 @@ def _is_valid(token: Token) -> bool:
 
 
 def stamp_of(file: Path) -> tuple[int, int, int] | None:
-    """What changes with a file; ``None`` where there is none."""
+    """Return values that change when a file changes; ``None`` if it does not exist."""
     try:
         found = file.stat()
     except OSError:

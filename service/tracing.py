@@ -1,4 +1,4 @@
-"""Spans of the requests of a server, by OpenTelemetry, where the environment asks for them.
+"""Makes OpenTelemetry spans of a server's requests, if the environment requests them.
 
 ::
 
@@ -14,10 +14,10 @@
           ├─ draft        of one drafter
           └─ mask         masks, choices, and the runs that follow from them
 
-The engine measures all of these anyway, and tells them with its answer. So the spans are made here,
-when the answer is there: the engine's process has neither an exporter nor its thread, and a step
-pays nothing. The last three are *sums* over all steps, and stand one after another from where the
-request began to run.
+The engine measures all of these anyway, and reports them with its answer. So the spans are made
+here, when the answer has come: the engine's process has neither an exporter nor its thread, and
+steps cost nothing extra. The last three are *sums* over all steps, and follow one another from
+where the request began to run.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ from guided_service.request_record import OK, RequestRecord
 __all__ = ["ModelName", "RequestTracer"]
 
 ModelName: TypeAlias = Callable[[str | None], str | None]
-"""From the name by which a request asks for a model, ``""`` for none, to that of the one that
-answers, where it is known; ``None`` for what is no single request.
-"""
+"""Maps the model name in a request (``""`` for none, ``None`` for what is no single request) to the
+name of the model that answers, if it is known."""
 
 
 class RequestTracer:
-    """Makes the spans of requests; where they go is up to the provider."""
+    """Makes the spans of requests; the provider decides where they go."""
 
     def __init__(self, provider: trace.TracerProvider, model_name: ModelName) -> None:
         self._tracer = provider.get_tracer(TRACER_NAME, version(DISTRIBUTION))
@@ -58,10 +57,10 @@ class RequestTracer:
         request: pb.GenerateRequest | None,
         carrier: Mapping[str, str] | None,
     ) -> Iterator[None]:
-        """Give a request its span, and those of its parts once it has ended.
+        """Give a request its span, and the spans of its parts once it has ended.
 
-        ``carrier`` is the metadata of a call, which may name the span of its caller; without it the
-        request is part of what is traced already.
+        ``carrier`` is the metadata of a call, which may name its caller's span; without it the
+        request belongs to the current trace.
         """
         model = self._answering(request)
         span = self._tracer.start_span(
@@ -83,7 +82,7 @@ class RequestTracer:
             span.end(record.began.at(record.ended))
 
     def note_message(self, record: RequestRecord, request: pb.GenerateRequest | None) -> None:
-        """Tell the span of the running task what is asked for."""
+        """Add to the running task's span what the message requests."""
         span, model = trace.get_current_span(), self._answering(request)
         span.update_name(_name(record, model))
         span.set_attributes(_begun(record, request, model))
@@ -92,7 +91,7 @@ class RequestTracer:
         return self._model_name(None if request is None else request.model)
 
     def _tell(self, span: trace.Span, record: RequestRecord) -> None:
-        """What is known at the end of a request, and the spans of its parts."""
+        """Add to a span what is known at the end of a request, and make the spans of its parts."""
         if record.usage is not None:
             span.set_attributes(answer_attributes(record.usage, record.finish_reasons))
         if record.client is not None:
@@ -102,10 +101,10 @@ class RequestTracer:
             if record.route is None:
                 span.set_attribute("rpc.response.status_code", record.status)
             span.set_status(trace.StatusCode.ERROR)
-        if record.is_repeat:  # its parts are those of another call
+        if record.is_repeat:  # its parts belong to another call
             span.set_attribute("guided.is_repeat", True)
             return
-        if record.constraint is None:  # of a batch each request has parts of its own
+        if record.constraint is None:  # each request of a batch has its own parts
             return
         within = trace.set_span_in_context(span)
         until = record.ended if record.admitted is None else record.admitted
@@ -119,7 +118,7 @@ class RequestTracer:
         self, record: RequestRecord, within: Context, usage: Usage, timing: Timing, seconds: float
     ) -> None:
         assert record.answered is not None, "there are times of an answer that never came"
-        # The engine tells how long things took. Its last moment is the one that was seen here.
+        # The engine reports durations only, so take its end as the moment its answer arrived here.
         ended = record.answered
         taken = ended - seconds
         queued = taken + timing.compiling_seconds
@@ -148,7 +147,7 @@ class RequestTracer:
         end: float,
         attributes: Attributes | None = None,
     ) -> None:
-        """A span that is over; its moments are those of the monotonic clock."""
+        """Make a finished span from moments of the monotonic clock."""
         at = record.began.at
         span = self._tracer.start_span(name, within, attributes=attributes, start_time=at(start))
         span.end(at(end))
@@ -161,7 +160,7 @@ def _name(record: RequestRecord, model: str | None) -> str:
 def _begun(
     record: RequestRecord, request: pb.GenerateRequest | None, model: str | None
 ) -> Attributes:
-    """What is known of a request when it comes."""
+    """Return the attributes that are known when a request arrives."""
     told: Attributes = {
         "gen_ai.operation.name": record.operation,
         "gen_ai.provider.name": "guided",
@@ -182,7 +181,7 @@ def _begun(
 
 
 def _sums(usage: Usage) -> Iterator[tuple[str, float, Attributes]]:
-    """What the steps of a request took in all: its share of model calls, drafts, and masks."""
+    """Yield the summed times of a request's steps: its share of model calls, drafts, and masks."""
     yield "verify", usage.target_seconds, {"guided.model_calls": usage.model_calls}
     for each in usage.by_drafter:
         told: Attributes = {

@@ -1,4 +1,4 @@
-"""Whether a server traces, and where its spans go: as the standard OTEL_* variables say."""
+"""Sets up tracing and the export of spans as the standard OTEL_* variables say."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["open_tracer"]
 
 _SERVICE_NAME: Final = "guided"
-"""Where OTEL_SERVICE_NAME says nothing else."""
+"""Used unless OTEL_SERVICE_NAME is set."""
 
 _OTLP: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
-"""Exporters by the protocol that they speak, as their packages register them."""
+"""Registered names of exporters, by protocol."""
 
 _log = structlog.get_logger()
 
 
 def open_tracer(model_name: ModelName) -> RequestTracer | None:
-    """What traces requests, where the environment asks for traces; else ``None``.
+    """Return what traces requests if the environment requests traces, else ``None``.
 
-    Traces must not keep a server from serving, so it is only logged where what exports them is not
-    installed. The provider sends what is left of its spans when the process ends.
+    Tracing must not prevent a server from serving, so a missing exporter is only logged. The
+    provider sends its remaining spans when the process ends.
     """
     if not is_configured():
         return None
@@ -45,7 +45,7 @@ def open_tracer(model_name: ModelName) -> RequestTracer | None:
             from guided_service.tracing import RequestTracer
 
             provider = trace.get_tracer_provider()
-            # One that ``opentelemetry-instrument`` has set up is used as it is.
+            # A provider set up by ``opentelemetry-instrument`` is used unchanged.
             if isinstance(provider, trace.ProxyTracerProvider):
                 provider = _provider()
                 trace.set_tracer_provider(provider)
@@ -56,7 +56,7 @@ def open_tracer(model_name: ModelName) -> RequestTracer | None:
 
 
 def _provider() -> TracerProvider:
-    """A provider with the exporters that the environment names; its sampler is the SDK's matter."""
+    """Return a provider with the environment's exporters; the SDK chooses its sampler."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -70,7 +70,7 @@ def _provider() -> TracerProvider:
 
 
 def _exporter_names(environment: Mapping[str, str]) -> list[str]:
-    """The exporters that OTEL_TRACES_EXPORTER names, by the names that they are registered with."""
+    """Return the registered names of the exporters that OTEL_TRACES_EXPORTER names."""
     asked = environment.get("OTEL_TRACES_EXPORTER", "").strip() or "otlp"
     protocol = (
         environment.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "").strip()

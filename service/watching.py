@@ -1,6 +1,6 @@
-"""Requests that are watched in the engine process: how their answers come to be, as lines of JSON.
+"""Reports how answers of watched requests come about in the engine process, as lines of JSON.
 
-Each step that adds to one gives a line, which goes the way that text of a stream goes::
+Each step that adds to an answer produces a line, which is sent like the text of a stream::
 
     {"tokens": [{"id": 5018, "text": "{\\"", "origin": "forced", ...}, ...],
      "steps": [{"number": 1, "about": "...", "tree": {"fate": "certain", ...}}]}
@@ -28,22 +28,23 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class HasVocabulary(Protocol):
-    """An engine whose answers can be told token by token."""
+    """An engine whose answers can be reported token by token."""
 
     @property
     def vocabulary(self) -> Vocabulary: ...
 
 
 class Watches:
-    """The requests of one engine process that are watched."""
+    """The watched requests of one engine process."""
 
     def __init__(self, engine: HasVocabulary) -> None:
         self._engine = engine
         self._watchers: dict[str, Watcher] = {}
 
     def begin(self, request_id: str) -> Trace:
-        """A trace to submit a request with."""
-        # Loaded here, as few requests are watched, and a process has to tie its life first.
+        """Return a trace to submit a request with."""
+        # Imported here: few requests are watched, and a process must first tie its life to its
+        # server's.
         from guided.decoding.trace import Trace
         from guided.inspection import Watcher
 
@@ -52,18 +53,18 @@ class Watches:
         return trace
 
     def end(self, request_id: str) -> None:
-        """Watch a request no more; unknown ids are fine."""
+        """Stop watching a request; unknown ids are fine."""
         self._watchers.pop(request_id, None)
 
     def told(self, ended: Collection[str] = ()) -> list[tuple[str, str]]:
-        """The lines that are new, each with its request; those of ``ended`` are their last."""
+        """Return the new lines with their requests; those of ``ended`` are their last."""
         lines, lost = [], list[str]()
         for request_id, watcher in self._watchers.items():
             try:
                 news = watcher.news(is_ended=request_id in ended)
                 line = None if news is None else _line(news)
             except Exception as error:
-                # Only what is watched is lost, not the answer, and no other.
+                # Only the watching is lost, not the answer or any other request.
                 incident_of(error, f"request {request_id!r} could not be watched on")
                 lost.append(request_id)
                 continue

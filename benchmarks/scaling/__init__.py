@@ -1,10 +1,10 @@
-"""How the service scales out: on a Ray cluster on this machine, and in a simulation of many.
+"""Measures scaling out: on a Ray cluster on this machine, and in a simulation of many engines.
 
 ::
 
-    load.py        what comes in, and when
-    work.py        what an engine does with it, step by step, and how long each step takes
-    simulation.py  many of them in simulated time         ─┐ docs/scaling.md has both
-    ray_load.py    many of them as Ray's replicas, in real ─┘ beside each other
-    engine.py      the engine process of those: it sleeps for as long as a step takes
+    load.py        the requests and when they arrive
+    work.py        what an engine does with them, step by step, and how long each step takes
+    simulation.py  many engines in simulated time      ─┐ docs/scaling.md compares
+    ray_load.py    many engines as Ray's replicas, live ─┘ the two
+    engine.py      the engine process of a replica: it sleeps for as long as a step takes
 """

@@ -1,4 +1,4 @@
-"""The application with engines that sleep; ``args`` are settings as ever."""
+"""The application with sleeping engines; ``args`` are the usual settings."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ __all__ = ["build"]
 
 
 def build(settings: dict[str, object]) -> serve.Application:
-    """The application, for a config of Ray Serve."""
+    """Build the application, for a config of Ray Serve."""
     return application(settings, (sys.executable, "-P", "-m", "benchmarks.scaling.engine"))

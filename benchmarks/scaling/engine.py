@@ -1,7 +1,7 @@
-"""An engine process that sleeps for as long as a step takes: ``--model`` says its ``Costs``.
+"""An engine process that sleeps for as long as a step takes; ``--model`` gives its ``Costs``.
 
-So several of them share a machine with few cores, as engines do not, and all but their computing
-is real: door, router, messages, streams.
+So several of them can share a machine with few cores, which real engines cannot, and everything
+except their computing is real: door, router, messages, streams.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SleepingEngine(EchoEngine):
             prompt_tokens=self.work.prompt_tokens,
             reused_tokens=self.work.reused_tokens,
         )
-        # Constraints that were there already, and those that had to be compiled.
+        # Constraints that were already kept, and those that had to be compiled.
         known = self.work.asked - self.work.compiled
         return replace(told, usage=usage, compiling=Histogram((0.0,), (known, self.work.compiled)))
 

@@ -1,7 +1,7 @@
-"""What many engines would answer: `python -m benchmarks.scaling.forecast [--engines 1,4,16]`.
+"""Forecasts many engines: `python -m benchmarks.scaling.forecast [--engines 1,4,16]`.
 
 Prints three tables for SmolLM2-135M on two cores each: throughput and times by the number of
-engines, by load and routing for 16 of them, and by what a constraint counts for (docs/scaling.md).
+engines, by load and routing for 16 of them, and by the weight of a constraint (docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SMOLLM2: Final = Costs(
 """``forward.py`` on a Xeon with two cores, bf16: 15.1 ms for one token, 39 for 64, 110 for 256."""
 
 INGRESS: Final = 0.0075
-"""Seconds of an ingress for a request: ``guided deploy ray`` with engines that echo."""
+"""Seconds that an ingress takes for a request: ``guided deploy ray`` with engines that echo."""
 
 _USE: Final = 0.7
-"""Of what engines can answer, where the table is by their number."""
+"""The load, as a share of what engines can answer, in the table by their number."""
 
 _SECONDS: Final = 30.0
 
@@ -45,7 +45,7 @@ APPLICATIONS: Final = Load(
     tokens=32,
     constraints=None,
 )
-"""Those of 16 engines: with other numbers of engines there are in proportion as many."""
+"""The applications for 16 engines; other numbers of engines have proportionally many."""
 
 
 def main() -> None:
@@ -73,14 +73,14 @@ def main() -> None:
 
 
 def _weighed(compiling: float, worth: Callable[[], Worth]) -> str:
-    """Four engines, and constraints of which an engine has room for a third."""
+    """Simulate four engines with room for a third of the constraints each."""
     costs = msgspec.structs.replace(SMOLLM2, compiling=compiling, kept_constraints=16)
     load = Load(25.0, count=1500, applications=48, shared_bytes=1024, own_bytes=256, constraints=48)
     return simulate(load.arrivals(), costs, engines=4, ingress=INGRESS, worth=worth).row()
 
 
 class _Fixed(Worth):
-    """The same of each constraint, whatever was learned."""
+    """A fixed worth of each constraint, whatever was learned."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ def _row(engines: int, rate: float, ingresses: int, policy: str = "affinity") ->
 
 
 def _most() -> float:
-    """Answers a second of one engine that is never idle and finds all that it needs."""
+    """Return the answers per second of a never idle engine that finds all that it needs."""
     load = replace(APPLICATIONS, rate=1000.0, count=2000, applications=1)
     return simulate(load.arrivals(), SMOLLM2).rate
 

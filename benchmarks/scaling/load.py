@@ -1,4 +1,4 @@
-"""What comes in: requests of several applications, drawn from a seed."""
+"""Generates the load: requests of several applications, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ class Arrival:
     """One request."""
 
     at: float
-    """Seconds from the beginning."""
+    """Seconds since the beginning."""
     prompt: str
     constraint: str
-    """A pattern; empty where there is none."""
+    """A pattern; empty without a constraint."""
     tokens: int
-    """Of its answer."""
+    """Tokens of its answer."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Requests that come at random (a Poisson process), each of one application.
+    """Requests that arrive at random (a Poisson process), each of one application.
 
-    All prompts of an application share a beginning; all applications are asked as often.
+    All prompts of an application share a beginning; all applications are equally frequent.
     """
 
     rate: float
-    """Requests a second."""
+    """Requests per second."""
     count: int
     applications: int = 1
     shared_bytes: int = 0
-    """Of the beginning of each prompt."""
+    """Length of the shared beginning of each prompt."""
     own_bytes: int = 64
-    """Of what follows in it."""
+    """Length of the rest of each prompt."""
     tokens: int = 32
-    """Of each answer."""
+    """Tokens of each answer."""
     constraints: int | None = 0
-    """How many there are, of which each request has one; ``None``: one for each application."""
+    """How many constraints exist; each request has one. ``None``: one for each application."""
     seed: int = 0
 
     def arrivals(self) -> Iterator[Arrival]:
-        """The requests, in the order in which they come."""
+        """Yield the requests, in order of arrival."""
         draw = random.Random(self.seed)
         gaps = (draw.expovariate(self.rate) for _ in range(self.count))
         for i, at in enumerate(accumulate(gaps)):

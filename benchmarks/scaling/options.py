@@ -1,4 +1,4 @@
-"""What the measurements are asked on the command line."""
+"""The command-line options that the measurements share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N = TypeVar("N", int, float)
 
 
 def parser_of(description: str, *, engines: Sequence[int]) -> argparse.ArgumentParser:
-    """A parser with what all of them have: for how many engines, these if nobody says."""
+    """Return a parser with the common options; ``engines`` are the default numbers of engines."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--engines", type=counts, default=engines, help="how many: 1,2,4")
     return parser

@@ -1,20 +1,20 @@
-"""A Ray cluster of two nodes on this machine under load.
+"""Measures a Ray cluster of two nodes on this machine under load.
 
 `.venv/ray/bin/python -m benchmarks.scaling.ray_load WHAT`, where WHAT is
 
 =======  ===========================================================================================
 kills    10,000 requests, 200 at once, to four engines of a tiny model, one of which is killed every
-         20 seconds: how many were answered, told of their engine's end, lost, doubled or wrong;
-         status 1 where any was lost, doubled or wrong, or no engine was killed
-growth   answers a second and times of one, two and four engines that sleep for as long as a step
-         takes, beside what ``simulation`` says of them, and by how much four answer more than one
-routing  hits in caches and times of four such engines, by prompts and constraints, by Ray's own
-         router and in turn, beside what ``simulation`` says
-caches   the same of the real caches of four engines of a tiny model
+         20 seconds: how many were answered, failed with their engine, lost, doubled or wrong;
+         exits with 1 if any was lost, doubled or wrong, or if no engine was killed
+growth   answers per second and times of one, two and four engines that sleep for as long as a step
+         takes, next to the figures of ``simulation``, and how much more four answer than one
+routing  cache hits and times of four such engines, routed by prompts and constraints, by Ray's own
+         router and in turn, next to the figures of ``simulation``
+caches   the same for the real caches of four engines of a tiny model
 =======  ===========================================================================================
 
-Figures are tables of Markdown on standard output. On two quiet cores ``kills`` takes some four
-minutes, the others up to ten.
+Figures are printed as Markdown tables. On two quiet cores ``kills`` takes about four minutes, the
+others up to ten.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _ROUTERS: Final[Mapping[str, dict[str, Any]]] = {
     "two choices": _router("ray.serve._private.request_router:PowerOfTwoChoicesRequestRouter"),
     "in turn": _router("ray.serve.experimental.round_robin_router:RoundRobinRouter"),
 }
-"""What is said of the engines' deployment, by the names of the simulation."""
+"""Options of the engines' deployment, by the policy names of the simulation."""
 
 ALONE: Final = Costs(call=0.1, batch=8)
-"""Of an engine whose calls take the same whatever is in them."""
+"""Costs of an engine whose calls take the same time whatever is in them."""
 
 STEPS: Final = Costs(
     call=0.02,
@@ -71,7 +71,7 @@ STEPS: Final = Costs(
     kept_tokens=32_768,
     kept_constraints=16,
 )
-"""Of an engine whose caches have room for a third of the applications."""
+"""Costs of an engine whose caches have room for a third of the applications."""
 
 APPLICATIONS: Final = Load(
     rate=14.0,
@@ -85,7 +85,7 @@ APPLICATIONS: Final = Load(
 
 
 def main() -> int:
-    """Run one of the measurements; the exit status."""
+    """Run one of the measurements; returns the exit status."""
     parser = parser_of("A Ray cluster on this machine under load.", engines=(1, 2, 4))
     parser.add_argument("what", choices=sorted(_MEASUREMENTS))
     parser.add_argument("--requests", type=int, default=10_000, help="of kills")
@@ -100,7 +100,7 @@ def main() -> int:
 
 
 def measure_kills(folder: Path, options: argparse.Namespace) -> int:
-    """What becomes of requests whose engines are killed."""
+    """Measure what becomes of requests whose engines are killed."""
     model = save_tiny_model(folder / "model")
     settings = {"max_requests_in_flight": 256, "max_requests_of_one": 256, "threads": 1}
     with served(folder, _REAL, 4, model=str(model), **settings) as serving:
@@ -130,7 +130,7 @@ def measure_kills(folder: Path, options: argparse.Namespace) -> int:
 
 
 def measure_growth(folder: Path, options: argparse.Namespace) -> int:
-    """Answers a second by engines, asked for less and more than they can make."""
+    """Measure answers per second by number of engines, below and above their full load."""
     print(heading("engines", ""))
     rates: dict[float, list[float]] = {share: [] for share in options.loads}
     for engines in options.engines:
@@ -148,12 +148,12 @@ def measure_growth(folder: Path, options: argparse.Namespace) -> int:
 
 
 def measure_routing(folder: Path, options: argparse.Namespace) -> int:
-    """What routing by prompts and constraints saves."""
+    """Measure what routing by prompts and constraints saves."""
     print(heading("routing", ""))
     for rate in options.rates:
         load = replace(APPLICATIONS, rate=rate, count=round(rate * options.seconds))
         for policy in _ROUTERS:
-            # Each with caches that have nothing yet.
+            # Each starts with empty caches.
             with served(folder, _SLEEPING, 4, policy, model=_written(STEPS), **_ROOM) as serving:
                 seen = asyncio.run(seen_of(serving.address, list(load.arrivals())))
                 _print(f"{policy}, asked {rate:g} a second", seen, load, STEPS, 4, policy)
@@ -161,7 +161,7 @@ def measure_routing(folder: Path, options: argparse.Namespace) -> int:
 
 
 _LETTERS: Final = 16
-"""Of each answer, so that an engine has many under way when it is killed."""
+"""Length of each answer, so that an engine has many running when it is killed."""
 
 _TOKENS: Final = 16
 
@@ -175,14 +175,14 @@ def _written(costs: Costs) -> str:
 def _print(
     title: str, seen: Report, load: Load, costs: Costs, engines: int, policy: str = "affinity"
 ) -> None:
-    """Two rows of a table: of a cluster, and of the simulation."""
+    """Print two rows of a table: for a cluster, and for the simulation."""
     predicted = simulate(load.arrivals(), costs, engines=engines, policy=policy)
     print(f"| {title} | seen | {seen.row()} |")
     print(f"| | predicted | {predicted.row()} |", flush=True)
 
 
 def measure_caches(folder: Path, options: argparse.Namespace) -> int:
-    """How much of prompts real engines computed again, and how long they compiled."""
+    """Measure how much of prompts real engines computed again, and how long they compiled."""
     model = str(save_tiny_model(folder / "model"))
     print(heading("routing"))
     load = replace(APPLICATIONS, rate=8.0, count=round(8 * options.seconds), shared_bytes=2048)
@@ -201,7 +201,7 @@ def measure_caches(folder: Path, options: argparse.Namespace) -> int:
 def served(
     folder: Path, application: str, engines: int, policy: str = "affinity", **settings: object
 ) -> Iterator[Serving]:
-    """A cluster of two nodes with so many engines."""
+    """Run a cluster of two nodes with this many engines."""
     with cluster(folder, nodes=2, cpus=1 + (engines + 1) // 2) as serving:
         per_node = (engines + 1) // 2
         config = config_of(serving.port, engines, application, settings, per_node=per_node)
@@ -212,7 +212,7 @@ def served(
 
 
 async def seen_of(address: str, arrivals: Sequence[Arrival]) -> Report:
-    """Ask as the load has it, each request as a stream, and see when what came."""
+    """Send the requests of the load, each as a stream, and record when their answers came."""
     loop = asyncio.get_running_loop()
     async with AsyncClient(address, timeout=600) as client:
         began, before = loop.time(), await client.stats()
@@ -229,7 +229,7 @@ async def seen_of(address: str, arrivals: Sequence[Arrival]) -> Report:
             return Answered(arrival.at, first or ended, ended)
 
         answered = await asyncio.gather(*map(ask, arrivals))
-        await asyncio.sleep(2.0)  # engines tell what they did each second
+        await asyncio.sleep(2.0)  # engines report their statistics each second
         return Report(answered, _hits((await client.stats()).since(before)))
 
 
@@ -239,7 +239,7 @@ def _hits(stats: EngineStats) -> Hits:
 
 
 def _every(seconds: float) -> Iterator[bool]:
-    """True once in so many seconds."""
+    """Yield True once in this many seconds."""
     last = time.monotonic()
     while True:
         is_due = time.monotonic() >= last + seconds

@@ -1,4 +1,4 @@
-"""What became of a load: the same figures of a simulation and of a cluster."""
+"""The outcome of a load, with the same figures for a simulation and a cluster."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ COLUMNS: Final = (
     "prefixes",
     "constraints",
 )
-"""Of ``Report.row``."""
+"""Columns of ``Report.row``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One answer; times are seconds from the beginning."""
+    """One answer; times are in seconds since the beginning."""
 
     came: float
     first: float
-    """When its first token was there."""
+    """When its first token came."""
     ended: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What engines found in their caches, all together."""
+    """What all engines together found in their caches."""
 
     prompt_tokens: int
     reused_tokens: int
     asked: int
     """Requests with a constraint."""
     compiled: int
-    """Those of them whose constraint was not there."""
+    """Those of them whose constraint had to be compiled."""
 
     @property
     def prefix(self) -> float:
@@ -56,27 +56,27 @@ class Hits:
 
 @dataclass(frozen=True)
 class Report:
-    """All answers of a load, and what was found in caches for them."""
+    """All answers of a load, and the cache hits for them."""
 
     answered: Sequence[Answered]
     hits: Hits
 
     @property
     def rate(self) -> float:
-        """Answers a second, from the first request to the last answer."""
+        """Answers per second, from the first request to the last answer."""
         began = min(each.came for each in self.answered)
         return len(self.answered) / (max(each.ended for each in self.answered) - began)
 
     def first_token(self, percent: float) -> float:
-        """Seconds to the first token that so many percent of requests kept to."""
+        """Return the seconds to the first token at this percentile."""
         return float(np.percentile([each.first - each.came for each in self.answered], percent))
 
     def latency(self, percent: float) -> float:
-        """Seconds to the last token that so many percent of requests kept to."""
+        """Return the seconds to the last token at this percentile."""
         return float(np.percentile([each.ended - each.came for each in self.answered], percent))
 
     def row(self) -> str:
-        """The figures as cells of a table of Markdown (``COLUMNS``)."""
+        """Return the figures as cells of a Markdown table (``COLUMNS``)."""
         times = (self.first_token(50), self.first_token(99), self.latency(50), self.latency(99))
         shares = (self.hits.prefix, self.hits.constraint)
         cells = (
@@ -88,6 +88,6 @@ class Report:
 
 
 def heading(*names: str) -> str:
-    """The head of a table in which these columns come before those of a report."""
+    """Return the head of a table in which these columns precede those of a report."""
     cells = (*names, *COLUMNS)
     return f"| {' | '.join(cells)} |\n|{'---|' * len(cells)}"

@@ -1,7 +1,7 @@
-"""Many engines in simulated time.
+"""Simulates many engines in simulated time.
 
-Steps and caches are those of ``work``, choices among engines those of the service; what is
-simulated is time. A seed says all that is drawn. ``forecast`` prints tables by it.
+Steps and caches are those of ``work``, choices among engines those of the service; only time is
+simulated. A seed determines everything drawn. ``forecast`` prints tables with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from guided_service.ray.worth import Worth
 __all__ = ["POLICIES", "Choose", "Policy", "simulate"]
 
 Choose = Callable[[Affinity, Mapping[int, float]], int]
-"""Which engine a request goes to, by how many requests each has."""
+"""Chooses the engine of a request, given how many requests each has."""
 
 Policy = str | Callable[[random.Random], Choose]
 
@@ -41,11 +41,11 @@ def simulate(
     worth: Callable[[], Worth] = Worth,
     seed: int = 0,
 ) -> Report:
-    """Have a load answered.
+    """Simulate the answers to a load.
 
-    ``ingress`` is what a request takes of an ingress, in seconds, one at a time; each request comes
-    to one of ``ingresses`` at random. ``policy`` makes what each of them chooses by, or names one
-    of ``POLICIES``; ``worth`` makes what tells each what constraints are worth.
+    ``ingress`` is the seconds that a request takes of an ingress, one at a time; each request comes
+    to one of ``ingresses`` at random. ``policy`` makes the choice of each ingress, or names one of
+    ``POLICIES``; ``worth`` makes each ingress's estimate of what constraints are worth.
     """
     clock, draw = simpy.Environment(), random.Random(seed)
     made = [Engine(clock, Work(costs)) for _ in range(engines)]
@@ -73,7 +73,7 @@ def simulate(
 
 
 class Ingress:
-    """Hands requests to engines, one at a time; knows what engines have from here and no more."""
+    """Passes requests to engines, one at a time; knows only what it has sent them."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Ingress:
     def answer(
         self, name: str, arrival: Arrival, answered: list[Answered]
     ) -> Generator[simpy.Event, Any, None]:
-        """Have one request answered."""
+        """Simulate the answer to one request."""
         with self._door.request() as door:
             yield door
             yield self._clock.timeout(self._seconds)
@@ -112,7 +112,7 @@ class Ingress:
 
 @dataclass
 class Engine:
-    """One engine: a step after the other for as long as there is work."""
+    """One engine: takes step after step while there is work."""
 
     clock: simpy.Environment
     work: Work
@@ -120,7 +120,7 @@ class Engine:
     _is_running: bool = False
 
     def ask(self, name: str, arrival: Arrival) -> tuple[simpy.Event, simpy.Event]:
-        """Take a request; what happens with its first token, and with its last, for the job."""
+        """Take a request; returns the events of its first token, and of its last with the job."""
         job = Job(name, arrival.prompt, arrival.constraint, arrival.tokens)
         self.work.submit(job)
         events = (self.clock.event(), self.clock.event())
@@ -150,13 +150,13 @@ def _affinity_of(arrival: Arrival) -> Affinity:
 
 
 def _told_of(job: Job) -> tuple[Usage, Timing]:
-    """What an engine says of an answer."""
+    """Return what an engine reports of an answer."""
     usage = Usage(prompt_tokens=job.prompt_tokens, reused_tokens=job.reused_tokens)
     return usage, Timing(compiling_seconds=job.compiling, first_token_seconds=job.reading)
 
 
 def _by_affinity(draw: random.Random) -> Choose:
-    """As the service does: who has seen it, unless that one is too busy."""
+    """Choose like the service: an engine that has seen it, unless that one is too busy."""
     routing: Routing[int] = Routing(SLACK, str)
 
     def choose(affinity: Affinity, loads: Mapping[int, float]) -> int:
@@ -169,12 +169,12 @@ def _by_affinity(draw: random.Random) -> Choose:
 
 
 def _by_two_choices(draw: random.Random) -> Choose:
-    """As Ray does by default: the idler of two that are drawn."""
+    """Choose like Ray's default: the idler of two that are drawn."""
     return lambda _, loads: _idler_of_two(draw, list(loads), loads)
 
 
 def _in_turn(_: random.Random) -> Choose:
-    """One after the other."""
+    """Choose one engine after the other."""
     taken = 0
 
     def choose(_: Affinity, loads: Mapping[int, float]) -> int:

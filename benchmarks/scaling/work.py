@@ -1,4 +1,4 @@
-"""The work of an engine without its computing: what each step does, and how long it takes."""
+"""Models an engine's work without computing: what each step does, and how long it takes."""
 
 from __future__ import annotations
 
@@ -10,64 +10,64 @@ import msgspec
 __all__ = ["Costs", "Job", "Step", "Work"]
 
 _TOKEN_BYTES = 4
-"""Of a prompt, near enough for English."""
+"""Bytes per token of a prompt, close enough for English."""
 
 _BLOCK_BYTES = 256
-"""What is kept of prompts is kept by so much at a time."""
+"""Prompts are kept in blocks of this size."""
 
 
 class Costs(msgspec.Struct, frozen=True):
-    """What an engine's work takes, and what it has room for."""
+    """The times of an engine's work, and the room in its caches."""
 
     call: float
     """Seconds of a model call, whatever it computes."""
     token: float = 0.0
-    """Seconds more for each token in it."""
+    """Additional seconds for each token in it."""
     compiling: float = 0.0
-    """Seconds in which a constraint that is not there is compiled."""
+    """Seconds to compile a constraint that is not kept."""
     batch: int = 16
-    """Answers that a call computes for."""
+    """Most answers in a call."""
     step_tokens: int = 512
-    """Tokens of a call."""
+    """Most tokens in a call."""
     kept_tokens: int = 16384
-    """Tokens of prompts that are kept for those that begin alike."""
+    """Tokens of prompts that are kept for later ones with the same beginning."""
     kept_constraints: int = 256
-    """Compiled constraints that are kept."""
+    """Most compiled constraints that are kept."""
 
 
 @dataclass(slots=True)
 class Job:
-    """One answer that is being made."""
+    """One answer in progress."""
 
     name: str
     prompt: str
     constraint: str
     tokens: int
-    """Of the answer, one in each call after the prompt's."""
+    """Tokens of the answer that remain, one for each call after the prompt's."""
     unread: int = 0
-    """Tokens of the prompt that are still to be computed."""
+    """Tokens of the prompt that remain to be computed."""
     prompt_tokens: int = 0
     reused_tokens: int = 0
-    """Those of the prompt that were known."""
+    """Tokens of the prompt that were kept."""
     compiling: float = 0.0
     """Seconds that its constraint took."""
     reading: float = 0.0
-    """Seconds of the calls that computed its prompt, with what was compiled before them."""
+    """Seconds of the calls that computed its prompt, including what was compiled before them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one model call took, and what came of it."""
+    """The time of one model call, and what came of it."""
 
     seconds: float
     first: tuple[str, ...]
-    """Answers that have their first token by it."""
+    """Answers whose first token it gave."""
     finished: tuple[str, ...]
 
 
 @dataclass
 class Work:
-    """First come, first served; a prompt takes what answers under way leave of a call."""
+    """First come, first served; a prompt takes the part of a call that running answers leave."""
 
     costs: Costs
     waiting: deque[Job] = field(default_factory=deque)
@@ -77,7 +77,7 @@ class Work:
     asked: int = 0
     compiled: int = 0
     _blocks: OrderedDict[str, None] = field(default_factory=OrderedDict)
-    """Beginnings of prompts that are kept, in the order of last use."""
+    """Beginnings of prompts that are kept, in order of last use."""
     _constraints: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def submit(self, job: Job) -> None:
@@ -85,18 +85,18 @@ class Work:
         self.waiting.append(job)
 
     def cancel(self, name: str) -> bool:
-        """Drop a request; whether it was there."""
+        """Drop a request; returns whether it was known."""
         before = len(self)
         self.waiting = deque(each for each in self.waiting if each.name != name)
         self.running = [each for each in self.running if each.name != name]
         return len(self) < before
 
     def __len__(self) -> int:
-        """Requests that are there."""
+        """Return the number of requests."""
         return len(self.waiting) + len(self.running)
 
     def step(self) -> Step:
-        """Make one call, in no time: how long it takes is in what is returned."""
+        """Make one call, without waiting: the result says how long it takes."""
         seconds = self.costs.call
         while self.waiting and len(self.running) < self.costs.batch:
             seconds += self._begin(self.waiting.popleft())
@@ -123,10 +123,10 @@ class Work:
         return Step(seconds, tuple(first), finished)
 
     def _begin(self, job: Job) -> float:
-        """Let a request run; the seconds that its constraint takes."""
+        """Let a request run; returns the seconds that its constraint takes."""
         self.running.append(job)
         tokens = max(1, len(job.prompt) // _TOKEN_BYTES)
-        # The last token of a prompt is computed even where all of it is known.
+        # The last token of a prompt is computed even if all of it is known.
         known = min(self._known(job.prompt), tokens - 1)
         job.prompt_tokens, job.reused_tokens, job.unread = tokens, known, tokens - known
         self.prompt_tokens += tokens
@@ -140,7 +140,7 @@ class Work:
         return job.compiling
 
     def _known(self, prompt: str) -> int:
-        """Tokens of the prompt that were computed before; it is kept for the next."""
+        """Return the tokens of the prompt that were computed before, and keep it for the next."""
         ends = range(_BLOCK_BYTES, len(prompt) + 1, _BLOCK_BYTES)
         room = self.costs.kept_tokens * _TOKEN_BYTES // _BLOCK_BYTES
         # The longest first, so that what many share is used last and dropped last.
@@ -149,7 +149,7 @@ class Work:
 
 
 def _use(kept: OrderedDict[str, None], key: str, most: int) -> bool:
-    """Whether something is kept; from now on it is."""
+    """Return whether a key is kept, and keep it from now on."""
     is_there = key in kept
     kept[key] = None
     kept.move_to_end(key)

@@ -1,4 +1,4 @@
-"""Measuring a model and its engine on a workload, beside plain decoding by the same engine."""
+"""Measures a model and its engine on a workload, against plain decoding by the same engine."""
 
 from guided.bench.compare import Comparison, compare, compare_ways
 from guided.bench.figures import Figures, figures_of, figures_tables

@@ -1,4 +1,4 @@
-"""Running a workload in several ways, in turns."""
+"""Runs a workload in several ways, by turns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from guided.stats import EngineStats
 __all__ = ["Change", "Comparison", "Run", "Tell", "compare", "compare_ways"]
 
 Change: TypeAlias = Callable[[GenerationRequest], GenerationRequest]
-"""A way of answering a request: what is asked instead."""
+"""A way of answering a request: changes it to what is sent instead."""
 Tell: TypeAlias = Callable[[str, int, int], None]
-"""Is called before each slice with its way, and how many slices are done of how many."""
+"""Called before each slice with its way, the number of slices done, and their total."""
 
 _SLICES = 4
-"""Parts of the workload in which the ways take turns, at most; each can fill the batch."""
+"""Most parts of the workload between which the ways alternate; each part can fill the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Run:
     """A part of the workload, answered in one way."""
 
     wall: float
-    """Seconds for all of it."""
+    """Seconds for all requests."""
     measured: tuple[Measured, ...]
     stats: EngineStats
-    """What the engine counted meanwhile."""
+    """The engine's statistics for the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Comparison:
     model: str
     concurrency: int
     runs: Mapping[str, tuple[Run, ...]]
-    """By the name of the way."""
+    """Runs by the name of the way."""
 
 
 def compare(
@@ -53,7 +53,7 @@ def compare(
     with_plain: bool = True,
     tell: Tell | None = None,
 ) -> Comparison:
-    """Answer a workload as it asks for, and by masks alone for the sake of comparison."""
+    """Answer a workload as its requests say, and by masks alone for comparison."""
     ways: dict[str, Change] = {Way.GUIDED: lambda request: request}
     if with_plain:
         # Without forced runs an engine does not draft either.
@@ -70,10 +70,10 @@ def compare_ways(
     rounds: int = 1,
     tell: Tell | None = None,
 ) -> Comparison:
-    """Answer a workload ``rounds`` times, in slices, all ways taking turns in going first.
+    """Answer a workload ``rounds`` times, in slices, with all ways taking turns in going first.
 
-    So no way profits from what another left in caches, nor from a quiet machine. One request of
-    each way warms up first and is not counted.
+    So no way benefits from what another left in caches, nor from a quiet machine. One request of
+    each way warms up first and does not count.
     """
     first = dict([next(iter(workload.items()))])
     for change in ways.values():

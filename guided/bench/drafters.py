@@ -1,8 +1,8 @@
-"""What each drafter is worth: a workload by each of them alone, by all together, and by none.
+"""Measures what each drafter is worth: a workload with each of them alone, with all, and with none.
 
-The table is the one that is printed for speculative decoding (SpecInfer, Medusa): acceptance,
-accepted length, calls a token, speed-up. Here two things save model calls, forced runs and drafts,
-so each also stands alone.
+The table is the usual one for speculative decoding (SpecInfer, Medusa): acceptance, accepted
+length, calls per token, speed-up. Here two things save model calls, forced runs and drafts, so each
+is also measured alone.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = [
 MASKS_ALONE: Final = "masks alone"
 """A model call for each token."""
 NO_DRAFTS: Final = "forced runs alone"
-"""No drafting; what speed is compared with."""
+"""No drafting; the baseline for speed."""
 ALL: Final = "all drafters"
-"""As a request has them that names none: each where it pays."""
+"""As in a request that names none: each where it pays off."""
 DRAFTS_ALONE: Final = "drafts alone"
 """All drafters, without forced runs."""
 _SEED: Final = 0
@@ -43,30 +43,30 @@ _SEED: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class DrafterFigures:
-    """A workload, answered in one of these ways."""
+    """A workload answered in one of these ways."""
 
     figures: Figures
     calls_per_token: float
-    """Model calls that the answers took part in, for each of their tokens."""
+    """Model calls that the answers took part in, per token of theirs."""
     draft_share: float
-    """Of the time of the run, what drafters took."""
+    """The share of the run's time that drafters took."""
     speed_up: float
     """The time without drafting over the time in this way."""
     worst_request: float | None
-    """The longest that a request took, as a multiple of what it takes without drafting; each by
-    its fastest round. ``None`` where no request was answered both ways."""
+    """The largest ratio of a request's time to its time without drafting, each in its fastest
+    round. ``None`` if no request was answered both ways."""
 
     @property
     def tokens_per_call(self) -> float:
-        """Tokens for each model call that an answer took part in."""
+        """Tokens per model call that an answer took part in."""
         return 1.0 / self.calls_per_token if self.calls_per_token else 0.0
 
 
 def drafter_ways(drafters: Sequence[str], temperature: float) -> Mapping[str, Change]:
-    """The ways to compare, by name; raises RequestError where there is no drafter.
+    """Return the ways to compare, by name; raises RequestError if there is no drafter.
 
-    Everything is asked at one temperature and with one seed, so that with coupled noise all ways
-    that force runs give the same answers.
+    Every request has one temperature and one seed, so that with coupled noise all ways with forced
+    runs give the same answers.
     """
     if not drafters:
         raise RequestError(
@@ -85,7 +85,7 @@ def drafter_ways(drafters: Sequence[str], temperature: float) -> Mapping[str, Ch
 
 
 def _way(temperature: float, forcing: Forcing | None, drafters: tuple[str, ...]) -> Change:
-    """``forcing`` where it is another than the request's own."""
+    """``forcing`` replaces the request's own, if given."""
 
     def change(request: GenerationRequest) -> GenerationRequest:
         return replace(
@@ -99,7 +99,7 @@ def _way(temperature: float, forcing: Forcing | None, drafters: tuple[str, ...])
 
 
 def drafter_figures(comparison: Comparison) -> dict[str, DrafterFigures]:
-    """The figures of each way."""
+    """Return the figures of each way."""
     baseline = comparison.runs[NO_DRAFTS]
     without = figures_of(baseline)
     fastest = _fastest(baseline)
@@ -121,7 +121,7 @@ def drafter_figures(comparison: Comparison) -> dict[str, DrafterFigures]:
 
 
 def _fastest(runs: Sequence[Run]) -> dict[str, float]:
-    """The seconds of each answered request in its fastest round."""
+    """Return the seconds of each answered request in its fastest round."""
     found: dict[str, float] = {}
     for run in runs:
         for one in run.measured:
@@ -131,7 +131,7 @@ def _fastest(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def drafter_tables(found: Mapping[str, DrafterFigures]) -> RenderableType:
-    """All ways beside each other, and what each drafter brings among the others."""
+    """Return tables of all ways, and of what each drafter contributes among the others."""
     tokens = Table("", "rate", "length", "corrected", "calls a token", "tokens a call")
     times = Table("", "drafting", "seconds", "speed-up", "worst request")
     for way, one in found.items():

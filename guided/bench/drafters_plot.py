@@ -1,4 +1,4 @@
-"""What each drafter is worth, as a picture."""
+"""Plots what each drafter is worth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["plot_drafters"]
 def plot_drafters(
     title: str, found: Mapping[float, Mapping[str, DrafterFigures]], path: Path
 ) -> None:
-    """Draw the figures of each way by temperature; the suffix of the path tells the format."""
+    """Draw the figures of each way by temperature; the suffix of the path sets the format."""
     ways = len(next(iter(found.values())))
     figure = Figure(figsize=(15, 2.2 + 0.35 * ways * len(found)), layout="constrained")
     calls, speed, accepted = figure.subplots(1, 3, sharey=True)
@@ -38,7 +38,7 @@ def _draw_bars(
     found: Mapping[float, Mapping[str, DrafterFigures]],
     value: Callable[[DrafterFigures], float],
 ) -> None:
-    """A bar for each way and temperature."""
+    """Draw a bar for each way and temperature."""
     height = 0.8 / len(found)
     for number, (temperature, by_way) in enumerate(found.items()):
         places = np.arange(len(by_way)) + height * (number - (len(found) - 1) / 2)
@@ -50,7 +50,7 @@ def _draw_bars(
 
 
 def _draw_accepted(axes: Axes, by_way: Mapping[str, DrafterFigures]) -> None:
-    """Of each way at the first temperature the accepted tokens of a call, by drafter."""
+    """Draw the accepted tokens of a call by drafter, for each way at the first temperature."""
     left = np.zeros(len(by_way))
     names = {one.name: None for way in by_way.values() for one in way.figures.usage.by_drafter}
     for name in names:

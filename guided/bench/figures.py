@@ -1,4 +1,4 @@
-"""From what was measured to figures, and tables of them; docs/metrics.md defines each figure."""
+"""Turns measurements into figures and tables; docs/metrics.md defines each figure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PERCENTILES = (50, 90, 99)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the values of many requests lie."""
+    """The distribution of a value over many requests."""
 
     mean: float
     percentiles: tuple[float, ...]
-    """Those of ``PERCENTILES``."""
+    """The percentiles of ``PERCENTILES``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Figures:
     """Answers by finish reason, and ``failed``."""
     wall: float
     usage: Usage
-    """Of all answers; its ``model_calls`` count once for each request in a call."""
+    """The usage of all answers; its ``model_calls`` count once for each request in a call."""
     model_calls: int
     waste: float
     free: int
-    """Blocks of the cache that hold nothing, at the end."""
+    """Blocks of the cache that are empty at the end."""
     held: int
     cached: int
     preempted: int
@@ -55,29 +55,29 @@ class Figures:
 
     @property
     def requests_per_second(self) -> float:
-        """Answers for each second of the run."""
+        """Answers per second of the run."""
         answered = self.requests - self.finish_reasons.get("failed", 0)
         return answered / self.wall
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens of answers for each second of the run."""
+        """Tokens of answers per second of the run."""
         return self.usage.output_tokens / self.wall
 
     @property
     def tokens_per_call(self) -> float:
-        """Tokens of answers for each model call."""
+        """Tokens of answers per model call."""
         return self.usage.output_tokens / max(1, self.model_calls)
 
     @property
     def overhead(self) -> float:
-        """The share of step time outside of the model."""
+        """The share of step time outside the model."""
         steps = sum(seconds for phase, seconds in self.phases.items() if phase is not Phase.TAKE)
         return 1.0 - self.phases[Phase.FORWARD] / steps if steps else 0.0
 
 
 def figures_of(runs: Sequence[Run]) -> Figures:
-    """The figures of all parts of a workload together."""
+    """Return the figures of all parts of a workload together."""
     measured = [one for run in runs for one in run.measured]
     answered = [one for one in measured if one.error is None]
     caches = [run.stats.cache for run in runs]
@@ -89,7 +89,7 @@ def figures_of(runs: Sequence[Run]) -> Figures:
         requests=len(measured),
         finish_reasons=dict(reasons),
         wall=sum(run.wall for run in runs),
-        # Of the answers, not of the engine: a server counts what others ask as well.
+        # Of the answers, not of the engine: a server also counts the requests of others.
         usage=Usage.total(one.usage for one in answered),
         model_calls=sum(run.stats.model_calls for run in runs),
         # Weighted by model calls, as the counters are sums over them.
@@ -148,7 +148,7 @@ _TIMES: Sequence[tuple[str, Callable[[Figures], Spread | None]]] = (
 
 
 def figures_tables(figures: Mapping[str, Figures]) -> RenderableType:
-    """All figures, and the speed-up."""
+    """Return tables of all figures, and the speed-up."""
     times = [_times(way, each) for way, each in figures.items()]
     parts: list[RenderableType] = [_counts(figures), *times, _phases(figures)]
     if Way.PLAIN in figures:

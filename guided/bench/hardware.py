@@ -1,8 +1,8 @@
-"""How far the model calls of a machine are from what its memory allows, and what drafts cost there.
+"""Shows how far model calls are from what a machine's memory allows, and what drafts cost there.
 
-A call of few tokens reads all weights once, so it takes at least their bytes over the bandwidth. A
-draft makes a call wider; it pays where more of its tokens are right than what the wider call takes
-more, counted in calls of one token.
+A call of few tokens reads all weights once, so it takes at least their bytes divided by the
+bandwidth. A draft makes a call wider; it pays off if more of its tokens are right than the
+additional time of the wider call, counted in calls of one token.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 __all__ = ["CallCost", "HardwareFigures", "hardware_figures", "hardware_table"]
 
 _WIDEST = 64
-"""Tokens of a call beyond which multiplying takes the time, not memory."""
+"""Tokens of a call above which multiplication limits the time, not memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallCost:
-    """What a model call costs."""
+    """The cost of a model call."""
 
     tokens: int
     seconds: float
     over_bound: float
-    """Times what reading the weights takes."""
+    """The time as a multiple of reading the weights."""
     to_pay: float
-    """How many of the tokens after the first have to be right for a draft of them to pay."""
+    """How many of the tokens after the first must be right for drafting them to pay off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class HardwareFigures:
 
     @property
     def bound(self) -> float:
-        """Seconds that reading the weights of a call takes."""
+        """Seconds to read the weights of a call."""
         return self.bytes_per_call / self.bytes_per_second
 
 
 def hardware_figures(hardware: Hardware, bytes_per_second: float) -> HardwareFigures:
-    """The figures of a machine whose memory is read so fast."""
+    """Return the figures of a machine whose memory is read at this rate."""
     bound = hardware.bytes_per_call / bytes_per_second
     calls = () if hardware.costs is None else tuple(_calls(hardware.costs, bound))
     return HardwareFigures(str(hardware), bytes_per_second, hardware.bytes_per_call, calls)
@@ -67,7 +67,7 @@ def _calls(costs: CostCurve, bound: float) -> list[CallCost]:
 
 
 def hardware_table(found: HardwareFigures) -> RenderableType:
-    """The figures for people."""
+    """Return the figures as a table to read."""
     speed, size = found.bytes_per_second / 1e9, found.bytes_per_call / 1e6
     head = (
         f"{found.name}; memory is read at {speed:.1f} GB/s, so a call takes at least "

@@ -1,4 +1,4 @@
-"""The figures as a picture."""
+"""Plots the figures of a comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["plot_comparison"]
 
 
 def plot_comparison(comparison: Comparison, path: Path) -> None:
-    """Draw latencies, tokens a model call and time by phase; the suffix tells the format."""
+    """Draw latencies, tokens per model call and time by phase; the suffix sets the format."""
     figure = Figure(figsize=(14, 4.2), layout="constrained")
     latencies, tokens, phases = figure.subplots(1, 3)
     _draw_latencies(latencies, comparison.runs)
@@ -36,7 +36,7 @@ def _draw_latencies(axes: Axes, runs: Mapping[str, tuple[Run, ...]]) -> None:
 
 
 def _draw_tokens(axes: Axes, runs: Mapping[str, tuple[Run, ...]]) -> None:
-    """By request: its tokens over the model calls that it took part in."""
+    """Draw for each request its tokens over the model calls that it took part in."""
     found = {
         way: [
             one.usage.output_tokens / max(1, one.usage.model_calls)

@@ -1,4 +1,4 @@
-"""Targets to be measured: an engine in this process, or a server."""
+"""Targets to measure: an engine in this process, or a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["InProcess", "Measured", "Remote", "Target", "Way"]
 
 _PATIENCE = 10.0
-"""Seconds that a server may take to report what it has done."""
+"""Seconds that a server may take to report its statistics."""
 _PAUSE = 0.05
 
 
@@ -37,7 +37,7 @@ class Way(StrEnum):
     """How the requests of a workload are answered."""
 
     GUIDED = "guided"
-    """As they ask for: forced runs and drafts."""
+    """As the requests say: with forced runs and drafts."""
     PLAIN = "plain"
     """By masks alone: a model call for each token."""
 
@@ -48,10 +48,10 @@ class Measured:
 
     name: str
     seconds: float
-    """From sending the request to having its answer, as its caller sees it."""
+    """Seconds from sending the request to having its answer, as its caller sees it."""
     text: str = ""
     finish_reason: FinishReason | None = None
-    """``None`` where there is no answer."""
+    """``None`` without an answer."""
     usage: Usage = field(default_factory=Usage)
     timing: Timing = field(default_factory=Timing)
     error: str | None = None
@@ -68,25 +68,25 @@ class Target(Protocol):
 
     @property
     def drafters(self) -> tuple[str, ...]:
-        """What drafts tokens for it, by the names that requests use."""
+        """The drafters, by the names that requests use."""
         ...
 
     @property
     def instruction_set(self) -> str:
-        """What multiplies its matrices on the CPU; empty on another device."""
+        """The instruction set that multiplies its matrices on the CPU; empty on another device."""
         ...
 
     def stats(self) -> EngineStats:
-        """What was done up to the last answer handed out."""
+        """Return the statistics up to the last returned answer."""
         ...
 
     def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
-        """Answer all requests, ``concurrency`` of them at once; in their order."""
+        """Answer all requests, ``concurrency`` at once; returns the answers in order."""
         ...
 
 
 class InProcess:
-    """An engine of this process."""
+    """An engine in this process."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -98,25 +98,25 @@ class InProcess:
 
     @property
     def drafters(self) -> tuple[str, ...]:
-        """What drafts tokens for it."""
+        """The drafters."""
         return self._engine.drafters
 
     @property
     def instruction_set(self) -> str:
-        """What multiplies its matrices on the CPU; empty on another device."""
+        """The instruction set that multiplies its matrices on the CPU; empty on another device."""
         return self._engine.instruction_set
 
     @property
     def hardware(self) -> Hardware | None:
-        """What the engine computes on, where that is known."""
+        """The hardware that the engine computes on, if it is known."""
         return self._engine.hardware
 
     def stats(self) -> EngineStats:
-        """What was done up to now."""
+        """Return the statistics up to now."""
         return self._engine.stats()
 
     def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
-        """Answer all requests, ``concurrency`` of them at once; in their order."""
+        """Answer all requests, ``concurrency`` at once; returns the answers in order."""
         coming = deque(requests.items())
         began: dict[str, float] = {}
         done: dict[str, Measured] = {}
@@ -153,18 +153,18 @@ class Remote:
 
     @property
     def drafters(self) -> tuple[str, ...]:
-        """What drafts tokens for it."""
+        """The drafters."""
         return self._client.model().drafters
 
     @property
     def instruction_set(self) -> str:
-        """What multiplies its matrices on the CPU; empty on another device."""
+        """The instruction set that multiplies its matrices on the CPU; empty on another device."""
         return self._client.model().instruction_set
 
     def stats(self) -> EngineStats:
-        """What was done up to now; waits until the server's report holds all that was asked here.
+        """Return the statistics; waits until the server's report includes all requests sent here.
 
-        What others ask of the same server is counted, too.
+        Requests of others to the same server are counted, too.
         """
         # The engine reports once a second, so the latest report may lack the last answers.
         deadline = time.monotonic() + _PATIENCE
@@ -179,7 +179,7 @@ class Remote:
         return stats
 
     def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
-        """Answer all requests, ``concurrency`` of them at once; in their order."""
+        """Answer all requests, ``concurrency`` at once; returns the answers in order."""
         # Threads of one client, as callers would send their requests.
         with ThreadPoolExecutor(concurrency) as pool:
             done = list(pool.map(self._ask, requests, requests.values()))

@@ -1,4 +1,4 @@
-"""The requests to be measured: a file of JSON lines, or the small one that comes along."""
+"""Reads the requests to measure: a file of JSON lines, or the small one that is included."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ROW = TypeAdapter(_Row)
 
 
 def read_workload(path: Path | None = None) -> Workload:
-    """The requests of a file of ``{"id", "prompt", "schema", "max_tokens"}``, one a line.
+    """Return the requests of a file of ``{"id", "prompt", "schema", "max_tokens"}``, one per line.
 
-    Only ``prompt`` is required. Raises ``RequestError`` with the line that cannot be used.
+    Only ``prompt`` is required. Raises ``RequestError`` with the number of a faulty line.
     """
     file = files("guided.bench") / "workload.jsonl" if path is None else path
     requests: dict[str, GenerationRequest] = {}

@@ -1,4 +1,4 @@
-"""The command line: ``guided check``, ``generate``, ``grammars``, and what other packages add."""
+"""The command line: ``guided check``, ``generate``, ``grammars``, and other packages' commands."""
 
 from guided.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The command line, where a launcher runs modules: ``python -m guided.cli``."""
+"""The command line as a module: ``python -m guided.cli``."""
 
 from guided.cli.app import main
 

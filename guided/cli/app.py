@@ -1,4 +1,4 @@
-"""Puts the commands together; the server's joins through the entry points ``guided.commands``."""
+"""Puts the commands together; the server's join through the entry points ``guided.commands``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def command_line() -> typer.Typer:
-    """All commands; of those of other packages the one that is called, or where help is, each."""
+    """Build all commands; loads only the called one of other packages, or all for help."""
     app = typer.Typer(name="guided", no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback(epilog=examples_of(_options))(_options)
     for function in (check, generate, batch, bench, top, _prepare):
@@ -74,7 +74,7 @@ def command_line() -> typer.Typer:
 class _InspectGroup(TyperGroup):
     """Reads ``inspect --generate`` as ``inspect generate``.
 
-    It has all the flags of a request, which are those of a command of its own and not of all.
+    It has all the flags of a request, which belong to a command of their own, not to the group.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -158,7 +158,7 @@ def _prepare() -> None:
     models are computed with is compiled when one is first loaded.
     """
     with telling_of_compilation():
-        # Loaded here, so that the other commands need not wait for it.
+        # Imported here, so that the other commands need not wait for it.
         from guided.constraint.preparation import prepare_kernels
 
         prepare_kernels()
@@ -166,7 +166,7 @@ def _prepare() -> None:
 
 
 def _add(app: typer.Typer, command: EntryPoint) -> None:
-    """Add a command of another package; its imports may take seconds, or be missing."""
+    """Add a command of another package, whose imports may take seconds or be missing."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if wanted not in (command.name, "--help"):
         return
@@ -186,6 +186,6 @@ def _add(app: typer.Typer, command: EntryPoint) -> None:
 
 
 def _fail(message: str) -> None:
-    # As Text: brackets in a schema's own words are no markup.
+    # As Text, so that brackets in a schema are not markup.
     Console(stderr=True, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), message))
     sys.exit(1)

@@ -1,4 +1,4 @@
-"""The flags of a request for one answer: what is asked, what it must look like, all options."""
+"""The flags of a request for one answer: prompt, constraint, and all options."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ _FLAGS: Final[Mapping[str, tuple[Any, object]]] = {
     "thoughts_begin": (ThoughtsBeginFlag, ""),
     "thoughts_end": (ThoughtsEndFlag, ""),
 }
-"""The type and the default of each flag that is no option of a request."""
+"""The type and the default of each flag that is not an option of a request."""
 
 
 def asked_flags() -> Iterator[Parameter]:
-    """All flags of a request for an answer."""
+    """Yield all flags of a request for an answer."""
     for name, (kind, default) in _FLAGS.items():
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
     yield from request_flags()
@@ -78,7 +78,7 @@ def asked_flags() -> Iterator[Parameter]:
 
 
 def read_asked_flags(given: Mapping[str, Any]) -> tuple[str | list[Message], dict[str, Any]]:
-    """The prompt and the options of the client that the flags stand for."""
+    """Return the prompt and the client's options that the flags stand for."""
     asked = read_prompt_flags(given["prompt"], given["system"], given["messages"])
     json_options = read_json_options(given)
     options = read_request_flags(given)
@@ -89,7 +89,7 @@ def read_asked_flags(given: Mapping[str, Any]) -> tuple[str | list[Message], dic
             given["tools"], given["tool_choice"], json_options, single=given["single_call"]
         ),
     )
-    # A template and tools have taken them.
+    # A template and tools have used them.
     if given["template"] is not None or given["tools"] is not None:
         json_options = JsonOptions()
     options |= {"json_options": json_options, "documents": read_documents(given["document"])}

@@ -85,7 +85,7 @@ def batch(
 
 
 def _check_same(digests: dict[Key, str], opened: Results, requests: Path, results: Path) -> None:
-    """Raise ``RequestError`` where an answer that is there is one to another request."""
+    """Raise ``RequestError`` if an existing answer belongs to a different request."""
     for key, digest in opened.answered.items():
         if digests.get(key) != digest:
             name = f"line {key}" if isinstance(key, int) else repr(key)
@@ -96,7 +96,7 @@ def _check_same(digests: dict[Key, str], opened: Results, requests: Path, result
 
 
 def _ask(client: Client, requests: Path, opened: Results, total: int) -> int:
-    """Write a result for each request that has no answer; returns how many of them are errors."""
+    """Write a result for each request without an answer; returns how many are errors."""
     failed = 0
     asked: dict[int, BatchLine] = {}
     with (
@@ -114,7 +114,7 @@ def _ask(client: Client, requests: Path, opened: Results, total: int) -> int:
 def _unanswered(
     requests: Path, opened: Results, asked: dict[int, BatchLine]
 ) -> Iterator[Request[Any]]:
-    """The requests that have no answer yet; each is noted by its place among them."""
+    """Yield the requests without an answer, and note each by its place among them."""
     index = 0
     for line in read_lines(requests):
         if line.key not in opened.answered:
@@ -124,7 +124,7 @@ def _unanswered(
 
 
 def _bar() -> Progress:
-    """Shown in a terminal only."""
+    """Return a progress bar, shown only in a terminal."""
     console = Console(stderr=True)
     return Progress(
         BarColumn(),

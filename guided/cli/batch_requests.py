@@ -1,4 +1,4 @@
-"""The requests of ``guided batch``: a JSON object a line, with the fields of a client's Request."""
+"""Reads the requests of ``guided batch``: JSON lines with the fields of a client's Request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchLine", "Key", "digests_of", "read_lines"]
 
 Key: TypeAlias = int | str
-"""What a result is found by: the ``id`` of its request, or the number of its line."""
+"""The key of a result: the ``id`` of its request, or the number of its line."""
 
 _PROMPTS: Final = ("prompt", "messages", "raw_prompt")
 _GRAMMARS: Final[Mapping[str, type[Lark] | type[Ebnf]]] = {"lark": Lark, "ebnf": Ebnf}
@@ -31,21 +31,21 @@ class BatchLine:
     """One request of the file."""
 
     number: int
-    """Of its line, from 1."""
+    """The number of its line, from 1."""
     id: str | None
-    """What its writer calls it."""
+    """Its id in the file, if it has one."""
     digest: str
-    """What tells its text from others; spaces between tokens do not count."""
+    """Distinguishes its text from others; spaces between tokens do not count."""
     request: Request[Any]
 
     @property
     def key(self) -> Key:
-        """What its result is found by."""
+        """The key of its result."""
         return self.number if self.id is None else self.id
 
 
 def digests_of(file: Path) -> dict[Key, str]:
-    """The digest of each request, by its key; raises ``RequestError`` for whatever is wrong."""
+    """Return the digest of each request, by its key; raises ``RequestError`` for any fault."""
     digests: dict[Key, str] = {}
     numbers: dict[Key, int] = {}
     for line in read_lines(file):
@@ -59,7 +59,7 @@ def digests_of(file: Path) -> dict[Key, str]:
 
 
 def read_lines(file: Path) -> Iterator[BatchLine]:
-    """The requests in their order; blank lines are none. Errors name the line and the field."""
+    """Yield the requests in order, skipping blank lines. Errors name the line and the field."""
     try:
         with file.open(encoding="utf-8") as lines:
             for number, text in enumerate(lines, start=1):
@@ -75,7 +75,7 @@ def read_lines(file: Path) -> Iterator[BatchLine]:
 
 @contextmanager
 def _at(file: Path, number: int) -> Iterator[None]:
-    """Say in errors in which line they are, and in which field where that is known."""
+    """Add to errors their line, and their field if it is known."""
     try:
         yield
     except RequestError as error:
@@ -100,7 +100,7 @@ def _read_line(number: int, text: str) -> BatchLine:
 
 
 def _request(given: dict[str, Any]) -> Request[Any]:
-    # Loaded here, so that the other commands need no client.
+    # Imported here, so that the other commands need no client.
     from guided.client import Request
 
     _check_known(given)
@@ -108,7 +108,7 @@ def _request(given: dict[str, Any]) -> Request[Any]:
     options = {name: _read_option(name, value) for name, value in given.items()}
     if (grammar := _grammar(options)) is not None:
         options["grammar"] = grammar
-    # Text and objects are schemas in Python, too; true and false are not.
+    # Python takes text and objects as schemas, but not true and false.
     return Request(
         prompt, schema=json.dumps(schema) if isinstance(schema, bool) else schema, **options
     )
@@ -148,7 +148,7 @@ def _prompt(given: dict[str, Any]) -> Any:
 
 
 def _read_option(name: str, value: Any) -> Any:
-    """The value of an option as Python has it; the rest is judged by the request itself."""
+    """Convert the value of an option for Python; the request itself validates the rest."""
     if name not in _READERS:
         return value
     try:
@@ -186,7 +186,7 @@ def _read_grammar(given: Any) -> Lark | Ebnf:
 
 
 def _grammar(options: dict[str, Any]) -> Structure | None:
-    """The one constraint among the options besides a schema; it is taken out of them."""
+    """Take the one constraint besides a schema out of the options."""
     kinds = [options.pop(name) for name in ("grammar", "regex", "choice") if name in options]
     if len(kinds) > 1:
         raise RequestError("grammar, regex and choice exclude each other", field="grammar")
@@ -202,4 +202,4 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "reasoning": lambda given: Reasoning(**given) if isinstance(given, dict) else given,
     "regex": lambda given: Regex(_string(given)),
 }
-"""Of the fields whose values JSON spells in another way than Python, how they are read."""
+"""Readers of the fields that JSON spells differently than Python."""

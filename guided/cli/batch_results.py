@@ -1,12 +1,12 @@
-"""The results of ``guided batch``: one JSON object a line, written as they come.
+"""Writes the results of ``guided batch``: one JSON object per line, as they come.
 
 ::
 
     {"line": 3, "id": "ada", "digest": "…", "answer": {"text": …, "value": …, "usage": …, …}}
     {"line": 4, "digest": "…", "error": {"code": …, "message": …, "request_id": …}}
 
-A file that is there already is gone on with: answers stay, errors and a last line that was not
-written to its end are left out and asked again, so there is never more than one line a request.
+An existing file is continued: answers stay; errors and an incomplete last line are dropped and
+requested again, so there is at most one line per request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Results", "opened_results"]
 
 _ATTRIBUTES: Final = ("field", "pointer", "position", "hint", "text", "finish_reason", "request_id")
-"""What errors say besides their message, where they do."""
+"""Attributes that some errors have in addition to their message."""
 
 
 class Results:
@@ -39,10 +39,10 @@ class Results:
     def __init__(self, file: IO[bytes], answered: Mapping[Key, str]) -> None:
         self._file = file
         self.answered = answered
-        """Digests of the requests whose answers were there before, by their keys."""
+        """Digests of the requests that had answers before, by key."""
 
     def write(self, line: BatchLine, outcome: Answer[Any] | GuidedError) -> None:
-        """Add a result; it is in the file when this returns."""
+        """Write a result to the file at once."""
         record: dict[str, Any] = {"line": line.number}
         if line.id is not None:
             record["id"] = line.id
@@ -52,16 +52,16 @@ class Results:
         else:
             record["answer"] = _answer_record(outcome, has_value=line.request.schema is not None)
         text = json.dumps(record, ensure_ascii=False, default=_text_of)
-        # What a model wrote may be half of a surrogate pair.
+        # A model may write half of a surrogate pair.
         self._file.write(text.encode(errors="backslashreplace") + b"\n")
         self._file.flush()
 
 
 @contextmanager
 def opened_results(file: Path) -> Iterator[Results]:
-    """Open a file of results, of an earlier run or a new one, for this run alone.
+    """Open a file of results, existing or new, for this run alone.
 
-    Raises ``RequestError`` where another run has it, or where it holds something else.
+    Raises ``RequestError`` if another run has it open, or if it holds anything else.
     """
     try:
         with file.open("a+b") as handle:
@@ -84,7 +84,7 @@ def _lock(file: Path, handle: IO[bytes]) -> None:
 
 
 def _read_answered(file: Path, handle: IO[bytes]) -> tuple[dict[Key, str], bool]:
-    """Digests by keys, and whether the file holds whole answers and nothing else."""
+    """Return digests by key, and whether the file holds only complete answers."""
     answered: dict[Key, str] = {}
     is_clean = True
     handle.seek(0)
@@ -98,7 +98,7 @@ def _read_answered(file: Path, handle: IO[bytes]) -> tuple[dict[Key, str], bool]
 
 
 def _read_record(file: Path, number: int, text: bytes) -> dict[str, Any] | None:
-    """One line, or ``None`` for a last one that was not written to its end."""
+    """Return the record of a line, or ``None`` for an incomplete last line."""
     if not text.endswith(b"\n"):
         return None
     try:
@@ -117,8 +117,8 @@ def _read_record(file: Path, number: int, text: bytes) -> dict[str, Any] | None:
 
 @contextmanager
 def _answers_alone(file: Path, handle: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The file with nothing but its answers, which takes the place of the old one at once."""
-    target = file.resolve()  # a link to it stays one
+    """Rewrite the file with only its answers, replacing the old one atomically."""
+    target = file.resolve()  # a link to it stays a link
     with NamedTemporaryFile(
         dir=target.parent, prefix=f".{target.name}.", delete=False
     ) as rewritten:
@@ -139,7 +139,7 @@ def _answers_alone(file: Path, handle: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def _answer_record(answer: Answer[Any], *, has_value: bool) -> dict[str, Any]:
-    """What there is of an answer."""
+    """Return the parts of an answer that are present."""
     record = asdict(answer)
     if not has_value:
         del record["value"]
@@ -158,7 +158,7 @@ def _error_record(error: GuidedError) -> dict[str, Any]:
 
 
 def _text_of(value: object) -> str:
-    """The bytes of a token as text, which may be part of a character."""
+    """Return the bytes of a token, perhaps part of a character, as text."""
     if isinstance(value, bytes):
         return value.decode(errors="backslashreplace")
     raise TypeError(f"{value!r} has no JSON")

@@ -1,4 +1,4 @@
-"""The command ``guided bench``, and how far it is, on standard error."""
+"""The command ``guided bench``, with its progress on standard error."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def bench(
 def _opened(
     address: str | None, connection: Mapping[str, Any], own: Mapping[str, Any], concurrency: int
 ) -> Iterator[Target]:
-    """Open the server, or an engine that keeps no prefixes: no request may profit from another."""
+    """Open the server, or an engine without kept prefixes, so that requests are independent."""
     from guided.bench import InProcess, Remote
 
     if address is not None:
@@ -174,7 +174,7 @@ def _check_plot(path: Path) -> None:
 
 
 class BenchProgress:
-    """A bar in a terminal, a line for each part of the workload elsewhere."""
+    """Shows a bar in a terminal, and elsewhere a line for each part of the workload."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, soft_wrap=True)
@@ -206,7 +206,7 @@ class BenchProgress:
         self._bars.stop()
 
     def tell(self, way: str, done: int, total: int) -> None:
-        """Say which part of the workload begins, and how many are done of how many."""
+        """Report which part of the workload begins, and how many of them are done."""
         self._bars.update(self._task, description=way, completed=done, total=total)
         seconds = time.monotonic() - self._began
         self._line(f"{way}: part {done + 1} of {total}, after {seconds:.0f} s")

@@ -1,4 +1,4 @@
-"""What ``guided bench`` measures and reports: a workload in two ways, or drafter by drafter."""
+"""Makes the reports of ``guided bench``: a workload in two ways, or drafter by drafter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class WorkloadReport:
-    """A workload as it is answered, and by masks alone."""
+    """The report on a workload answered as its requests say, and by masks alone."""
 
     def __init__(self, title: str, comparison: Comparison) -> None:
         from guided.bench import figures_of
@@ -64,7 +64,7 @@ class WorkloadReport:
 
 
 class DrafterReport:
-    """A workload by each drafter, by all and by none, at each temperature."""
+    """The report on a workload with each drafter, with all and with none, at each temperature."""
 
     def __init__(self, title: str, comparisons: Mapping[float, Comparison]) -> None:
         from guided.bench.drafters import drafter_figures
@@ -121,7 +121,7 @@ def bench_workload(
     with_plain: bool,
     tell: Tell,
 ) -> WorkloadReport:
-    """Answer a workload as it asks for, and by masks alone."""
+    """Answer a workload as its requests say, and by masks alone."""
     from guided.bench import compare
 
     comparison = compare(
@@ -144,7 +144,7 @@ def bench_drafters(
     rounds: int,
     tell: Tell,
 ) -> DrafterReport:
-    """Answer a workload by each drafter, by all and by none, at each temperature."""
+    """Answer a workload with each drafter, with all and with none, at each temperature."""
     from guided.bench import compare_ways
     from guided.bench.drafters import drafter_ways
 
@@ -158,7 +158,7 @@ def bench_drafters(
 
 
 def measure_hardware(target: Target) -> HardwareFigures | None:
-    """The memory and the model calls of an engine of this process on the CPU; else nothing."""
+    """Measure memory and model calls of an engine in this process on the CPU; else ``None``."""
     from guided.bench import InProcess
     from guided.bench.hardware import hardware_figures
 

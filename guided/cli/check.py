@@ -35,7 +35,7 @@ __all__ = ["check", "error_json", "print_report", "read_subject", "report_json"]
 
 _TYPE = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
 _UNBOUNDED = 1_000_000
-"""Columns where the output is no terminal; a table takes as many as it needs."""
+"""Width if the output is no terminal; a table takes as many columns as it needs."""
 
 
 @shown_with(
@@ -91,7 +91,7 @@ def check(
 
 def _checked_here(schema: Any, options: JsonOptions, documents: dict[str, str]) -> SchemaReport:
     with telling_of_compilation():
-        # Loaded here, so that the other commands need not wait for it.
+        # Imported here, so that the other commands need not wait for it.
         from guided.constraint.check import check as check_constraint
 
         return check_constraint(schema, json_options=options, documents=documents)
@@ -111,9 +111,9 @@ def _checked_there(
 
 
 def read_subject(subject: str) -> Any:
-    """The schema or grammar in a file, or the type that ``module:Name`` stands for.
+    """Return the schema or grammar in a file, or the type that ``module:Name`` stands for.
 
-    Modules are also looked for in the working directory.
+    Modules are also searched in the working directory.
     """
     file = Path(subject)
     if file.is_file():
@@ -135,7 +135,7 @@ def read_subject(subject: str) -> Any:
 
 
 def print_report(report: SchemaReport, *, stderr: bool = False) -> None:
-    """Print tables as wide as the terminal, pointers folded; elsewhere as wide as they have to be.
+    """Print tables, as wide as the terminal with folded pointers, or elsewhere as wide as needed.
 
     Nothing is cut off in either.
     """
@@ -179,7 +179,7 @@ def _print_whole(console: Console, table: Table) -> None:
 
 
 def report_json(report: SchemaReport) -> str:
-    """A report as one JSON object."""
+    """Return a report as one JSON object."""
     return _text(
         {
             "enforceable": True,
@@ -207,7 +207,7 @@ def report_json(report: SchemaReport) -> str:
 
 
 def error_json(error: GuidedError) -> str:
-    """Why a schema cannot be enforced, as one JSON object of the same form."""
+    """Return why a schema cannot be enforced, as one JSON object of the same form."""
     return _text(
         {
             "enforceable": False,

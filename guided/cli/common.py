@@ -1,4 +1,4 @@
-"""What commands share: flags, examples in their help, files that they read, what they wait for."""
+"""What commands share: flags, examples in their help, reading files, notes of compilations."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _COMPILING = "compiling kernels for this processor, which is done once and takes
 
 
 def shown_with(*lines: str) -> Callable[[Command], Command]:
-    """Show lines of a shell below the help of a command."""
+    """Show shell commands below the help of a command."""
 
     def keep(command: Command) -> Command:
-        # A line by itself is a paragraph of its own; brackets are no markup.
+        # Each line becomes its own paragraph; brackets are not markup.
         written = (line.replace("[", r"\[") for line in lines)
         _examples[command] = "\n\n".join(("[bold]Examples[/bold]", *written))
         return command
@@ -58,12 +58,12 @@ def shown_with(*lines: str) -> Callable[[Command], Command]:
 
 
 def examples_of(command: Callable[..., Any]) -> str | None:
-    """The text that is shown below the help of a command."""
+    """Return the text shown below the help of a command."""
     return _examples.get(command)
 
 
 def read_text(file: Path) -> str:
-    """The text of a file; raises InvalidConstraintError for one that is not UTF-8."""
+    """Return the text of a file; raises InvalidConstraintError if it is not UTF-8."""
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -87,8 +87,8 @@ def refused_at(machine: Recognizer, text: str) -> int | None:
 
 @contextmanager
 def telling_of_compilation() -> Iterator[None]:
-    """Say that kernels have to be compiled, where that is so; in a terminal, how many were."""
-    # Loaded here, so that commands without a compiler need none.
+    """Report if kernels have to be compiled, and in a terminal how many were."""
+    # Imported here, so that commands without a compiler need none.
     from guided.runtime.kernel_events import telling_of_kernels
 
     console = Console(stderr=True, soft_wrap=True)

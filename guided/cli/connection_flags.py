@@ -1,4 +1,4 @@
-"""The flags of commands that talk to a server: whom they trust, and who they are."""
+"""The flags of commands that connect to a server: whom they trust, and how they authenticate."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ _FLAGS: Final[Mapping[str, tuple[Any, object]]] = {
         False,
     ),
 }
-"""The type and the default of each."""
+"""The type and the default of each flag."""
 
 
 def connection_flags() -> Iterator[Parameter]:
-    """The flags of a connection; with them goes the address."""
+    """Yield the flags of a connection, except its address."""
     for name, (kind, default) in _FLAGS.items():
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def read_connection_flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of ``Client`` that the flags stand for."""
-    # Loaded here, so that the other commands need no grpc.
+    """Return the keyword arguments of ``Client`` that the flags stand for."""
+    # Imported here, so that the other commands need no grpc.
     from guided.client.security import Tls
 
     files = {name: given[name] for name in ("ca", "cert", "key")}

@@ -1,6 +1,6 @@
-"""Flags about what an answer must look like, other than a JSON Schema: grammars, templates, tools.
+"""Flags for constraints other than a JSON Schema: grammars, templates, tools.
 
-Calls of tools are written as Qwen and Hermes write them.
+Tool calls are written in the format of Qwen and Hermes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FORMATS: Final[Mapping[str, Callable[[str], Lark | Ebnf]]] = {
     ".gbnf": Ebnf,
     ".ebnf": Ebnf,
 }
-"""By the end of a file's name what its text is."""
+"""The kind of constraint by the suffix of a file."""
 
 GrammarFlag: TypeAlias = Annotated[
     Path | None,
@@ -61,7 +61,7 @@ ChoiceFlag: TypeAlias = Annotated[
 def read_grammar_flags(
     grammar: Path | None, regex: str | None, choice: list[str] | None
 ) -> Lark | Ebnf | Regex | Choice | None:
-    """What the answer must look like, if one of the flags says so."""
+    """Return the constraint of the answer, if one of the flags gives it."""
     given: list[Lark | Ebnf | Regex | Choice] = []
     if grammar is not None:
         given.append(read_grammar_file(grammar))
@@ -75,12 +75,12 @@ def read_grammar_flags(
 
 
 def is_grammar_file(file: Path) -> bool:
-    """Whether the name of a file tells the format of a grammar."""
+    """Whether a file's suffix is that of a grammar format."""
     return file.suffix in _FORMATS
 
 
 def read_grammar_file(file: Path) -> Lark | Ebnf:
-    """The grammar in a file, in the format that its name tells."""
+    """Return the grammar in a file, in the format of its suffix."""
     if file.suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise typer.BadParameter(f"the name of {str(file)!r} ends in none of {known}")
@@ -110,7 +110,7 @@ HoleFlag: TypeAlias = Annotated[
 def read_template_flags(
     template: Path | None, holes: list[str] | None, options: JsonOptions
 ) -> Template | None:
-    """Make the template of the flags, if there is one; ``options`` say how its JSON is written."""
+    """Return the template of the flags, if any; ``options`` say how its JSON is written."""
     if template is None:
         if holes:
             raise typer.BadParameter("--hole goes with --template only")
@@ -160,7 +160,7 @@ SingleCallFlag: TypeAlias = Annotated[
 def read_tool_flags(
     tools: Path | None, choice: Calls, options: JsonOptions, *, single: bool
 ) -> Tagged | None:
-    """Make free text with calls of the tools, if there are any; ``options`` are of their JSON."""
+    """Return free text with calls of the tools, if any; ``options`` apply to their JSON."""
     if tools is None:
         if single or choice is not Calls.AUTO:
             raise typer.BadParameter("--tool-choice and --single-call go with --tools only")
@@ -180,7 +180,7 @@ def _tag(file: Path, number: int, tool: Any, options: JsonOptions) -> Tag:
     name = function.get("name") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(name, str) or not name:
         raise typer.BadParameter(f"tool {number} of {file} has no name")
-    # What takes nothing may leave its parameters out, or empty.
+    # A tool without parameters may omit them or leave them empty.
     parameters = function.get("parameters") or {"type": "object", "additionalProperties": False}
     return Tag(
         f'{_TRIGGER}\n{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": ',
@@ -190,7 +190,7 @@ def _tag(file: Path, number: int, tool: Any, options: JsonOptions) -> Tag:
 
 
 def only_one(*constraints: Structure | None) -> Structure | None:
-    """The one that is given, if there is one."""
+    """Return the given constraint, if there is one."""
     given = [constraint for constraint in constraints if constraint is not None]
     if len(given) > 1:
         raise typer.BadParameter("a grammar, --template and --tools exclude each other")

@@ -1,4 +1,4 @@
-"""Flags of commands that follow from options, each of which is declared once, by its dataclass.
+"""Makes the flags of commands from options, each declared once in its dataclass.
 
 A command takes them as further keyword arguments::
 
@@ -42,7 +42,7 @@ _UNBOUNDED: Final = "unbounded"
 
 @dataclass(frozen=True, slots=True)
 class _Spelling:
-    """How an option is given on the command line, where that differs from Python."""
+    """How an option is spelled on the command line, if that differs from Python."""
 
     name: str | None = None
     kind: Any = None
@@ -73,9 +73,9 @@ DocumentFlag: TypeAlias = Annotated[
 
 
 def with_flags(*flags: Parameter) -> Callable[[Command], Command]:
-    """Give a command flags besides its own, which go before any of the same name.
+    """Give a command further flags; its own take precedence over any of the same name.
 
-    It takes them by ``**``.
+    It receives them by ``**``.
     """
 
     def give(command: Any) -> Any:
@@ -102,7 +102,7 @@ def flag(
     metavar: str | None = None,
     group: str = "",
 ) -> Parameter:
-    """One flag; ``spelled`` is its name where that does not follow from the parameter's."""
+    """Return a flag; ``spelled`` is its name if that does not follow from the parameter's."""
     declared = (spelled,) if spelled else ()
     told = typer.Option(*declared, help=text, metavar=metavar, rich_help_panel=group or None)
     return Parameter(
@@ -111,11 +111,11 @@ def flag(
 
 
 def request_flags() -> Iterator[Parameter]:
-    """The flags of all options of a request, apart from those of JSON."""
+    """Yield the flags of all options of a request, except those of JSON."""
     for kind, group in ((GenerationRequest, ""), (Beams, ""), (Sampling, "Sampling")):
         hints, defaults = get_type_hints(kind), {each.name: each.default for each in fields(kind)}
         for name, told in options_of(kind).items():
-            if name == "width":  # which is what --beams gives
+            if name == "width":  # given by --beams
                 continue
             spelling = _SPELLINGS.get(name, _Spelling())
             is_other = spelling.kind is not None
@@ -132,7 +132,7 @@ def request_flags() -> Iterator[Parameter]:
 
 
 def read_request_flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the client that the flags of a request stand for; not a command's own."""
+    """Return the client's options from the flags of a request, without the command's own flags."""
     names = (*options_of(GenerationRequest), *options_of(Sampling))
     beams, length_penalty, early_stopping = (
         given[name] for name in ("beams", "length_penalty", "early_stopping")
@@ -148,7 +148,7 @@ def read_request_flags(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def json_flags(*names: str) -> Iterator[Parameter]:
-    """The flags of these options of JSON, or of all; bounds are numbers or words."""
+    """Yield the flags of these JSON options, or of all; bounds are numbers or words."""
     hints = get_type_hints(JsonOptions)
     for each in fields(JsonOptions):
         if names and each.name not in names:
@@ -165,20 +165,20 @@ def json_flags(*names: str) -> Iterator[Parameter]:
 
 
 def read_json_options(given: Mapping[str, Any]) -> JsonOptions:
-    """The options that the flags of JSON stand for; ``RequestError`` names one that is wrong."""
+    """Return the JSON options of the flags; raises ``RequestError`` for a wrong one."""
     names = [name for name in options_of(JsonOptions) if name in given]
     return JsonOptions(**{name: _bound(given[name]) for name in names})
 
 
 def _bound(text: str) -> Any:
-    """Read a bound; words and other texts stay as they are, for the options to judge."""
+    """Read a bound; words and other texts stay as they are, for the options to check."""
     if text == _UNBOUNDED:
         return None
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
 def read_documents(given: list[str] | None) -> dict[str, str]:
-    """The texts of the documents by URI."""
+    """Return the texts of the documents by URI."""
     documents: dict[str, str] = {}
     for pair in given or ():
         uri, _, file = pair.rpartition("=")
@@ -193,7 +193,7 @@ def read_documents(given: list[str] | None) -> dict[str, str]:
 def read_beams(
     width: int | None, length_penalty: float | None, *, early_stopping: bool
 ) -> Beams | None:
-    """The beams that the flags describe."""
+    """Return the beams that the flags describe."""
     if width is not None:
         return Beams(width, 1.0 if length_penalty is None else length_penalty, early_stopping)
     if length_penalty is not None or early_stopping:
@@ -202,7 +202,7 @@ def read_beams(
 
 
 def read_logit_bias(given: list[str] | None) -> dict[int, float]:
-    """The bias of each token."""
+    """Return the bias of each token."""
     biases: dict[int, float] = {}
     for pair in given or ():
         token, _, bias = pair.partition("=")

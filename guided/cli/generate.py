@@ -61,7 +61,7 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
         if candidate.score is not None:
             typer.echo(f"score {candidate.score:.4f}, {candidate.finish_reason.value}", err=True)
     if answer.report is not None:
-        # Loaded here: the tables are of a command that needs more.
+        # Imported here: the tables belong to a command that needs more.
         from guided.cli.check import print_report
 
         print_report(answer.report, stderr=True)
@@ -82,9 +82,9 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
 
 
 def _ask(client: Client, prompt: Prompt, *, stream: bool, **options: Any) -> Answer[Any]:
-    """The answer; its text is printed as it grows where it is streamed."""
+    """Return the answer; if it is streamed, print its text as it grows."""
     if not stream:
-        # Shown in a terminal only, and gone when the answer is there.
+        # Shown only in a terminal, and removed when the answer comes.
         with Console(stderr=True).status("waiting for the answer"):
             return client.generate(prompt, **options)
     with client.stream(prompt, **options) as pieces:
@@ -96,7 +96,7 @@ def _ask(client: Client, prompt: Prompt, *, stream: bool, **options: Any) -> Ans
 
 
 def _show_thoughts(thoughts: Iterable[str]) -> None:
-    """Print thoughts as they grow, and a line break after them where there are some."""
+    """Print thoughts as they grow, followed by a line break if there are any."""
     thought = ""
     for thought in thoughts:
         typer.echo(thought, nl=False, err=True)
@@ -105,7 +105,7 @@ def _show_thoughts(thoughts: Iterable[str]) -> None:
 
 
 def logprob_lines(logprobs: Iterable[TokenLogprobs]) -> Iterator[str]:
-    """A heading, then one line for each token, with the likeliest allowed tokens at its end."""
+    """Yield a heading, then one line for each token, ending with the likeliest allowed tokens."""
     yield f"{'token':>8} {'raw':>9} {'masked':>9}  text"
     for one in logprobs:
         if one.raw is None or one.masked is None:

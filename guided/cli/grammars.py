@@ -89,8 +89,8 @@ def _named(name: str) -> LibraryGrammar:
 
 
 def _faults(grammar: LibraryGrammar) -> Iterator[str]:
-    """The faults of a grammar's examples; raises ConstraintError where the grammar is wrong."""
-    # Loaded here, so that the other commands need not wait for it.
+    """Yield the faults of a grammar's examples; raises ConstraintError if the grammar is wrong."""
+    # Imported here, so that the other commands need not wait for it.
     from guided.constraint.machine import machine_of
 
     if not grammar.accepted:
@@ -108,8 +108,8 @@ def _faults(grammar: LibraryGrammar) -> Iterator[str]:
 
 
 def dump_stages(grammar: Path) -> str:
-    """The context-free form of a grammar, and the network that is made of it, as text."""
-    # Loaded here, so that the other commands need not wait for it.
+    """Return the context-free form of a grammar, and the network made from it, as text."""
+    # Imported here, so that the other commands need not wait for it.
     with needing("guided inspect --grammar", "server"):
         from guided.constraint.machine import machine_of
         from guided.grammar.composition import lower_composition
@@ -125,8 +125,8 @@ def dump_stages(grammar: Path) -> str:
 
 
 def inspect_grammar(grammar: Path, texts: list[Path], walks: int, model: str) -> None:
-    """Print what a grammar costs with a model's vocabulary, along texts or random ones."""
-    # Loaded here, so that the other commands need not wait for it.
+    """Print the cost of a grammar with a model's vocabulary, along texts or random ones."""
+    # Imported here, so that the other commands need not wait for it.
     with needing("guided inspect --grammar", "server"):
         from guided.constraint.compiler import ConstraintCompiler
         from guided.constraint.inspection import inspect_grammar as inspected
@@ -156,7 +156,7 @@ def inspect_grammar(grammar: Path, texts: list[Path], walks: int, model: str) ->
 
 
 def _check_text(file: Path, text: str, machine: Recognizer) -> None:
-    """Raise RequestError where a text, which may be incomplete, leaves the grammar."""
+    """Raise RequestError if a text, which may be incomplete, leaves the grammar."""
     refused = refused_at(machine, text)
     if refused is not None and refused < len(text):
         what = SourcePosition(text, refused).message(f"the grammar has no {text[refused]!r} here")

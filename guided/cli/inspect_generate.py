@@ -63,14 +63,14 @@ def inspect_generate(
     """
     asked, options = read_asked_flags(flags)
     if options["top_logprobs"] is None:
-        options["top_logprobs"] = 0  # the probabilities of the chosen tokens alone
+        options["top_logprobs"] = 0  # only the probabilities of the chosen tokens
     prepare_environment()
-    # Loaded here, so that the other commands need not wait for it.
+    # Imported here, so that the other commands need not wait for it.
     with needing("guided inspect --generate", "server"):
         from guided.client.request import Request
         from guided.engine import load_engine
 
-    # A request that is wrong is told before a model is loaded for it.
+    # Report a wrong request before loading a model for it.
     request = Request(asked, **options).specification
     with telling_of_compilation():
         engine = load_engine(model, dtype=dtype, device=device, threads=threads)
@@ -106,7 +106,7 @@ def show_answer(
     console.print(legend_view(legend))
     told = summary(result)
     console.print(told, highlight=False, soft_wrap=True)
-    # The answer is shown in any case, as it says which steps there are.
+    # The answer is shown in any case, as it shows which steps exist.
     trees = {}
     for number in steps:
         step = step_of(trace, number)
@@ -120,7 +120,7 @@ def show_answer(
 
 
 def step_of(trace: Trace, number: int) -> TracedStep:
-    """A step of a trace by its number, from 1; raises RequestError where there is none."""
+    """Return a step of a trace by its number, from 1; raises RequestError if it does not exist."""
     count = len(trace.steps)
     if not 1 <= number <= count:
         raise RequestError(

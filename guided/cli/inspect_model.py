@@ -47,7 +47,7 @@ def inspect_model(
     Ends with status 1 if it would not run. Reads no weights, but fetches a model that is not here
     yet, and converts one that has to be.
     """
-    # Loaded here, so that the other commands need not wait for it.
+    # Imported here, so that the other commands need not wait for it.
     with needing("guided inspect model", "server"):
         from guided.engine.formats import format_notes
         from guided.engine.load import inspect_memory

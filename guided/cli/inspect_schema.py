@@ -36,7 +36,7 @@ def inspect_schema(
 
     Each has a number, by which others refer to it, and its JSON pointer. Needs no model.
     """
-    # Loaded here, so that the other commands need not wait for it.
+    # Imported here, so that the other commands need not wait for it.
     from guided.json_schema.formulas.dump import dump
     from guided.json_schema.reader import lower_json_schema
 

@@ -1,4 +1,4 @@
-"""Flags about what the model is asked."""
+"""Flags for the prompt."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MessagesFlag: TypeAlias = Annotated[
 def read_prompt_flags(
     prompt: str | None, system: Path | None, messages: Path | None
 ) -> str | list[Message]:
-    """The prompt of the flags, a plain string where it is a single turn of the user."""
+    """Return the prompt of the flags, a plain string if it is a single turn of the user."""
     if prompt is None and messages is None:
         raise typer.BadParameter("there is neither --prompt nor --messages")
     asked = _read_standard_input() if prompt == _STANDARD_INPUT else prompt
@@ -70,7 +70,7 @@ def _read_standard_input() -> str:
 
 
 def _text_of(file: Path) -> str:
-    """A text without the line break that editors end a file with."""
+    """Return a file's text without the line break that editors add at the end."""
     return read_text(file).removesuffix("\n")
 
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["read_stages", "read_tasks_flags", "read_weights", "reward_tune"]
 
 _HELD_OUT_SHARE = 5
-"""Of a file of tasks one in so many is held out, the last ones."""
+"""One in this many tasks of a file is held out, from its end."""
 
 
 def _numbers() -> Iterator[Parameter]:
-    """The flags whose names and values are those of ``Settings``, which judges them."""
+    """Yield the flags named like fields of ``Settings``, which validates them."""
     yield flag("sft_steps", int, 200, "Steps of sft.")
     yield flag("preference_steps", int, 30, "Steps of dpo or grpo.")
     yield flag("sft_batch", int, 4, "Answers of a step of sft.")
@@ -98,7 +98,7 @@ def reward_tune(
     same command goes on where an earlier one was ended.
     """
     prepare_environment()
-    # Nothing is fetched from the hub but a model that is named by its id there.
+    # Nothing is fetched from the hub except a model named by its hub id.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     with needing("guided train reward-tune", "tune"):
         from guided.train.reward_tune.evaluation import evaluation_table
@@ -122,14 +122,14 @@ def reward_tune(
 
 
 def read_stages(stage: str, preference: str) -> tuple[Stage, ...]:
-    """The stages that the flags name, in order."""
+    """Return the stages that the flags name, in order."""
     from guided.train.reward_tune.settings import Stage
 
     return (Stage.SFT, Stage(preference)) if stage == "all" else (Stage(stage),)
 
 
 def read_weights(given: list[str]) -> Weights:
-    """What the terms are worth, those that are not given as ever."""
+    """Return the weights of the terms, with defaults for those not given."""
     from guided.train.reward_tune.rewards import TERMS, Weights
 
     values: dict[str, float] = {}
@@ -147,7 +147,7 @@ def read_weights(given: list[str]) -> Weights:
 def read_tasks_flags(
     file: Path | None, held_out: Path | None, make: int, make_held_out: int, seed: int
 ) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-    """Tasks to train on and tasks to measure with, from files or made."""
+    """Return tasks to train on and tasks to measure with, from files or generated."""
     from guided.train.reward_tune.extraction import extraction_tasks
     from guided.train.reward_tune.tasks import read_tasks
 

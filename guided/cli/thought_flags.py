@@ -1,4 +1,4 @@
-"""Flags about what the model thinks before it answers."""
+"""Flags for the model's thoughts before it answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ThoughtsEndFlag: TypeAlias = Annotated[
 
 
 def read_thought_flags(tokens: int | None, begin: str, end: str) -> Reasoning | None:
-    """The thoughts that the flags ask for; raises RequestError for what cannot be."""
+    """Return the thoughts that the flags request; raises RequestError for impossible ones."""
     if tokens is None:
         if begin or end:
             raise typer.BadParameter("--thoughts-begin and --thoughts-end need --reasoning")

@@ -1,4 +1,4 @@
-"""The commands ``guided tokens``: tables for a server's file of tokens."""
+"""The commands ``guided tokens``, which make tables for a server's token file."""
 
 from __future__ import annotations
 

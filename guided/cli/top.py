@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["History", "top"]
 
 _WINDOW_SECONDS: Final = 10.0
-"""Rates are those of so many seconds, so that a pause between two answers does not blank them."""
+"""Rates cover this many seconds, so that a pause between two answers does not blank them."""
 
 _PATIENCE_SECONDS: Final = 10.0
-"""How long a server may take to tell something new, where one frame is wanted."""
+"""How long a server may take to report something new, if only one frame is wanted."""
 
 
 @shown_with(
@@ -65,17 +65,17 @@ def top(
 
 
 class History:
-    """What a server told lately, of one life of its engine."""
+    """Recent statistics of a server, from one life of its engine."""
 
     def __init__(self, window_seconds: float = _WINDOW_SECONDS) -> None:
         self._window = window_seconds
         self._told: deque[EngineStats] = deque()
 
     def add(self, stats: EngineStats) -> None:
-        """Take note of what the server told; the counters of an engine begin at 0 with it."""
+        """Add statistics; the counters of a new engine begin at 0."""
         if self._told and stats.seconds < self._told[-1].seconds:
             self._told.clear()
-        # The server tells the same until its engine reports again.
+        # The server returns the same until its engine reports again.
         if not self._told or stats.seconds > self._told[-1].seconds:
             self._told.append(stats)
         else:
@@ -85,7 +85,7 @@ class History:
 
     @property
     def span(self) -> tuple[EngineStats, EngineStats]:
-        """The earliest and the latest that count."""
+        """The earliest and the latest statistics in the window."""
         return self._told[0], self._told[-1]
 
     @property
@@ -96,7 +96,7 @@ class History:
 
 
 def _frame_once(client: Client, address: str, interval: float) -> RenderableType:
-    """A frame with the rates between two reports of the engine, or without where none follows."""
+    """Return a frame with the rates between two reports, or without if none follows."""
     model, history = client.model(), History()
     history.add(client.stats())
     deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -108,9 +108,9 @@ def _frame_once(client: Client, address: str, interval: float) -> RenderableType
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """A function that says whether Ctrl-C was pressed; in here that raises KeyboardInterrupt.
+    """Yield a function that returns whether Ctrl-C was pressed, which raises KeyboardInterrupt.
 
-    It has to be asked as well: where a callback of gRPC runs, that swallows the exception.
+    The function is needed because gRPC's callbacks swallow the exception if it is raised in one.
     """
     pressed = False
 
@@ -140,7 +140,7 @@ def _watch(client: Client, address: str, interval: float, is_left: Callable[[], 
 
 
 def _frame(client: Client, address: str, history: History) -> RenderableType:
-    """The next frame; one of a server that does not answer says so, and the next is tried again."""
+    """Return the next frame, which says so if the server does not answer."""
     try:
         model: ModelInfo = client.model()
         history.add(client.stats())
@@ -151,8 +151,8 @@ def _frame(client: Client, address: str, history: History) -> RenderableType:
 
 @contextmanager
 def _asked_to_leave() -> Iterator[Callable[[float], bool]]:
-    """A function that waits so many seconds, and says whether q was pressed meanwhile."""
-    # There are no such terminals on Windows, where Ctrl-C leaves.
+    """Yield a function that waits this many seconds and returns whether q was pressed meanwhile."""
+    # Windows has no such terminals; there Ctrl-C leaves.
     if sys.platform == "win32" or not sys.stdin.isatty():
 
         def wait(seconds: float) -> bool:

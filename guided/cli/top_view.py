@@ -1,4 +1,4 @@
-"""One frame of ``guided top``: what an engine did between two moments, as a table to look at."""
+"""Renders a frame of ``guided top``: what an engine did between two moments, as a table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["view"]
 _BAR_WIDTH: Final = 30
 
 _NOTHING: Final = "-"
-"""Where there is nothing to divide by."""
+"""Shown where there is nothing to divide by."""
 
 
 def view(model: ModelInfo, address: str, earlier: EngineStats, now: EngineStats) -> RenderableType:
-    """The figures of a server; rates are those between two moments of the same engine."""
+    """Return the figures of a server; rates are between two moments of the same engine."""
     done = now.since(earlier)
     on = model.instruction_set and f", {model.instruction_set}"
     title = Text.assemble(
@@ -80,7 +80,7 @@ def _figures(done: EngineStats) -> Table:
 
 
 def _times(done: EngineStats) -> Iterator[tuple[str, float, float]]:
-    """What the engine spent its time on, of the time that passed."""
+    """Yield what the engine spent its time on, as parts of the time that passed."""
     phases, total = done.phases, done.seconds
     known = {
         "model": phases[Phase.FORWARD],
@@ -103,7 +103,7 @@ def _blocks(done: EngineStats) -> Iterator[tuple[str, float, float]]:
 
 
 def _shares(rows: Iterator[tuple[str, float, float]]) -> Table:
-    """A bar for each part of a whole."""
+    """Return a table with a bar for each part of a whole."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", min_width=11)
     table.add_column(justify="right", min_width=6)

@@ -1,4 +1,4 @@
-"""The commands ``guided train``: what drafts for a model, trained on the model's answers."""
+"""The commands ``guided train``: train drafters for a model on the model's own answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DATA = "What is trained on"
 
 
 def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
-    """The flags of all three commands; each has its own defaults for some."""
+    """Return the flags that all three commands share, with each command's own defaults."""
     return (
         flag(
             "data",

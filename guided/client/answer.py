@@ -1,4 +1,4 @@
-"""What the client hands back: one answer, or the outcome of one request of a batch."""
+"""What the client returns: one answer, or the outcome of one request of a batch."""
 
 from __future__ import annotations
 
@@ -24,79 +24,78 @@ T = TypeVar("T", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Generic[T]):
-    """One of the answers to a request that asked for several."""
+    """One of several answers to a request."""
 
     index: int
-    """Which of the drawn answers it is, or which of the beams by their score; from 0."""
+    """Its number among the drawn answers, or among the beams by score; from 0."""
     value: T | None
-    """As of an ``Answer``; ``None`` too where ``error`` says why there is none."""
+    """As in an ``Answer``; also ``None`` where ``error`` says why."""
     text: str
     finish_reason: FinishReason
     num_tokens: int
-    """Tokens of the text, forced ones included."""
+    """Number of tokens of the text, forced ones included."""
     score: float | None
-    """By which the best are found, higher is better; ``None`` where only one was asked for."""
+    """Ranks the answers, higher is better; ``None`` if only one was requested."""
     logprobs: tuple[TokenLogprobs, ...] = ()
     error: AnswerValidationError | None = None
-    """Why its type refuses the text."""
+    """The error with which its type refuses the text."""
     tool_calls: tuple[ToolCall, ...] = ()
-    """As of an ``Answer``."""
+    """As in an ``Answer``."""
     content: str = ""
-    """As of an ``Answer``."""
+    """As in an ``Answer``."""
     reasoning: str = ""
-    """As of an ``Answer``."""
+    """As in an ``Answer``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
     """One answer: its value and the text it was read from.
 
-    Where several were asked for it is the first of them that its type takes.
+    Of several answers it is the first that its type accepts.
     """
 
     value: T
-    """An instance of the response model; else the parsed JSON of a schema; else the text. ``None``
-    where the answer calls tools."""
+    """An instance of the response model; without one the parsed JSON of a schema; without a schema
+    the text. ``None`` if the answer calls tools."""
     text: str
     finish_reason: FinishReason
     usage: Usage
     seconds: float
-    """From the moment the engine took the request to its last token."""
+    """Seconds from when the engine took the request to its last token."""
     logprobs: tuple[TokenLogprobs, ...] = ()
-    """For each token of the answer, those of a stop sequence included; only where asked for."""
+    """For each token of the answer, including those of a stop sequence; only if requested."""
     timing: Timing = field(default_factory=Timing)
     candidates: tuple[Candidate[T], ...] = ()
     """All answers, this one among them: as drawn, or the best first with ``best_of`` or ``beams``.
-    Fewer than ``n`` where beams found no more."""
+    Fewer than ``n`` if the beams found no more."""
     verification: Verification = Verification.COUPLED
-    """What decided which guessed tokens stayed."""
+    """The rule that decided which drafted tokens were kept."""
     request_id: str = ""
     """Name of the request in the server's log."""
     tries: int = 1
-    """How often it was asked for until its type took it (``max_retries``); ``usage`` is that of
-    all tries, all else of the last one."""
+    """How often it was requested until its type accepted it (``max_retries``); ``usage`` is that of
+    all tries, everything else that of the last one."""
     tool_calls: tuple[ToolCall, ...] = ()
-    """What it calls, of the tools that the request gave. A call that the budget cut short fits its
-    schema and is none to make: see ``finish_reason``. One that a stop breaks off is in ``text``
-    alone."""
+    """Its calls of the request's tools. A call that the budget cut short fits its schema but should
+    not be made: see ``finish_reason``. A call that a stop breaks off is only in ``text``."""
     content: str = ""
-    """Its text beside calls; only where the request gave tools."""
+    """Its text outside calls; only if the request gave tools."""
     reasoning: str = ""
-    """What the model thought before; only where ``reasoning`` was asked for. Its tokens are in
-    ``usage.reasoning_tokens``, and come first in ``logprobs``."""
+    """The model's thoughts before the answer; only if ``reasoning`` was requested. Their tokens are
+    counted in ``usage.reasoning_tokens`` and come first in ``logprobs``."""
     report: SchemaReport | None = None
-    """How far it was held to its schema; only where asked for."""
+    """How far the answer was held to its schema; only if requested."""
 
     @property
     def message(self) -> Message:
-        """The answer as a turn of the conversation that goes on after it, its calls included."""
+        """The answer, with its calls, as a turn of the conversation that continues after it."""
         said = self.content or ("" if self.tool_calls else self.text)
         return Message("assistant", said, self.tool_calls)
 
 
 @dataclass(frozen=True, slots=True)
 class Completed(Generic[T]):
-    """The outcome of one request of a batch; whatever happens, each has one."""
+    """The outcome of one request of a batch; every request has one, whatever happens."""
 
     index: int
     """Position of the request in the batch, from 0."""

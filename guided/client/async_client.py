@@ -42,7 +42,7 @@ class AsyncClient(ClientBase):
     >>> async with AsyncClient("localhost:50051") as client:
     ...     person = (await client.generate("Invent a person.", Person)).value
 
-    All else is as in ``Client``; cancelling a task that waits here cancels its call.
+    Everything else is as in ``Client``; cancelling a task that waits here cancels its call.
     """
 
     def _opened(self, endpoint: Endpoint) -> grpc.aio.Channel:
@@ -57,7 +57,7 @@ class AsyncClient(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Answer[T]:
-        """Make one answer; its value is as ``Request`` says.
+        """Generate one answer; ``Request`` says what its value is.
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
@@ -80,7 +80,7 @@ class AsyncClient(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> AsyncStream[T]:
-        """Make one answer and read its text as it grows; for use in ``async with``.
+        """Generate one answer and read its text as it grows; use it in ``async with``.
 
         >>> async with client.stream("Tell a story.", max_tokens=200) as story:
         ...     async for text in story:
@@ -98,9 +98,9 @@ class AsyncClient(ClientBase):
     async def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
-        """Make any number of answers side by side; each outcome stands where its request stood.
+        """Generate any number of answers concurrently; returns them in the order of the requests.
 
-        What is lost is an error in its own place, as in ``Client.batch``.
+        A lost answer becomes an error in its place, as in ``Client.batch``.
         """
         return in_order(
             [completed async for completed in self.as_completed(requests, timeout=timeout)]
@@ -109,10 +109,9 @@ class AsyncClient(ClientBase):
     async def as_completed(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> AsyncGenerator[Completed[T], None]:
-        """Make any number of answers side by side, handing out each outcome once it is there.
+        """Generate any number of answers concurrently and yield each outcome when it is ready.
 
-        Requests are read as there is room for them. Closing the iterator cancels what is still
-        running.
+        Requests are read as room becomes free. Closing the iterator cancels what is still running.
         """
         window = Window(requests, self._terms.concurrency, partial(self._attempts, timeout))
         ended: asyncio.Queue[tuple[Asked[T], asyncio.Task[Ending]]] = asyncio.Queue()
@@ -130,7 +129,7 @@ class AsyncClient(ClientBase):
                 except TimeoutError:
                     continue
                 del running[asked.index]
-                self._check_open()  # else it would look as if the caller had cancelled it
+                self._check_open()  # else closing would look as if the caller had cancelled
                 if (completed := window.settle(asked, call.result())) is not None:
                     yield completed
         finally:
@@ -141,7 +140,7 @@ class AsyncClient(ClientBase):
     def _begin(
         self, asked: Asked[T], ended: asyncio.Queue[tuple[Asked[T], asyncio.Task[Ending]]]
     ) -> asyncio.Task[Ending]:
-        """Send one request of a batch; the call is put into the queue once it has ended."""
+        """Send one request of a batch; the call is queued when it has ended."""
 
         async def call() -> Ending:
             seconds = asked.attempts.seconds_left
@@ -162,14 +161,14 @@ class AsyncClient(ClientBase):
         timeout: float | None,
         most_retries: float = math.inf,
     ) -> R:
-        """What the server answers to a call for something else than an answer of the model."""
+        """Return the server's response to a call that is not for an answer of the model."""
         attempts = self._attempts(timeout, most_retries=most_retries)
         return await self._answered(call, message, attempts)
 
     async def _answered(
         self, call: Callable[..., Awaitable[R]], message: Message, attempts: Attempts
     ) -> R:
-        """What the server answers to a call, made again as long as that is safe."""
+        """Return the server's response to a call, which is retried as long as that is safe."""
         while True:
             self._check_open()
             try:
@@ -182,27 +181,27 @@ class AsyncClient(ClientBase):
 
     @property
     def grammars(self) -> AsyncGrammars:
-        """Constraints without answers: checked, read texts by, and kept for requests to come."""
+        """Checks constraints, reads texts by them, and keeps them for later requests."""
         return AsyncGrammars(self._grammar_service, self._ask)
 
     async def model(self, *, timeout: float | None = None) -> ModelInfo:
-        """The model that the server has loaded, the first of several."""
+        """Return the model that the server has loaded, the first if there are several."""
         call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
         return decode_model((await self._ask(call, request, timeout, STATE_RETRIES)).model)
 
     async def models(self, *, timeout: float | None = None) -> list[ModelInfo]:
-        """All models that requests may ask for by name, the one first that answers without."""
+        """Return all models that requests may name; the first answers requests that name none."""
         call, request = self._model_service.ListModels, model_pb2.ListModelsRequest()
         told = await self._ask(call, request, timeout, STATE_RETRIES)
         return [decode_model(each) for each in told.models]
 
     async def stats(self, *, timeout: float | None = None) -> EngineStats:
-        """What the engine has done since it was started; at most two seconds old."""
+        """Return the engine's statistics since its start; at most two seconds old."""
         call, request = self._model_service.GetStats, model_pb2.GetStatsRequest()
         return decode_stats((await self._ask(call, request, timeout, STATE_RETRIES)).stats)
 
     async def close(self) -> None:
-        """Give the connection back; calls that still run are cancelled."""
+        """Close the connection; calls that still run are cancelled."""
         self._connection.is_closed = True
         await self._channel.close()
 

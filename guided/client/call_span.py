@@ -1,4 +1,4 @@
-"""The span of one call of a client; to be loaded only where OpenTelemetry is."""
+"""The span of one call of a client; import it only if OpenTelemetry is installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CallSpan"]
 
 
 class CallSpan:
-    """The span of one call; it ends once, whichever thread hears of the end first."""
+    """The span of one call; it ends once, whichever thread reports the end first."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
@@ -26,7 +26,7 @@ class CallSpan:
 
     @classmethod
     def begin(cls, method: str, request: object) -> CallSpan | None:
-        """Begin the span of a call that asks for answers; ``None`` where nobody would see it."""
+        """Begin the span of a call for answers; ``None`` if nothing would record it."""
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
             return None
         told = _told(request)
@@ -40,13 +40,13 @@ class CallSpan:
         return cls(tracer.start_span(name, kind=trace.SpanKind.CLIENT, attributes=attributes))
 
     def carried_by(self, details: Any) -> grpc.ClientCallDetails:
-        """The details of the call, with the context of the span in its metadata."""
+        """Return the details of the call, with the span's context in its metadata."""
         carrier: dict[str, str] = {}
         propagate.inject(carrier, trace.set_span_in_context(self._span))
         return _Details(details, (*(details.metadata or ()), *carrier.items()))
 
     def read(self, message: object) -> None:
-        """Take note of a message, which may be the answer or have it in it."""
+        """Note a message that may be the answer or contain it."""
         match message:
             case pb.GenerateResponse():
                 self._answer = message
@@ -69,7 +69,7 @@ class CallSpan:
         self._span.end()
 
     def end_of(self, call: Any) -> None:
-        """End the span of a call with one answer, which has ended."""
+        """End the span of a completed call with one answer."""
         if call.code() is grpc.StatusCode.OK:
             self.read(call.result())
         self.end(call.code())
@@ -82,7 +82,7 @@ class CallSpan:
 
 
 def _told(request: object) -> tuple[str, dict[str, Any]] | None:
-    """The operation and the attributes of a call that asks for answers."""
+    """Return the operation and the attributes of a call for answers, or ``None``."""
     match request:
         case pb.GenerateRequest():
             return operation_of(request), request_attributes(request)

@@ -1,4 +1,4 @@
-"""What the channels of both clients share: where a server is, and options of the transport."""
+"""What the channels of both clients share: the check of addresses, and options of the transport."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from guided.errors import RequestError
 __all__ = ["CHANNEL_OPTIONS", "checked_address"]
 
 CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
-    # Whether a call is made again is decided by ``guided.client.retry``; a connection that was lost
-    # is tried again as soon as that asks for it.
+    # ``guided.client.retry`` decides whether a call is retried; a lost connection is then retried
+    # at once.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # The server bounds what it is sent, with an error that names the limit; the client trusts
-    # what it asked for.
+    # The server bounds the messages it receives, with an error that names the limit; the client
+    # trusts the answers it requested.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )
 """Options of both the blocking and the asyncio channel."""
 
 _RESOLVERS = ("dns", "unix")
-"""Schemes of addresses that the transport itself reads."""
+"""Schemes of addresses that the transport itself understands."""
 
 
 def checked_address(address: str) -> str:
-    """The address of a server; raises ``RequestError`` where the transport would misread it."""
+    """Return the address of a server; raises ``RequestError`` if the transport would misread it."""
     if not isinstance(address, str):
         raise RequestError(
             f"{address!r} is not an address", field="address", hint="pass host:port as a string"

@@ -43,11 +43,11 @@ class Client(ClientBase):
     >>> with Client("localhost:50051") as client:
     ...     person = client.generate("Invent a person.", Person).value
 
-    A call that the server could not take on (it is starting, or full) is made again, with growing
-    pauses and no sooner than the server says, as long as its time lasts; so is each request of a
-    batch. One whose connection broke is made twice more under the same ``request_id``. One that the
-    engine had begun to run when the engine ended, or when the server stopped, is not made again,
-    and its error says so.
+    A call that the server could not take (it is starting, or full) is retried with growing pauses,
+    no sooner than the server says, as long as its time lasts; so is each request of a batch. A call
+    whose connection broke is retried twice under the same ``request_id``. A request that was
+    running when the engine ended, or when the server stopped, is not retried, and its error says
+    so.
     """
 
     def _opened(self, endpoint: Endpoint) -> grpc.Channel:
@@ -62,7 +62,7 @@ class Client(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Answer[T]:
-        """Make one answer; its value is as ``Request`` says.
+        """Generate one answer; ``Request`` says what its value is.
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
@@ -85,7 +85,7 @@ class Client(ClientBase):
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Stream[T]:
-        """Make one answer and read its text as it grows; for use in ``with``.
+        """Generate one answer and read its text as it grows; use it in ``with``.
 
         >>> with client.stream("Tell a story.", max_tokens=200) as story:
         ...     for text in story:
@@ -103,20 +103,20 @@ class Client(ClientBase):
     def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
-        """Make any number of answers side by side; each outcome stands where its request stood.
+        """Generate any number of answers concurrently; returns them in the order of the requests.
 
-        Whatever becomes of the server, finished answers stay: what is lost is an error in its own
-        place. ``timeout`` bounds each request from when it is sent.
+        Whatever happens to the server, finished answers are kept: a lost answer becomes an error in
+        its place. ``timeout`` bounds each request from when it is sent.
         """
         return in_order(self.as_completed(requests, timeout=timeout))
 
     def as_completed(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> Generator[Completed[T], None, None]:
-        """Make any number of answers side by side, handing out each outcome once it is there.
+        """Generate any number of answers concurrently and yield each outcome when it is ready.
 
-        Requests are read as there is room for them, so an iterator may go on without end. Closing
-        what is returned cancels what is still running.
+        Requests are read as room becomes free, so an iterator may be endless. Closing the generator
+        cancels what is still running.
         """
         window = Window(requests, self._terms.concurrency, partial(self._attempts, timeout))
         ended: SimpleQueue[tuple[Asked[T], Any]] = SimpleQueue()
@@ -134,7 +134,7 @@ class Client(ClientBase):
                     continue
                 del running[asked.index]
                 self._check_open()
-                # A call that failed is its own error.
+                # A failed call is its own error.
                 ending = call.result() if call.code() is grpc.StatusCode.OK else call
                 if (completed := window.settle(asked, ending)) is not None:
                     yield completed
@@ -143,7 +143,7 @@ class Client(ClientBase):
                 call.cancel()
 
     def _begin(self, asked: Asked[T], ended: SimpleQueue[tuple[Asked[T], Any]]) -> Any:
-        """Send one request of a batch; the call is put into the queue once it has ended."""
+        """Send one request of a batch; the call is queued when it has ended."""
         call = self._service.Generate.future(asked.message, timeout=asked.attempts.seconds_left)
         call.add_done_callback(lambda call: ended.put((asked, call)))
         return call
@@ -155,12 +155,12 @@ class Client(ClientBase):
         timeout: float | None,
         most_retries: float = math.inf,
     ) -> R:
-        """What the server answers to a call for something else than an answer of the model."""
+        """Return the server's response to a call that is not for an answer of the model."""
         attempts = self._attempts(timeout, most_retries=most_retries)
         return self._answered(call, message, attempts)
 
     def _answered(self, call: Callable[..., R], message: Message, attempts: Attempts) -> R:
-        """What the server answers to a call, made again as long as that is safe."""
+        """Return the server's response to a call, which is retried as long as that is safe."""
         while True:
             self._check_open()
             try:
@@ -173,27 +173,27 @@ class Client(ClientBase):
 
     @property
     def grammars(self) -> Grammars:
-        """Constraints without answers: checked, read texts by, and kept for requests to come."""
+        """Checks constraints, reads texts by them, and keeps them for later requests."""
         return Grammars(self._grammar_service, self._ask)
 
     def model(self, *, timeout: float | None = None) -> ModelInfo:
-        """The model that the server has loaded, the first of several."""
+        """Return the model that the server has loaded, the first if there are several."""
         call, request = self._model_service.GetModel, model_pb2.GetModelRequest()
         return decode_model(self._ask(call, request, timeout, STATE_RETRIES).model)
 
     def models(self, *, timeout: float | None = None) -> list[ModelInfo]:
-        """All models that requests may ask for by name, the one first that answers without."""
+        """Return all models that requests may name; the first answers requests that name none."""
         call, request = self._model_service.ListModels, model_pb2.ListModelsRequest()
         told = self._ask(call, request, timeout, STATE_RETRIES)
         return [decode_model(each) for each in told.models]
 
     def stats(self, *, timeout: float | None = None) -> EngineStats:
-        """What the engine has done since it was started; at most two seconds old."""
+        """Return the engine's statistics since its start; at most two seconds old."""
         call, request = self._model_service.GetStats, model_pb2.GetStatsRequest()
         return decode_stats(self._ask(call, request, timeout, STATE_RETRIES).stats)
 
     def close(self) -> None:
-        """Give the connection back; calls that still run are cancelled."""
+        """Close the connection; calls that still run are cancelled."""
         self._connection.is_closed = True
         self._channel.close()
 

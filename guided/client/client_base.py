@@ -19,15 +19,15 @@ from guided.v1.model_pb2_grpc import ModelServiceStub
 __all__ = ["STATE_RETRIES", "ClientBase"]
 
 DEFAULT_TERMS = Terms(timeout=600.0, retries=math.inf, concurrency=128)
-"""Twice as many requests of a batch as a server runs at once by default, so that it always has one
+"""The concurrency is twice what a server runs at once by default, so that it always has a request
 to begin."""
 
 STATE_RETRIES = 2
-"""Of a call that asks what a server is doing now: that it is starting is an answer to that."""
+"""Retries of a call about the server's current state: that it is starting is an answer too."""
 
 
 class ClientBase(ABC):
-    """What both clients are: terms, and what is known of the server, which may be shared."""
+    """The base of both clients: their terms, and a connection that clients may share."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class ClientBase(ABC):
         """Connect on first use.
 
         ``timeout`` bounds each call, in seconds, and each request of a batch from when it is sent.
-        ``retries`` is how often a call that was not taken on is made again, within this time. Of a
-        batch at most ``concurrency`` requests are in flight together. ``tls`` encrypts, and
-        ``token`` says who calls; beyond this machine the token goes unencrypted only where
-        ``insecure`` says so.
+        ``retries`` is how often a call that was not taken is retried within this time. At most
+        ``concurrency`` requests of a batch are in flight together. ``tls`` encrypts the connection,
+        and ``token`` authenticates the caller; beyond this machine the token is sent unencrypted
+        only if ``insecure`` is set.
         """
         self._terms = Terms(timeout, retries, concurrency)
         self._connection = Connection()
@@ -59,7 +59,7 @@ class ClientBase(ABC):
 
     @abstractmethod
     def _opened(self, endpoint: Endpoint) -> Any:
-        """The channel to a server."""
+        """Open the channel to a server."""
 
     def with_options(
         self,
@@ -68,7 +68,7 @@ class ClientBase(ABC):
         retries: float | None = None,
         concurrency: int | None = None,
     ) -> Self:
-        """A client of the same connection with other terms; ``None`` leaves one as it is.
+        """Return a client of the same connection with other terms; ``None`` keeps a term.
 
         >>> quick = client.with_options(timeout=5, retries=0)
 
@@ -85,7 +85,7 @@ class ClientBase(ABC):
         *,
         most_retries: float = math.inf,
     ) -> Attempts:
-        """The attempts at a call, named as its request or, where that has no name, by a new one."""
+        """Return the attempts at a call, under its request's name or a new one."""
         self._check_open()
         terms = self._terms.changed(timeout, min(self._terms.retries, most_retries))
         name = "" if request is None else request.request_id or uuid4().hex

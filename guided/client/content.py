@@ -1,4 +1,4 @@
-"""What a message says, in the forms in which a caller may give it."""
+"""Reads the content of a message, in the forms in which a caller may give it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _FIELD = "messages.content"
 
 
 def said_text(content: object, number: int) -> str:
-    """The text of a message: what is one already, or parts of text, as OpenAI's clients send them,
-    as if they had been one.
+    """Return the text of a message, which is given as a text or as parts of text, like those of
+    OpenAI's clients.
 
-    ``number`` is that of the message, for errors.
+    ``number`` is the message's number, for errors.
     """
     match content:
         case str():

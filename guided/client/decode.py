@@ -1,4 +1,4 @@
-"""From protobuf messages to answers, and to what an engine counted."""
+"""Decodes protobuf messages into answers and engine statistics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["decode_answer", "decode_model", "decode_stats"]
 
 
 def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer[str]:
-    """The answer as text to the request of this name, before a response model reads it."""
+    """Decode an answer, with its text as value, before a response model reads it."""
     return Answer(
         value=response.text,
         text=response.text,
@@ -46,12 +46,12 @@ def decode_answer(response: pb.GenerateResponse, request_id: str = "") -> Answer
 
 
 def decode_model(model: model_pb2.Model) -> ModelInfo:
-    """The model that a server has loaded."""
+    """Decode the model that a server has loaded."""
     return read(model, ModelInfo)
 
 
 def decode_stats(stats: model_pb2.EngineStats) -> EngineStats:
-    """One moment of an engine."""
+    """Decode the statistics of an engine at one moment."""
     return read(
         stats,
         EngineStats,
@@ -107,7 +107,7 @@ def _finish_reason(number: int) -> FinishReason:
 
 
 def _verification(number: int) -> Verification:
-    # A server of before there was a choice says nothing.
+    # A server from before this choice existed does not set it.
     if number == pb.VERIFICATION_UNSPECIFIED:
         return Verification.COUPLED
     return _known(Verification, pb.Verification.DESCRIPTOR, number, "verification")

@@ -1,6 +1,6 @@
-"""Constraints without answers: ``client.grammars`` checks them, and has the server keep some.
+"""Constraints without answers: ``client.grammars`` checks them, and keeps some on the server.
 
-What is asked and how it is read is shared; ``Grammars`` waits, ``AsyncGrammars`` is awaited.
+Making requests and reading responses is shared; ``Grammars`` blocks, ``AsyncGrammars`` is awaited.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ R = TypeVar("R")
 
 
 class _Ask(Protocol):
-    """Has the server answer a call within a time, ``None`` for the client's own."""
+    """Makes a call of the server within a time, ``None`` for the client's own."""
 
     def __call__(self, call: Callable[..., R], message: Message, timeout: float | None) -> R: ...
 
 
 class _AsyncAsk(Protocol):
-    """The same, to be awaited."""
+    """Makes a call of the server, to be awaited."""
 
     async def __call__(
         self, call: Callable[..., Awaitable[R]], message: Message, timeout: float | None
@@ -49,27 +49,27 @@ class _AsyncAsk(Protocol):
 
 
 class ConstraintOptions(TypedDict, total=False):
-    """What a constraint is, as of a request, where it is not that of a response model."""
+    """The constraint, as in a request, unless a response model gives it."""
 
     schema: Schema | None
     grammar: Structure | re.Pattern[str] | None
     json_options: JsonOptions
     documents: Mapping[str, Schema]
     model: str
-    """By whose tokens, of a server with several models; empty: the first."""
+    """The model whose tokens count, on a server with several; empty means the first."""
     cache_salt: str
-    """Whose stored constraints may be named, and for whom one is kept; empty: all without one."""
+    """The salt that constraints are stored under and named by; empty means no salt."""
     timeout: float | None
     """In seconds; ``None`` takes the client's."""
 
 
 class _Question:
-    """What is asked of the server, checked as a request is, and how its answer is read."""
+    """A question to the server, checked like a request, and how its response is read."""
 
     def __init__(self, model: TypeForm[Any], options: ConstraintOptions) -> None:
         given: dict[str, Any] = {**options}
         self.timeout: float | None = given.pop("timeout", None)
-        # A request checks what goes together; this one's prompt is never sent.
+        # A request checks the combination of options; this one's prompt is never sent.
         self._request: Request[Any] = Request(RawPrompt("-"), model, **given)
         asked = self._request.specification
         if asked.constraint is None:
@@ -122,7 +122,7 @@ def _delete(constraint: str | Stored, cache_salt: str) -> grammar_pb2.DeleteRequ
 
 
 class Grammars:
-    """Constraints without answers; threads may share it.
+    """Works on constraints without answers; threads may share it.
 
     >>> client.grammars.check(Ticket).shortest_answer
     >>> kept = client.grammars.compile(Ticket)
@@ -136,7 +136,7 @@ class Grammars:
     def check(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> SchemaReport:
-        """Say how far answers would be held to a constraint, or raise why it cannot be enforced."""
+        """Report how far answers would be held to a constraint; raises if it is unenforceable."""
         asked = _Question(response_model, options)
         told = self._ask(self._service.Check, asked.check(), asked.timeout)
         return asked.report(told.report)
@@ -144,7 +144,7 @@ class Grammars:
     def compile(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> GrammarInfo:
-        """The same, and have the server keep it for requests that name it (``Stored``)."""
+        """Check a constraint and keep it on the server for requests to name (``Stored``)."""
         asked = _Question(response_model, options)
         told = self._ask(self._service.Compile, asked.compile(), asked.timeout)
         return asked.info(told)
@@ -155,7 +155,7 @@ class Grammars:
         response_model: TypeForm[Any] = NO_MODEL,
         **options: Unpack[ConstraintOptions],
     ) -> TextReport:
-        """Say whether a text, or the beginning of one, fits, and where it leaves the constraint."""
+        """Report whether a text, or its beginning, fits, and where it leaves the constraint."""
         asked = _Question(response_model, options)
         told = self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
         return decode_text_report(told)
@@ -163,13 +163,13 @@ class Grammars:
     def list(
         self, *, cache_salt: str = "", timeout: float | None = None
     ) -> builtins.list[GrammarInfo]:
-        """The constraints that are kept for a salt, those not used for longest first."""
+        """Return the constraints kept for a salt, the least recently used first."""
         return _infos(self._ask(self._service.List, _list(cache_salt), timeout))
 
     def delete(
         self, constraint: str | Stored, *, cache_salt: str = "", timeout: float | None = None
     ) -> None:
-        """Have the server forget a constraint, or raise UnknownConstraintError."""
+        """Have the server forget a constraint; raises UnknownConstraintError."""
         self._ask(self._service.Delete, _delete(constraint, cache_salt), timeout)
 
 
@@ -183,7 +183,7 @@ class AsyncGrammars:
     async def check(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> SchemaReport:
-        """Say how far answers would be held to a constraint, or raise why it cannot be enforced."""
+        """Report how far answers would be held to a constraint; raises if it is unenforceable."""
         asked = _Question(response_model, options)
         told = await self._ask(self._service.Check, asked.check(), asked.timeout)
         return asked.report(told.report)
@@ -191,7 +191,7 @@ class AsyncGrammars:
     async def compile(
         self, response_model: TypeForm[Any] = NO_MODEL, **options: Unpack[ConstraintOptions]
     ) -> GrammarInfo:
-        """The same, and have the server keep it for requests that name it (``Stored``)."""
+        """Check a constraint and keep it on the server for requests to name (``Stored``)."""
         asked = _Question(response_model, options)
         told = await self._ask(self._service.Compile, asked.compile(), asked.timeout)
         return asked.info(told)
@@ -202,7 +202,7 @@ class AsyncGrammars:
         response_model: TypeForm[Any] = NO_MODEL,
         **options: Unpack[ConstraintOptions],
     ) -> TextReport:
-        """Say whether a text, or the beginning of one, fits, and where it leaves the constraint."""
+        """Report whether a text, or its beginning, fits, and where it leaves the constraint."""
         asked = _Question(response_model, options)
         told = await self._ask(self._service.ValidateText, asked.validate(text), asked.timeout)
         return decode_text_report(told)
@@ -210,11 +210,11 @@ class AsyncGrammars:
     async def list(
         self, *, cache_salt: str = "", timeout: float | None = None
     ) -> builtins.list[GrammarInfo]:
-        """The constraints that are kept for a salt, those not used for longest first."""
+        """Return the constraints kept for a salt, the least recently used first."""
         return _infos(await self._ask(self._service.List, _list(cache_salt), timeout))
 
     async def delete(
         self, constraint: str | Stored, *, cache_salt: str = "", timeout: float | None = None
     ) -> None:
-        """Have the server forget a constraint, or raise UnknownConstraintError."""
+        """Have the server forget a constraint; raises UnknownConstraintError."""
         await self._ask(self._service.Delete, _delete(constraint, cache_salt), timeout)

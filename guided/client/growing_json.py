@@ -1,7 +1,7 @@
-"""A JSON document that comes in pieces, and the values in it that are complete.
+"""Reads a JSON document that arrives in pieces, and finds the values in it that are complete.
 
-``GrowingJson`` finds where values end; what a string or a number is worth ``json`` says, so that
-every value is that of the whole document::
+``GrowingJson`` finds where values end; ``json`` reads the strings and numbers, so that every value
+is the same as in the whole document::
 
     {"a": [1, "x   →   /a/0 is 1; /a grows
     \\u00e9"], "b  →   /a/1 is "xé", /a is [1, "xé"]
@@ -24,31 +24,31 @@ __all__ = ["GrowingJson", "Node", "ValueEvent"]
 
 @dataclass(frozen=True, slots=True)
 class ValueEvent:
-    """A value of the answer, at the moment at which it is complete."""
+    """A value of the answer, reported when it is complete."""
 
     pointer: str
-    """Where it stands, as a JSON pointer (RFC 6901): ``/steps/0/title``, or empty for the root."""
+    """Its place, as a JSON pointer (RFC 6901): ``/steps/0/title``, or empty for the root."""
     value: Any
-    """What ``json`` reads it as."""
+    """The value as ``json`` reads it."""
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A value that has begun; complete where it has an end."""
+    """A value that has begun; it is complete if it has an end."""
 
     pointer: str
     start: int
     end: int | None = None
     value: Any = None
-    """Of a complete one."""
+    """Set once it is complete."""
     inside: dict[str, Node] | list[Node] | None = None
-    """What an object or array holds that has not ended, by names or in order."""
+    """The parts of an object or array that has not ended, by name or in order."""
     typed: Any = None
-    """For a reader that knows types: what it made of the complete value."""
+    """What a reader that knows types has made of the complete value."""
 
 
 class _Due(Enum):
-    """What comes next."""
+    """What the reader expects next."""
 
     VALUE = auto()
     ITEM_OR_END = auto()
@@ -69,9 +69,9 @@ _NUMBER_STARTS: Final = frozenset("-0123456789")
 
 
 class GrowingJson:
-    """The document so far; one that is no JSON raises InternalServiceError.
+    """The document so far; raises InternalServiceError if it is not JSON.
 
-    An integer of more digits than Python reads raises LimitExceededError.
+    Raises LimitExceededError for an integer of more digits than Python reads.
     """
 
     def __init__(self) -> None:
@@ -79,18 +79,18 @@ class GrowingJson:
         self.root: Node | None = None
         self._due = _Due.VALUE
         self._at = 0
-        """Where the next token begins, or that which is not complete."""
+        """The position of the next or the incomplete token."""
         self._scanned = 0
-        """How far a string was looked through."""
+        """How far the current string was scanned."""
         self._open: list[Node] = []
-        """The objects and arrays around this place, from the outside in."""
+        """The open objects and arrays, outermost first."""
         self._names: list[str] = []
-        """The name that was last read in each of the objects among them."""
+        """For each open object or array, the last name read in it."""
         self._growing: Node | None = None
-        """The string, number or word whose beginning is there."""
+        """The string, number or word that has begun and not ended."""
 
     def feed(self, text: str) -> list[ValueEvent]:
-        """Take in more text; the values that are complete by it, in the order of their ends.
+        """Add text; returns the values that it completes, in the order of their ends.
 
         A number is complete once something follows it.
         """
@@ -101,15 +101,15 @@ class GrowingJson:
         return events
 
     def end(self) -> list[ValueEvent]:
-        """Say that no text follows; the document, where it is a number."""
+        """End the text; returns the document if it is a number."""
         if self._growing is None or self._open or self._is_at('"tfn'):
             return []
         return [self._read_to(len(self.text), self._growing)]
 
     def growing_text(self, node: Node) -> str | None:
-        """What is there of a string that is not complete; ``None`` for anything else.
+        """Return the text so far of an incomplete string; ``None`` for anything else.
 
-        Whole characters, and never half of a surrogate pair.
+        The text has whole characters, never half of a surrogate pair.
         """
         if node is not self._growing or not self._is_at('"'):
             return None
@@ -118,7 +118,7 @@ class GrowingJson:
         letters = _HIGH_SURROGATE.sub("", whole[0])
         return str(self._loads(f'"{letters}"'))
 
-    # Tokens. Each of these says whether one was read; if not, more text has to come first.
+    # Tokens. Each method returns whether it read one; if not, it needs more text.
 
     def _token(self, events: list[ValueEvent]) -> bool:
         space = _SPACE.match(self.text, self._at)
@@ -178,7 +178,7 @@ class GrowingJson:
         return True
 
     def _begin(self) -> Node:
-        """A node for the value that begins here."""
+        """Make a node for the value that begins here."""
         if not self._open:
             node = self.root = Node("", self._at)
         else:
@@ -243,7 +243,7 @@ class GrowingJson:
             return json.loads(text)
         except json.JSONDecodeError as error:
             raise self._fault(str(error)) from error
-        except ValueError as error:  # what Python says of integers
+        except ValueError as error:  # Python's limit on integers
             limit = sys.get_int_max_str_digits()
             raise LimitExceededError(
                 f"the answer has an integer of {len(text.lstrip('-'))} digits, and Python reads up "

@@ -1,6 +1,6 @@
-"""Answers that are read as they grow.
+"""Reads answers as they grow.
 
-``Incoming`` reads messages and waits for nothing, so both clients share it.
+``Incoming`` reads messages without waiting, so both clients share it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Thought(str):
 
 
 class Incoming(Generic[T]):
-    """The messages of one stream, and the answer once the last of them is there."""
+    """The messages of one stream, and its answer after the last of them."""
 
     def __init__(self, request: Request[T], attempts: Attempts) -> None:
         self._request = request
@@ -56,10 +56,10 @@ class Incoming(Generic[T]):
         self._has_begun = False
         self.is_closed = False
         self.held: str | None = None
-        """Text of the answer that came while its thoughts were read."""
+        """Text of the answer that arrived while its thoughts were read."""
 
     def read(self, message: pb.GenerateStreamResponse) -> str | None:
-        """The text of a message, which may be a thought, or ``None`` for the last one."""
+        """Read a message; returns its text, perhaps a thought, or ``None`` for the last one."""
         self._attempts.succeed()
         self._has_begun = True
         if self._plain is not None:
@@ -73,16 +73,16 @@ class Incoming(Generic[T]):
         return None
 
     def pause(self, error: grpc.RpcError) -> float:
-        """Seconds before the stream is begun again, or raise what its error stands for.
+        """Return the seconds before the stream is retried, or raise the error it failed with.
 
-        One that has begun ends with it: what was read cannot be taken back.
+        A stream that has begun is not retried: text that was read cannot be taken back.
         """
         if self._has_begun:
             raise self._attempts.final(error) from error
         return self._attempts.pause(error)
 
     def seconds_left(self) -> float:
-        """What remains of the time allowed, or ``RequestCancelledError`` for a closed stream."""
+        """Return the remaining time; raises ``RequestCancelledError`` for a closed stream."""
         if self.is_closed:
             raise RequestCancelledError("the stream was closed")
         return self._attempts.seconds_left
@@ -93,12 +93,12 @@ class Incoming(Generic[T]):
             raise InternalServiceError("the server ended the stream without an answer")
 
     def document(self) -> GrowingJson:
-        """A reader of the values of the answer, of which nothing was read yet."""
+        """Return a reader of the answer's values; raises if the stream was partly read."""
         self.partials()
         return GrowingJson()
 
     def partials(self) -> Partials[T]:
-        """A reader of the answer by its type, of which nothing was read yet."""
+        """Return a reader of the answer by its type; raises if the stream was partly read."""
         if self._has_begun:
             raise RequestError(
                 "some of the stream was read already", hint="begin with its values or partials"
@@ -106,19 +106,19 @@ class Incoming(Generic[T]):
         return self._request.partials()
 
     def take_held(self) -> str | None:
-        """The text that is held, and is no longer."""
+        """Return the held text and drop it."""
         text, self.held = self.held, None
         return text
 
     def answer(self) -> Answer[T]:
-        """The answer, its value read from its text."""
+        """Return the answer with its value read from its text."""
         if self._plain is None:
             raise RequestError("the stream has not come to its end", hint="read it first")
         return self._request.read(self._plain)
 
 
 class _StreamBase(Generic[T, C]):
-    """What both streams are: a call, and what has come of its answer."""
+    """The base of both streams: a call, and what has arrived of its answer."""
 
     def __init__(
         self, request: Request[T], attempts: Attempts, start: Callable[[float], C]
@@ -129,9 +129,9 @@ class _StreamBase(Generic[T, C]):
 
     @property
     def answer(self) -> Answer[T]:
-        """The answer, validated as that of ``generate``; there once the last piece was read.
+        """The answer, validated as by ``generate``; available once the last piece was read.
 
-        Raises AnswerValidationError where its type refuses it.
+        Raises AnswerValidationError if its type refuses it.
         """
         return self._incoming.answer()
 
@@ -139,12 +139,12 @@ class _StreamBase(Generic[T, C]):
 class Stream(_StreamBase[T, _Call]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
-    Instead of its text the values in it may be read, or the answer itself while it grows.
-    Leaving its ``with`` block before the end cancels the request.
+    Instead of its text, you may read its values, or the answer itself while it grows. Leaving its
+    ``with`` block before the end cancels the request.
     """
 
     def values(self) -> Generator[ValueEvent, None, None]:
-        """Each value in the answer once it is complete, those inside of others before them.
+        """Yield each value of the answer when it is complete, inner values before outer ones.
 
         The last one is the whole answer, with the pointer ``""``. Needs a response model or a
         schema, whose answers are JSON.
@@ -159,10 +159,10 @@ class Stream(_StreamBase[T, _Call]):
         yield from document.end()
 
     def partials(self) -> Generator[T, None, None]:
-        """What there is of the answer's value after each piece of its text; see docs/using.md.
+        """Yield the answer's value so far after each piece of its text; see docs/using.md.
 
-        Fields of which there is nothing yet are ``None``. What is complete was read by its type,
-        validators and all; on what is not, none was run.
+        Fields that have not begun are ``None``. Complete values were read by their type, including
+        its validators; incomplete ones were not validated.
 
         >>> with client.stream("A recipe.", Recipe) as recipe:
         ...     for partial in recipe.partials():
@@ -174,9 +174,9 @@ class Stream(_StreamBase[T, _Call]):
         yield from partials.end()
 
     def thoughts(self) -> Generator[str, None, None]:
-        """Pieces of what the model thinks before its answer, up to where that begins.
+        """Yield pieces of the model's thoughts, up to the beginning of its answer.
 
-        They are in ``answer.reasoning`` in any case; who reads the stream alone passes them over.
+        They are in ``answer.reasoning`` in any case; iterating over the stream alone skips them.
 
         >>> with client.stream("A recipe.", Recipe, reasoning=200) as recipe:
         ...     for thought in recipe.thoughts():
@@ -236,12 +236,12 @@ class Stream(_StreamBase[T, _Call]):
 class AsyncStream(_StreamBase[T, _AsyncCall]):
     """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
-    Instead of its text the values in it may be read, or the answer itself while it grows.
-    Leaving its ``async with`` block before the end cancels the request.
+    Instead of its text, you may read its values, or the answer itself while it grows. Leaving its
+    ``async with`` block before the end cancels the request.
     """
 
     async def values(self) -> AsyncGenerator[ValueEvent, None]:
-        """Each value in the answer once it is complete, as in ``Stream``."""
+        """Yield each value of the answer when it is complete, as in ``Stream``."""
         document = self._incoming.document()
         async for text in self:
             for event in document.feed(text):
@@ -250,7 +250,7 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
             yield event
 
     async def partials(self) -> AsyncGenerator[T, None]:
-        """What there is of the answer's value after each piece of its text, as in ``Stream``."""
+        """Yield the answer's value so far after each piece of its text, as in ``Stream``."""
         partials = self._incoming.partials()
         async for text in self:
             for partial in partials.feed(text):
@@ -259,7 +259,7 @@ class AsyncStream(_StreamBase[T, _AsyncCall]):
             yield partial
 
     async def thoughts(self) -> AsyncGenerator[str, None]:
-        """Pieces of what the model thinks before its answer, as in ``Stream``."""
+        """Yield pieces of the model's thoughts, as in ``Stream``."""
         while self._incoming.held is None:
             try:
                 piece = await self._piece()

@@ -44,35 +44,35 @@ Schema: TypeAlias = str | Mapping[str, object]
 
 
 class Options(RequestOptions, total=False):
-    """What may be said about a request besides its prompt and its response model.
+    """The options of a request besides its prompt and its response model.
 
-    Most are options of ``guided.Sampling`` and ``guided.GenerationRequest``, which say what they
-    mean. The others are the client's own.
+    Most are options of ``guided.Sampling`` and ``guided.GenerationRequest``, which document them.
+    The others belong to the client.
     """
 
     grammar: Structure | re.Pattern[str] | None
-    """What the answer must look like, instead of a schema; the value is then its text. A compiled
-    pattern is one that the whole answer matches."""
+    """The constraint of the answer, instead of a schema; the value is then its text. A compiled
+    pattern must match the whole answer."""
     json_options: JsonOptions
-    """How JSON is written where its schema leaves that open; compact, in the schema's order."""
+    """How JSON is written where its schema leaves a choice; compact, in the schema's order."""
     documents: Mapping[str, Schema]
     """Other schemas that the schema may refer to, by URI; nothing is ever fetched."""
     tools: Iterable[Tool | type | Mapping[str, object]]
-    """Functions that the answer may call: ``guided.Tool``, a pydantic model, whose name is the
-    tool's and whose docstring its description, or a mapping as OpenAI's API has it."""
+    """Functions that the answer may call: a ``guided.Tool``; a pydantic model, with its name and
+    its docstring as the description; or a mapping as in OpenAI's API."""
     tool_choice: str
-    """``"auto"``, ``"required"``, ``"none"``, or the name of the tool to be called."""
+    """``"auto"``, ``"required"``, ``"none"``, or the name of the tool that must be called."""
     parallel_tool_calls: bool
-    """Whether there may be more than one call."""
+    """Whether an answer may have more than one call."""
     reasoning: Reasoning | int | None
-    """Let the model think before it answers: a budget in tokens, or a ``guided.Reasoning`` that
-    says more. ``max_tokens`` is that of thoughts and answer together; see docs/reasoning.md."""
+    """Let the model think before it answers: a budget in tokens, or a ``guided.Reasoning`` with
+    more options. ``max_tokens`` bounds thoughts and answer together; see docs/reasoning.md."""
     max_retries: int
-    """How often the model is asked again where the type refuses its answer; 0. It is told the
+    """How often an answer that its type refuses is tried again; 0. The model gets the refused
     answer and the reason as further messages, and ``answer.usage`` is the cost of all tries."""
     request_id: str | None
-    """Name of the request in the server's log; at most 128 visible ASCII characters. A request of
-    the same name is the same request: sent again, it has the same answer for two minutes."""
+    """Name of the request in the server's log; at most 128 visible ASCII characters. The name
+    identifies the request: sent again within two minutes, it gets the same answer."""
 
 
 OPTIONS: Final[Mapping[str, Any]] = get_type_hints(Options)
@@ -99,13 +99,13 @@ _DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
         "a constraint such as guided.Lark or guided.Template",
     ),
 }
-"""Of the types of options what values are held against, and what they are called in messages."""
+"""For each type of option, the type that values are checked against, and its name in messages."""
 
 
 def with_options(kind: AnyClass) -> AnyClass:
     """Give a class a keyword-only field for every option, for ``dataclass`` to read.
 
-    The defaults are those of what the engine is told.
+    The defaults are those of the values sent to the engine.
     """
     declared = (*fields(Sampling), *fields(GenerationRequest))
     defaults = {each.name: each.default for each in declared}
@@ -127,9 +127,9 @@ def with_options(kind: AnyClass) -> AnyClass:
 
 
 def engine_options(given: Any) -> dict[str, Any]:
-    """The options that the engine is told, out of a request's own, checked and converted.
+    """Return a request's options for the engine, checked and converted.
 
-    Raises RequestError for a value of another type than its option's.
+    Raises RequestError for a value of the wrong type.
     """
     checked = {name: _checked(name, getattr(given, name)) for name in OPTIONS}
     sampling = Sampling(**{name: checked[name] for name in options_of(Sampling)})
@@ -138,13 +138,13 @@ def engine_options(given: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What an option takes, read from its type once."""
+    """The type of an option, read from its annotation once."""
 
     word: type[StrEnum] | None
-    """The enumeration that the value is a member of, or names one of."""
+    """The enumeration that the value is a member of, or names a member of."""
     kind: Any
     described: str
-    """What else it is, as a type and in messages."""
+    """Any other type, and its name in messages."""
     is_optional: bool
 
 
@@ -170,7 +170,7 @@ def _checked(name: str, value: Any) -> Any:
         return word_of(form.word, value, name, within="")
     if value is None and form.is_optional:
         return None
-    # Python counts True as 1; nobody who writes it means that.
+    # In Python True is an integer, but a caller who passes it does not mean 1.
     if not isinstance(value, form.kind) or (isinstance(value, bool) and form.kind is not bool):
         raise RequestError(
             f"{name} {value!r} is not {form.described}",
@@ -181,7 +181,7 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def reasoning_of(given: Reasoning | int | None) -> Reasoning | None:
-    """The thoughts that are asked for; a number is their budget."""
+    """Return the requested thoughts; a number is their budget."""
     return given if given is None or isinstance(given, Reasoning) else Reasoning(int(given))
 
 
@@ -190,7 +190,7 @@ def _path(name: str) -> str:
 
 
 def _stop_strings(given: str | Iterable[str]) -> tuple[str, ...]:
-    """The stop strings; a single one may stand for itself."""
+    """Return the stop strings; a single one may be given as it is."""
     strings = (given,) if isinstance(given, str) else tuple(given)
     for string in strings:
         if not isinstance(string, str):
@@ -221,7 +221,7 @@ def _widths(given: Iterable[int]) -> tuple[int, ...]:
 
 
 def _bias_pairs(given: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
-    """Each token with its bias."""
+    """Return each token with its bias."""
     pairs: list[tuple[int, float]] = []
     for token, bias in given.items():
         number = _integer(token, "logit_bias", "a token id")
@@ -236,7 +236,7 @@ def _bias_pairs(given: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
 
 
 def _integer(value: object, name: str, described: str) -> int:
-    """What an option holds, which is to be an integer and is ``described`` in messages."""
+    """Return an element of an option, which must be an integer and is ``described`` in messages."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise RequestError(
             f"{name} holds {value!r}, which is not {described}",

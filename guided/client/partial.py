@@ -1,8 +1,8 @@
-"""Answers of a Python type while they grow, out of pydantic's core schema of the type.
+"""Builds partial answers of a Python type while they grow, from pydantic's core schema of the type.
 
-What is complete is read by its own part of the type, with all of its validators. What is not
-complete runs no code of anybody's: models, dataclasses, typed dictionaries, lists and dictionaries
-hold what there is of them, strings the text so far, and everything else waits for its end.
+Complete values are read by their part of the type, with all of its validators. For incomplete
+values no user code runs: models, dataclasses, typed dictionaries, lists and dictionaries hold what
+has come of them, strings the text so far, and everything else waits for its end.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["Partials"]
 T = TypeVar("T")
 
 _MISSING: Final[Any] = object()
-"""Of a value that has not begun, or of which nothing can be told yet."""
+"""Stands for a value that has not begun, or that cannot be shown yet."""
 
 _ANY: Final[CoreSchema] = {"type": "any"}
 _HAS_OWN_FIELDS: Final = frozenset({"model-fields", "dataclass-args", "typed-dict"})
 
 
 class Partials(Generic[T]):
-    """What there is of an answer of one type at any moment of its growth."""
+    """The answer of one type at any moment of its growth."""
 
     def __init__(self, adapter: TypeAdapter[T] | None) -> None:
         """Without an adapter the answer is the JSON itself."""
@@ -47,12 +47,12 @@ class Partials(Generic[T]):
         self._document = GrowingJson()
 
     def feed(self, text: str) -> list[T]:
-        """Take in more text; what there is of the answer then, if anything."""
+        """Add text; returns the answer so far, if any."""
         self._document.feed(text)
         return self._now()
 
     def end(self) -> list[T]:
-        """Say that no text follows; the answer, where only now it is known to be complete."""
+        """End the text; returns the answer if only now it is known to be complete."""
         return self._now() if self._document.end() else []
 
     def _now(self) -> list[T]:
@@ -71,7 +71,7 @@ class Partials(Generic[T]):
         return [] if value is _MISSING else [value]
 
     def _of(self, schema: CoreSchema, node: Node, config: CoreSchema) -> Any:
-        """What there is of a value; ``config`` is that of the model around it."""
+        """Return a value so far; ``config`` is that of the surrounding model."""
         if node.end is not None:
             if node.typed is None:
                 node.typed = (self._whole(schema, node, config),)
@@ -127,8 +127,7 @@ class Partials(Generic[T]):
         found = [self._of(items, one, config) for one in inside]
         return [value for value in found if value is not _MISSING]
 
-    # Objects with fields. No method and no code of theirs is run: they are set as they are when
-    # they are unpickled.
+    # Objects with fields. None of their own code runs: their state is set as by unpickling.
 
     def _model(self, schema: CoreSchema, inside: dict[str, Node]) -> Any:
         config = schema.get("config", {})
@@ -170,7 +169,7 @@ class Partials(Generic[T]):
     def _fields(
         self, fields: Iterator[tuple[str, Any]], inside: dict[str, Node], config: CoreSchema
     ) -> Iterator[tuple[str, Any]]:
-        """The fields of which there is something, by their names in Python."""
+        """Yield the fields that have a value so far, by their names in Python."""
         for key, field in fields:
             found = (inside[name] for name in _members(key, field, config) if name in inside)
             if (node := next(found, None)) is not None:
@@ -181,7 +180,7 @@ class Partials(Generic[T]):
     # What is complete
 
     def _whole(self, schema: CoreSchema, node: Node, config: CoreSchema) -> Any:
-        """A complete value, or missing where its type refuses it: the whole answer is refused."""
+        """Return a complete value, or missing if its type refuses it, as it will the answer."""
         if schema["type"] == "any":
             return node.value
         text = self._document.text[node.start : node.end]
@@ -190,11 +189,11 @@ class Partials(Generic[T]):
                 return self._adapter.validate_json(text)
             validator = self._validator(schema, config)
             return _MISSING if validator is None else validator.validate_json(text)
-        except Exception:  # a validator may raise anything; that of the whole answer is told
+        except Exception:  # a validator may raise anything; the whole answer reports it
             return _MISSING
 
     def _validator(self, schema: CoreSchema, config: CoreSchema) -> SchemaValidator | None:
-        """The validator of a part of the type; ``None`` for one that asks for what is beside it."""
+        """Return the validator of a part of the type; ``None`` if it needs neighbouring fields."""
         if id(schema) not in self._validators:
             made = None
             if not self._asks_for_neighbours(schema, set()):
@@ -206,7 +205,7 @@ class Partials(Generic[T]):
         return self._validators[id(schema)]
 
     def _asks_for_neighbours(self, schema: CoreSchema, seen: set[int]) -> bool:
-        """Whether a validator is told the fields beside its value (``info.data``)."""
+        """Whether a validator gets the fields next to its value (``info.data``)."""
         schema = self._resolved(schema)
         if schema["type"] in _HAS_OWN_FIELDS or id(schema) in seen:
             return False
@@ -223,7 +222,7 @@ class Partials(Generic[T]):
         return schema
 
     def _choice(self, schema: CoreSchema, node: Node) -> CoreSchema | None:
-        """The branch of a union, once the member is complete that tells it."""
+        """Return the branch of a tagged union, once its discriminator is complete."""
         if not isinstance(node.inside, dict) or callable(schema["discriminator"]):
             return None
         choices: Mapping[object, CoreSchema] = schema["choices"]
@@ -252,7 +251,7 @@ def _made(
     private = {
         name: attribute.default
         for name, attribute in kind.__private_attributes__.items()
-        if attribute.default is not PydanticUndefined  # a factory would be code of theirs
+        if attribute.default is not PydanticUndefined  # a factory would be user code
     }
     state = {
         "__dict__": values,
@@ -265,7 +264,7 @@ def _made(
 
 
 def _members(key: str, field: Mapping[str, Any], config: CoreSchema) -> Iterator[str]:
-    """The members that a field is read from, in the order in which pydantic looks for them."""
+    """Yield the members that a field is read from, in the order in which pydantic tries them."""
     alias = field.get("validation_alias")
     if alias is None:
         yield key
@@ -276,7 +275,7 @@ def _members(key: str, field: Mapping[str, Any], config: CoreSchema) -> Iterator
 
 
 def _first_steps(alias: Any) -> Iterator[str]:
-    """The names of members that an alias is: a name, a path, or several paths."""
+    """Yield the member names of an alias: a name, a path, or several paths."""
     if isinstance(alias, str):
         yield alias
         return

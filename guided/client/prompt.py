@@ -15,20 +15,19 @@ __all__ = ["Prompt", "RawPrompt", "spoken_prompt"]
 
 @dataclass(frozen=True, slots=True)
 class RawPrompt:
-    """Text that goes to the model as it is, without the chat template."""
+    """Text that is passed to the model unchanged, without the chat template."""
 
     text: str
 
 
 Prompt: TypeAlias = str | Sequence[Message | Mapping[str, object]] | RawPrompt
-"""A string is one turn of the user in the model's chat template, since that is how chat models
-are trained to be asked; several turns are messages, or mappings
-of exactly ``role`` and ``content``, which is a text or a list of
-parts of type ``text``; a ``RawPrompt`` is text to be continued."""
+"""A string is one turn of the user in the model's chat template, the form that chat models are
+trained on; several turns are messages, or mappings of exactly ``role`` and ``content``, which is a
+text or a list of parts of type ``text``; a ``RawPrompt`` is text to be continued."""
 
 
 def spoken_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
-    """The prompt as the engine wants it: plain text, or the turns of a conversation."""
+    """Return the prompt for the engine: plain text, or the turns of a conversation."""
     match prompt:
         case RawPrompt(str(text)):
             return text
@@ -53,7 +52,7 @@ def _spoken_turn(index: int, turn: object) -> Message:
             field="messages",
             hint="write guided.Message(role, content), or a mapping of just these two",
         )
-    # Parts are of another type than a Message says, which nothing has checked.
+    # The content may be parts in spite of its declared type, which nothing has checked.
     text = said_text(turn.content, index)
     return turn if text is turn.content else replace(turn, content=text)
 

@@ -1,4 +1,4 @@
-"""Waiting for a server to be ready."""
+"""Waits for a server to be ready."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from guided.errors import ServiceError, ServiceUnavailableError
 __all__ = ["wait_until_serving"]
 
 _PAUSE_SECONDS = 0.1
-"""Between two looks at a server that is not ready."""
+"""Time between two checks of a server that is not ready."""
 
 
 def wait_until_serving(address: str, timeout: float, *, tls: TlsChoice = False) -> None:
-    """Return once the server's health service says SERVING.
+    """Return once the server's health service reports SERVING.
 
-    Raises ``ServiceUnavailableError`` when ``timeout`` seconds have passed without it.
+    Raises ``ServiceUnavailableError`` if it does not within ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
     with Endpoint.of(address, tls).open() as channel:
@@ -37,11 +37,11 @@ def wait_until_serving(address: str, timeout: float, *, tls: TlsChoice = False) 
 def _state(health: health_pb2_grpc.HealthStub) -> str:
     try:
         with raising_guided_errors():
-            # The stubs' types leave out the methods, which are attributes set when it is made.
+            # The stubs' types omit the methods, which are attributes set in the constructor.
             response = health.Check(  # type: ignore[attr-defined]
                 health_pb2.HealthCheckRequest(), timeout=5.0
             )
     except ServiceError as error:
-        # While one waits, a server that is not there yet is like one that is too busy.
+        # While waiting, treat a server that is not there yet like one that is too busy.
         return str(error)
     return str(health_pb2.HealthCheckResponse.ServingStatus.Name(response.status))

@@ -54,7 +54,7 @@ NO_MODEL: Final[Any] = None
 @dataclass(frozen=True)
 @with_options
 class Request(Generic[T]):
-    """One answer to be made; ``T`` is the type of the answer's value.
+    """A request for one answer; ``T`` is the type of the answer's value.
 
     >>> Request("Invent a person.", Person, max_tokens=64)
 
@@ -65,8 +65,8 @@ class Request(Generic[T]):
 
     prompt: Prompt
     response_model: TypeForm[T] | TypeAdapter[T] | None = None
-    """Type of the value: whatever pydantic's ``TypeAdapter`` takes, or such an adapter; or what
-    ``grammar`` takes, or the text of a grammar in Lark's format, and then the value is a text."""
+    """Type of the value: whatever pydantic's ``TypeAdapter`` takes, or an adapter itself. Or what
+    ``grammar`` takes, or a grammar's text in Lark's format; then the value is text."""
     schema: Schema | None = None
     """A JSON Schema instead of a response model; the value is then the parsed JSON."""
     specification: GenerationRequest = field(init=False, repr=False, compare=False)
@@ -74,9 +74,8 @@ class Request(Generic[T]):
     _adapter: TypeAdapter[T] | None = field(init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:
-        # One signature, so that a mistyped option is told by its name. Checkers learn the type of
-        # the value from a parameter that is a form of a type alone; adapters and grammars in its
-        # place they do not know.
+        # One signature, so that an error names a mistyped option. Checkers infer the type of the
+        # value only from a parameter of type TypeForm, not from adapters and grammars in its place.
         def __init__(
             self,
             prompt: Prompt,
@@ -97,7 +96,7 @@ class Request(Generic[T]):
                 hint="leave one out; the schema of a response model is its own",
             )
         written = written_grammar(self.response_model)
-        # What is stored may well be the schema of the response model, which then reads the answer.
+        # A stored constraint may be the response model's schema; then the model reads the answer.
         is_stored = isinstance(self.grammar, Stored) and self.schema is None
         if (
             self.grammar is not None
@@ -128,7 +127,7 @@ class Request(Generic[T]):
             reasoning=reasoning_of(self.reasoning),
             **options,
         )
-        # A frozen dataclass can be set by no other way.
+        # The only way to set attributes of a frozen dataclass.
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
 
@@ -150,7 +149,7 @@ class Request(Generic[T]):
             )
 
     def without_retries(self) -> Self:
-        """The request of a stream; raises ``RequestError`` for one that might be tried again."""
+        """Return the request for a stream; raises ``RequestError`` if it has ``max_retries``."""
         if self.max_retries:
             raise RequestError(
                 "a stream has no max_retries: what was streamed is not taken back",
@@ -174,9 +173,9 @@ class Request(Generic[T]):
         return pattern_of(grammar) if isinstance(grammar, re.Pattern) else grammar
 
     def read(self, plain: Answer[str]) -> Answer[T]:
-        """The answer whose value is read from its text, or ``AnswerValidationError``.
+        """Return the answer with its value read from its text; raises ``AnswerValidationError``.
 
-        Of several, the first whose value can be read.
+        Of several answers, returns the first whose value can be read.
         """
         candidates = tuple(
             self._read(one, plain.usage) for one in plain.candidates or (_only_candidate(plain),)
@@ -205,7 +204,7 @@ class Request(Generic[T]):
         raise refused
 
     def partials(self) -> Partials[T]:
-        """A reader of the answer while it grows; raises ``RequestError`` where it is not JSON."""
+        """Return a reader of the growing answer; raises ``RequestError`` if it is not JSON."""
         if self._adapter is None and self.schema is None:
             raise RequestError(
                 "parts of an answer need a response_model or a schema",
@@ -227,7 +226,7 @@ class Request(Generic[T]):
         return Partials(self._adapter)
 
     def with_validators(self, report: SchemaReport) -> SchemaReport:
-        """The report of the server, and the code of the response model that it cannot know."""
+        """Return the server's report with the response model's validators, which it cannot know."""
         if self._adapter is None:
             return report
         return replace(report, unenforced_validators=unenforced_validators(self._adapter))
@@ -239,7 +238,7 @@ class Request(Generic[T]):
             return replace(cast("Candidate[Any]", plain), value=self._value(plain.text))
         except (
             Exception
-        ) as error:  # a validator may raise anything, and others may have taken theirs
+        ) as error:  # a validator may raise anything, and other candidates may be accepted
             reason = _reasons(error)
             refusal = AnswerValidationError(
                 f"the answer {plain.text!r} is refused by its type: {reason}",
@@ -258,7 +257,7 @@ class Request(Generic[T]):
 
 
 def _only_candidate(plain: Answer[str]) -> Candidate[str]:
-    """The one answer of a request that did not ask for several."""
+    """Return the single answer of a request as a candidate."""
     return Candidate(
         index=0,
         value=plain.text,

@@ -1,17 +1,17 @@
-"""Whether, when and how often a call is asked again.
+"""Decides whether, when and how often a call is retried.
 
 ====================================  ==========================================================
-what kept it from being answered      it is asked again
+why it was not answered               it is retried
 ====================================  ==========================================================
 the server had no place for it,       as long as its time lasts, when the server says
 or was starting
 there was no connection               while a server that restarts may come back
 the connection broke                  twice, under the same request id, by which the server knows it
-anything else                         never: it may have been run, or would fail again
+anything else                         never: it may have run, or would fail again
 ====================================  ==========================================================
 
 gRPC's own retries stop at five attempts, and a batch must know of a pause without sleeping through
-it; so they are off, and whoever makes a call asks ``Attempts`` after each failure.
+it; so they are off, and the caller consults ``Attempts`` after each failure.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ __all__ = ["Attempts", "Connection", "Terms"]
 
 _FIRST_BACKOFF = 0.2
 _LONGEST_BACKOFF = 5.0
-"""Seconds; each pause is drawn from nothing to the back-off, on top of what the server asks for, so
-that callers who were turned away together do not come back together."""
+"""Seconds; each pause is drawn between zero and the back-off, on top of what the server requests,
+so that callers refused together do not come back together."""
 
 _LONGEST_RECONNECTION = 1.0
-"""Seconds; the longest back-off while there is no server that could be asked too often."""
+"""Seconds; the longest back-off while no server is there to be overloaded."""
 
 _BROKEN_RETRIES = 2
-"""A request may have begun to run when its connection broke, and may be what ended the server."""
+"""Few, as a request may have run when its connection broke, and may have ended the server."""
 
 _RESTART_SECONDS = 30.0
 """How long a server that has answered before may be away."""
 
 _START_SECONDS = 1.0
-"""The same of one that has never answered: its address may be wrong."""
+"""How long a server that never answered may be away: its address may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long and how often a client asks, and for how much at once."""
+    """How long and how often a client tries, and how many requests it sends at once."""
 
     timeout: float
-    """Seconds for each call, with all its attempts."""
+    """Seconds for each call, including all its attempts."""
     retries: float
     """Attempts after the first; infinite for as many as fit into the time."""
     concurrency: int
-    """Requests of a batch that are in flight together, at most."""
+    """Most requests of a batch that are in flight together."""
 
     def __post_init__(self) -> None:
         for name, what in (("timeout", "seconds"), ("retries", "how often"), ("concurrency", "")):
@@ -81,7 +81,7 @@ class Terms:
         retries: float | None = None,
         concurrency: int | None = None,
     ) -> Self:
-        """The same terms but for what is given."""
+        """Return the terms with some changed."""
         return replace(
             self,
             timeout=self.timeout if timeout is None else timeout,
@@ -92,15 +92,15 @@ class Terms:
 
 @dataclass(slots=True)
 class Connection:
-    """What is known of the server at the other end; clients of one connection share it."""
+    """What is known of the server; clients of one connection share it."""
 
     is_closed: bool = False
     has_answered: bool = False
     lost_at: float | None = None
-    """When it was first found to be away, since it was heard of last; by the monotonic clock."""
+    """When it was first found away since it last answered; by the monotonic clock."""
 
     def hear(self) -> None:
-        """Note that the server said something."""
+        """Note that the server answered."""
         self.has_answered, self.lost_at = True, None
 
     def may_come_back(self) -> bool:
@@ -112,10 +112,10 @@ class Connection:
 
 
 class Attempts:
-    """The attempts to have one call answered."""
+    """The attempts at one call."""
 
     def __init__(self, terms: Terms, connection: Connection, request_id: str = "") -> None:
-        """``request_id`` names the request, if the call is one for an answer."""
+        """``request_id`` names the request, if the call is for an answer."""
         self.request_id = request_id
         self._connection = connection
         self._deadline = time.monotonic() + terms.timeout
@@ -124,7 +124,7 @@ class Attempts:
         self._backoff = _FIRST_BACKOFF
 
     def renewed(self, request_id: str) -> Attempts:
-        """The attempts at another call within the same time, for the request of this name."""
+        """Return the attempts at another call of this name, within the same time."""
         following = copy.copy(self)
         following.request_id = request_id
         following._broken_left = _BROKEN_RETRIES
@@ -133,7 +133,7 @@ class Attempts:
 
     @property
     def seconds_left(self) -> float:
-        """What remains of the time allowed for the call."""
+        """The seconds that remain for the call."""
         return max(self._deadline - time.monotonic(), 0.0)
 
     def succeed(self) -> None:
@@ -141,7 +141,7 @@ class Attempts:
         self._connection.hear()
 
     def pause(self, error: grpc.RpcError) -> float:
-        """Seconds to wait before the call is asked again, or raise what its error stands for."""
+        """Return the seconds before the call is retried, or raise the error it failed with."""
         failure = failure_of(error)
         if failure.is_told:
             self._connection.hear()
@@ -153,16 +153,16 @@ class Attempts:
         drawn = random.uniform(0, min(self._backoff, longest))  # noqa: S311 - no secret
         pause = failure.seconds + drawn
         self._backoff = min(2 * self._backoff, _LONGEST_BACKOFF)
-        # Towards its end the time is halved, so that no place that falls free then is missed.
+        # Near the end wait only half of what remains, so as not to miss a place that becomes free.
         return min(pause, (failure.seconds + left) / 2)
 
     def final(self, error: grpc.RpcError) -> GuidedError:
-        """What an error stands for where the call cannot be asked again."""
+        """Return the error of a call that cannot be retried."""
         return self.named(failure_of(error).error)
 
     def named(self, error: GuidedError) -> GuidedError:
-        """The error with the name of the request that met it."""
-        # A server that could not read the request has given it a name of its own.
+        """Name in an error the request that it concerns."""
+        # A server that could not read the request has given it another name.
         error.request_id = error.request_id or self.request_id or None
         return error
 

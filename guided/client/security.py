@@ -1,4 +1,4 @@
-"""How a client is sure of its server, and says who it is: certificates and tokens."""
+"""How a client verifies its server and authenticates itself: certificates and tokens."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from guided.errors import RequestError
 __all__ = ["Endpoint", "Tls", "TlsChoice"]
 
 _READ_WHERE_THEY_ARE_ASKED_FOR: Final = (ChannelOptions.SingleThreadedUnaryStream, 1)
-"""Messages of streams: else another thread hands each over, which takes as long as to send it."""
+"""Reads streams in the calling thread: passing messages between threads doubles the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Whom a client trusts, and what it shows of itself; all files are PEM."""
+    """The authorities a client trusts, and its own certificate; all files are PEM."""
 
     ca: str | Path | None = None
-    """Who signs the server's certificate; ``None`` trusts the public authorities."""
+    """The CAs of the server's certificate; ``None`` trusts the public authorities."""
     cert: str | Path | None = None
-    """The client's own certificate, where the server asks for one."""
+    """The client's own certificate, if the server requires one."""
     key: str | Path | None = None
     """Its private key."""
     server_name: str | None = None
-    """The name in the server's certificate, where it is not that of the address."""
+    """The name in the server's certificate, if it differs from the address."""
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
             raise RequestError("a certificate and its key only go together", field="tls")
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """What a channel is opened with; raises ``RequestError`` for a file that is not there."""
+        """Return the credentials of a channel; raises ``RequestError`` for a missing file."""
         return grpc.ssl_channel_credentials(_read(self.ca), _read(self.key), _read(self.cert))
 
 
@@ -50,7 +50,7 @@ TlsChoice: TypeAlias = bool | Tls
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How a server is reached; ``open`` and ``open_async`` do it."""
+    """How a server is reached; ``open`` and ``open_async`` open a channel."""
 
     address: str
     credentials: grpc.ChannelCredentials | None
@@ -66,9 +66,9 @@ class Endpoint:
         *,
         insecure: bool = False,
     ) -> Endpoint:
-        """The link that a user of the client describes, checked.
+        """Return the endpoint that a user of the client describes, checked.
 
-        A token goes unencrypted over the network only where ``insecure`` says so.
+        A token is sent unencrypted over the network only if ``insecure`` is set.
         """
         checked = checked_address(address)
         options = CHANNEL_OPTIONS
@@ -86,14 +86,14 @@ class Endpoint:
         return cls(checked, _credentials(tls), options, token)
 
     def open(self) -> grpc.Channel:
-        """A channel of the blocking client."""
+        """Open a channel for the blocking client."""
         options = (*self.options, _READ_WHERE_THEY_ARE_ASKED_FOR)
         if self.credentials is None:
             return grpc.insecure_channel(self.address, options=options)
         return grpc.secure_channel(self.address, self.credentials, options=options)
 
     def open_async(self, interceptors: Sequence[grpc.aio.ClientInterceptor]) -> grpc.aio.Channel:
-        """A channel of the asyncio client, whose calls pass the interceptors."""
+        """Open a channel for the asyncio client, whose calls pass the interceptors."""
         options = self.options
         if self.credentials is None:
             return grpc.aio.insecure_channel(
@@ -104,14 +104,14 @@ class Endpoint:
         )
 
     def authorized(self, channel: Any) -> Any:
-        """The channel as stubs are to see it, so that each call shows the token."""
+        """Wrap a channel for stubs so that each call shows the token."""
         return channel if self.token is None else _Authorized(channel, self.token)
 
 
 class _Authorized:
-    """The methods that stubs ask a channel for, each with the token among its metadata.
+    """Wraps the methods that stubs get from a channel, adding the token to their metadata.
 
-    Credentials of a call would do the same, though only over encrypted channels.
+    Call credentials would do the same, but only over encrypted channels.
     """
 
     def __init__(self, channel: Any, token: str) -> None:
@@ -129,7 +129,7 @@ class _Authorized:
 
 
 class _Showing:
-    """A method whose calls have one more entry of metadata."""
+    """A method whose calls have one more metadata entry."""
 
     def __init__(self, method: Any, header: tuple[str, str]) -> None:
         self._method = method
@@ -139,7 +139,7 @@ class _Showing:
         return self._method(*arguments, metadata=self._with(metadata), **options)
 
     def future(self, *arguments: Any, metadata: Any = None, **options: Any) -> Any:
-        """The call, begun; only methods of the blocking client have it."""
+        """Begin the call; only methods of the blocking client have this."""
         return self._method.future(*arguments, metadata=self._with(metadata), **options)
 
     def _with(self, metadata: Any) -> tuple[Any, ...]:
@@ -168,7 +168,7 @@ def _read(file: str | Path | None) -> bytes | None:
 
 
 def _is_on_this_machine(address: str) -> bool:
-    """Whether the address itself says that it is; names are not looked up."""
+    """Whether the address itself names this machine; names are not resolved."""
     if address.startswith("unix:"):
         return True
     host = address.rpartition("/")[2].rpartition(":")[0].strip("[]")

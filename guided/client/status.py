@@ -1,4 +1,4 @@
-"""From a status of the transport to an error of the library, and whether it may pass."""
+"""Turns a status of the transport into an error of the library, and says whether it may pass."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _REFUSED_STREAM = "RST_STREAM with error code 7"
 _MAY_PASS = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED)
 
 _UNREACHED = "failed to connect"
-"""How the transport begins where it never had a connection. Were it to say so in other words, such
-a call would count as broken, which is asked again less often."""
+"""How the transport's message begins if it never had a connection. If its wording changed, such a
+call would count as broken, which is retried less often."""
 
 _RECONNECTION_SECONDS = 0.1
-"""How soon a connection is tried again at the earliest."""
+"""Least time before a connection is retried."""
 
 ERRORS: Mapping[grpc.StatusCode, type[RequestError | ServiceError]] = {
     grpc.StatusCode.CANCELLED: RequestCancelledError,
@@ -69,7 +69,7 @@ ERRORS: Mapping[grpc.StatusCode, type[RequestError | ServiceError]] = {
     grpc.StatusCode.DATA_LOSS: InternalServiceError,
     grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
 }
-"""What a status means when the server's own reason is missing, or newer than this client."""
+"""The error for each status if the server's own reason is missing, or newer than this client."""
 
 _HINTS: Mapping[grpc.StatusCode, str] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: "allow more time, or fewer tokens",
@@ -82,16 +82,16 @@ _CODES: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.St
 
 
 class Chance(Enum):
-    """What a failed call has of being answered if it is made again."""
+    """The chance that a failed call is answered if it is retried."""
 
     NONE = auto()
-    """It may have been run, or would fail again."""
+    """It may have run, or would fail again."""
     REFUSED = auto()
-    """The server did not take it on, and says when to come again."""
+    """The server did not take it, and says when to try again."""
     UNREACHED = auto()
-    """It was never sent, as there is no connection."""
+    """It was never sent, for lack of a connection."""
     BROKEN = auto()
-    """Nobody knows: the connection broke, or somebody between here and the server gave up."""
+    """Unknown: the connection broke, or something between here and the server gave up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,13 @@ class Failure:
     error: GuidedError
     chance: Chance
     seconds: float = 0.0
-    """What has to pass before the next attempt."""
+    """Seconds before the next attempt."""
     is_told: bool = False
-    """Whether it is the server that says so, and not the transport."""
+    """Whether the server reports it, and not the transport."""
 
 
 def failure_of(error: grpc.RpcError) -> Failure:
-    """The error of the library that an error of the transport is, and whether it may pass."""
+    """Return the library's error for one of the transport, and whether it may pass."""
     call = _call_of(error)
     trailers = dict(call.trailing_metadata() or ())
     failed, pushback = error_of_status(_status_of(call)), _seconds_of(trailers)
@@ -125,7 +125,7 @@ def failure_of(error: grpc.RpcError) -> Failure:
 
 
 def error_of_status(status: status_pb2.Status) -> GuidedError:
-    """The error that the server raised, or the one that its status code stands for."""
+    """Return the error that the server raised, or the one that its status code stands for."""
     error = _told_error(status)
     request = error_details_pb2.RequestInfo()
     if any(detail.Unpack(request) for detail in status.details):
@@ -139,14 +139,14 @@ def _told_error(status: status_pb2.Status) -> GuidedError:
         if detail.Unpack(info) and info.domain == DOMAIN and info.reason in known_codes():
             return _error_of_info(info, status.message)
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
-    # A status OK has no place in an error: it is a fault of the server, as an unknown one is.
+    # A status OK in an error is a fault of the server, like an unknown one.
     error = ERRORS.get(code, InternalServiceError)
     return error(f"{code.name}: {status.message}", hint=_HINTS.get(code))
 
 
 @contextmanager
 def raising_guided_errors() -> Iterator[None]:
-    """Raise errors of the transport as a ``GuidedError``, of which they are the cause."""
+    """Raise errors of the transport as a ``GuidedError``, with the original as its cause."""
     try:
         yield
     except grpc.RpcError as error:
@@ -162,7 +162,7 @@ def _error_of_info(info: error_details_pb2.ErrorInfo, message: str) -> GuidedErr
 
 
 def _call_of(error: grpc.RpcError) -> grpc.Call | grpc.aio.AioRpcError:
-    # Every error that a call raises is a call as well, in both flavours of the library.
+    # Every error that a call raises is also a call, in both flavours of the library.
     assert isinstance(error, grpc.Call | grpc.aio.AioRpcError), f"{error!r} is not a call"
     return error
 
@@ -180,10 +180,10 @@ def _status_of(error: grpc.Call | grpc.aio.AioRpcError) -> status_pb2.Status:
 
 
 def _seconds_of(trailers: Mapping[str, str | bytes]) -> float | None:
-    """What the server says of coming again; below zero that it must not be."""
+    """Return the pause that the server sets; negative if the call must not be retried."""
     if PUSHBACK_TRAILER not in trailers:
         return None
     try:
         return int(trailers[PUSHBACK_TRAILER]) / 1000
     except ValueError:
-        return -1.0  # as gRPC A6 says of what is no number
+        return -1.0  # as gRPC A6 prescribes for what is no number

@@ -1,4 +1,4 @@
-"""Tools in the forms in which a caller may give them."""
+"""Reads tools in the forms in which a caller may give them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["tool_use"]
 def tool_use(
     tools: Iterable[object], choice: str, *, parallel: bool, beside: Constraint
 ) -> ToolUse | None:
-    """The tools of a request, checked; ``beside`` is what its answers are that call none."""
+    """Return the checked tools of a request; ``beside`` constrains answers that call none."""
     listed = tuple(_tool(number, subject) for number, subject in enumerate(tools))
     if listed:
         use = ToolUse(listed, choice, parallel)
-        # The server does it by the format of its model; what is wrong is told before it is sent.
+        # The server repeats this with its model's format; here it reports faults before sending.
         with_calls(use, beside, HERMES)
         return use
     for name, is_default in (("tool_choice", choice == "auto"), ("parallel_tool_calls", parallel)):
@@ -39,7 +39,7 @@ def _tool(number: int, subject: object) -> Tool:
             return _function(number, name, {str(key): value for key, value in others.items()})
         case type():
             text = schema_of_adapter(adapter_of(subject))
-            # Whether further members are kept is said by the type.
+            # The type itself decides whether further members are kept.
             return Tool(subject.__name__, inspect.cleandoc(subject.__doc__ or ""), text, False)
     raise RequestError(
         f"tool {number} is {subject!r}, which is no tool",

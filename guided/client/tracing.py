@@ -1,9 +1,9 @@
-"""A span for each call of a client, and its context for the server: with OpenTelemetry, if any.
+"""Gives each call of a client a span, with its context sent to the server, by OpenTelemetry.
 
-Where the program that uses the client has not loaded OpenTelemetry before it makes one, nothing is
-put between client and server; where it has set up no tracing, a call is passed on as it is. The
-program decides where spans go, as for every library. The context travels in the call's metadata as
-the program's propagator says (W3C ``traceparent`` by default).
+If the program has not loaded OpenTelemetry before it makes a client, nothing is put between client
+and server; if it has set up no tracing, calls are passed on unchanged. The program decides where
+spans go, as for every library. The context travels in the call's metadata in the format of the
+program's propagator (W3C ``traceparent`` by default).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["async_interceptors", "traced"]
 
 
 def traced(channel: grpc.Channel) -> grpc.Channel:
-    """A channel whose calls have spans, where the program uses OpenTelemetry."""
+    """Return a channel whose calls have spans, if the program uses OpenTelemetry."""
     return grpc.intercept_channel(channel, _Interceptor()) if _is_loaded() else channel
 
 
 def async_interceptors() -> Sequence[grpc.aio.ClientInterceptor]:
-    """What an asyncio channel is made with for its calls to have spans."""
+    """Return the interceptors that give the calls of an asyncio channel spans."""
     return (_AsyncUnaryInterceptor(), _AsyncStreamInterceptor()) if _is_loaded() else ()
 
 
@@ -50,7 +50,7 @@ class _Interceptor(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInter
     def intercept_unary_unary(
         self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
     ) -> Any:
-        """A call with one answer, for which a batch does not wait here."""
+        """Trace a call with one answer, without waiting for it."""
         span = _begin(client_call_details.method, request)
         if span is None:
             return continuation(client_call_details, request)
@@ -61,7 +61,7 @@ class _Interceptor(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInter
     def intercept_unary_stream(
         self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
     ) -> Any:
-        """A call whose messages come one after another."""
+        """Trace a call with a stream of messages."""
         span = _begin(client_call_details.method, request)
         if span is None:
             return continuation(client_call_details, request)
@@ -69,7 +69,7 @@ class _Interceptor(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInter
 
 
 class _TracedMessages:
-    """The messages of a call, and the call itself in all else."""
+    """The messages of a call; behaves like the call itself in everything else."""
 
     def __init__(self, call: Any, span: CallSpan) -> None:
         self._call = call
@@ -91,7 +91,7 @@ class _TracedMessages:
         return message
 
     def cancel(self) -> bool:
-        """Give the call up; it is read no further. Any other end is told to the reader."""
+        """Cancel the call; it is read no further. The reader gets any other end."""
         is_given_up: bool = self._call.cancel()
         if is_given_up:
             self._span.end(grpc.StatusCode.CANCELLED)
@@ -111,7 +111,7 @@ class _AsyncUnaryInterceptor(grpc.aio.UnaryUnaryClientInterceptor):
         self, continuation: Callable[[Any, Any], Awaitable[Any]], client_call_details: Any,
         request: Any,
     ) -> Any:  # fmt: skip
-        """A call with one answer, which is there when it returns."""
+        """Trace a call with one answer, which has come when this returns."""
         span = _begin(client_call_details.method, request)
         if span is None:
             return await continuation(client_call_details, request)
@@ -126,18 +126,18 @@ class _AsyncUnaryInterceptor(grpc.aio.UnaryUnaryClientInterceptor):
 
 
 class _AsyncStreamInterceptor(grpc.aio.UnaryStreamClientInterceptor):
-    """Gives calls whose messages come one after another their spans."""
+    """Gives calls with a stream of messages their spans."""
 
     async def intercept_unary_stream(
         self, continuation: Callable[[Any, Any], Awaitable[Any]], client_call_details: Any,
         request: Any,
     ) -> Any:  # fmt: skip
-        """A call whose messages come one after another."""
+        """Trace a call with a stream of messages."""
         span = _begin(client_call_details.method, request)
         if span is None:
             return await continuation(client_call_details, request)
         call = await continuation(span.carried_by(client_call_details), request)
-        # One that is given up is read no further.
+        # A cancelled call is read no further.
         call.add_done_callback(
             lambda done: span.end(grpc.StatusCode.CANCELLED) if done.cancelled() else None
         )

@@ -1,4 +1,4 @@
-"""Tries at one answer, the reason of each refusal told to the model before the next.
+"""Repeats a request whose answer its type refuses, giving the model the reason each time.
 
 ::
 
@@ -22,21 +22,21 @@ __all__ = ["Tries"]
 T = TypeVar("T")
 
 _MOST_NAME = 120
-"""Characters of a request's name that the names of its later tries begin with."""
+"""Length of the part of a request's name that the names of its later tries begin with."""
 
 
 class Tries(Generic[T]):
-    """What is asked for until the answer's type takes it, or no try is left."""
+    """The tries at one answer, until its type accepts it or no try is left."""
 
     def __init__(self, request: Request[T]) -> None:
         self.request = request
-        """What is to be asked now."""
+        """The next request to send."""
         self._spent: list[Usage] = []
 
     def read(self, plain: Answer[str]) -> Answer[T] | None:
-        """The answer, with what all tries cost; ``None`` where ``request`` has to be asked next.
+        """Return the answer with the cost of all tries; ``None`` if ``request`` is to be sent next.
 
-        Raises AnswerValidationError, with that cost too, for a refused answer to the last try.
+        Raises AnswerValidationError, also with that cost, if the last try is refused.
         """
         self._spent.append(plain.usage)
         usage, tries = Usage.total(self._spent), len(self._spent)
@@ -51,12 +51,12 @@ class Tries(Generic[T]):
         return replace(answer, usage=usage, tries=tries)
 
     def name(self, first: str) -> str:
-        """The name of the request to be asked now, by that of the first."""
+        """Return the name of the next request, given that of the first."""
         return f"{first[:_MOST_NAME]}/{len(self._spent) + 1}" if self._spent else first
 
 
 def _after(request: Request[T], refusal: AnswerValidationError) -> Request[T]:
-    """The request again, with the answer that was refused and the reason."""
+    """Return the request again, with the refused answer and the reason."""
     asked = request.specification.prompt
     assert not isinstance(asked, str), "a request that may be tried again has messages"
     told = f"This answer is refused: {refusal.reason}\nAnswer again, with that put right."

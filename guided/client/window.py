@@ -1,4 +1,4 @@
-"""The requests of a batch on their way: as many at once as the server takes.
+"""Sends the requests of a batch: as many at once as the server takes.
 
 ::
 
@@ -6,7 +6,7 @@
                    ▲  (lazily)  │ turned away
                    └── paused ◀─┘
 
-``Window`` sends nothing and waits for nothing, so both clients share it.
+``Window`` itself neither sends nor waits, so both clients share it.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class Asked(Generic[T]):
     message: pb.GenerateRequest
     attempts: Attempts
     name: str
-    """That of the first try."""
+    """The name of the first try."""
 
     @classmethod
     def of(cls, index: int, request: Request[T], attempts: Attempts) -> Asked[T]:
-        """The first try."""
+        """Make the first try."""
         message = message_of(request, attempts)
         return cls(index, Tries(request), message, attempts, attempts.request_id)
 
     def outcome(self, response: pb.GenerateResponse) -> Answer[T] | GuidedError | None:
-        """What the server's answer is to the caller; ``None`` where another try follows."""
+        """Return the outcome of the server's response; ``None`` if another try follows."""
         self.attempts.succeed()
         try:
             return self.tries.read(decode_answer(response, self.attempts.request_id))
@@ -65,17 +65,17 @@ class Asked(Generic[T]):
             return self.attempts.named(error)
 
     def next_try(self) -> Asked[T]:
-        """The same place in the batch, with the request that follows a refused answer."""
+        """Return the next try at the same place in the batch, after a refused answer."""
         attempts = self.attempts.renewed(self.tries.name(self.name))
         message = message_of(self.tries.request, attempts)
         return replace(self, message=message, attempts=attempts)
 
 
 class Window(Generic[T]):
-    """Which requests of a batch are sent next, and what becomes of those that come back.
+    """Decides which requests of a batch are sent next, and takes their responses.
 
-    The window narrows to what is in flight when the server says that this is all it takes, and
-    widens by one request each time that as many as it holds were answered.
+    When the server reports that it is full, the window narrows to what is in flight; each time that
+    as many as it holds were answered, it widens by one request.
     """
 
     def __init__(
@@ -84,23 +84,23 @@ class Window(Generic[T]):
         concurrency: int,
         attempts: Callable[[Request[Any]], Attempts],
     ) -> None:
-        """Whatever is no request raises ``RequestError``: at once in a collection, else in turn."""
+        """Raises ``RequestError`` for a wrong item: at once in a collection, else in turn."""
         self._unread = _numbered(requests)
         self._attempts = attempts
         self._most = concurrency
         self._room = float(concurrency)
         self._in_flight = 0
         self._paused: list[tuple[float, int, Asked[T]]] = []
-        """Those that were turned away, first who is due first."""
+        """Refused requests, the next one due first."""
         self._is_read = False
 
     @property
     def is_open(self) -> bool:
-        """Whether there are requests without an outcome."""
+        """Whether any request has no outcome yet."""
         return not (self._is_read and not self._in_flight and not self._paused)
 
     def due(self) -> Iterator[Asked[T]]:
-        """Requests to be sent now; they count as being in flight."""
+        """Yield the requests to send now, counting them as in flight."""
         while self._in_flight < int(self._room):
             asked = self._next()
             if asked is None:
@@ -109,13 +109,13 @@ class Window(Generic[T]):
             yield asked
 
     def seconds_to_wait(self) -> float | None:
-        """How long to wait for one in flight before others are due; ``None``: until it is there."""
+        """Return the seconds to wait for a response before others are due; ``None``: no limit."""
         if not self._paused or self._in_flight >= int(self._room):
             return None
         return max(self._paused[0][0] - time.monotonic(), 0.0)
 
     def settle(self, asked: Asked[T], ending: Ending) -> Completed[T] | None:
-        """Take in how an attempt ended; ``None`` where there will be another."""
+        """Take the end of an attempt; returns ``None`` if another attempt follows."""
         self._in_flight -= 1
         if not isinstance(ending, grpc.RpcError):
             self._room = min(self._most, self._room + 1 / self._room)
@@ -139,7 +139,8 @@ class Window(Generic[T]):
     def _next(self) -> Asked[T] | None:
         if self._paused and self._paused[0][0] <= time.monotonic():
             return heapq.heappop(self._paused)[2]
-        # Who was turned away keeps its place, or all that there is would be read for nothing.
+        # Refused requests keep their places; otherwise the whole iterator would be read for
+        # nothing.
         if self._is_read or self._in_flight + len(self._paused) >= self._most:
             return None
         if (following := next(self._unread, None)) is None:
@@ -150,14 +151,14 @@ class Window(Generic[T]):
 
 
 def message_of(request: Request[Any], attempts: Attempts) -> pb.GenerateRequest:
-    """The message of a request, under the name by which the server knows it again."""
+    """Return the message of a request, under the name by which the server recognises it."""
     message = encode_request(request.specification)
     message.request_id = attempts.request_id
     return message
 
 
 def in_order(completed: Iterable[Completed[T]]) -> list[Answer[T] | GuidedError]:
-    """Outcomes in the order of their requests."""
+    """Return outcomes in the order of their requests."""
     return [one.outcome for one in sorted(completed, key=_index)]
 
 

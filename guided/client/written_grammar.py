@@ -1,4 +1,4 @@
-"""Constraints as callers write them where a type may stand as well."""
+"""Reads constraints that callers pass where a type may stand as well."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _FLAGS: Final = {
 
 
 def written_grammar(subject: object) -> Structure | None:
-    """The constraint that a response model is; ``None`` for one that has to be a type.
+    """Return the constraint that a response model is; ``None`` if it must be a type.
 
-    It may be a constraint, a pattern that the whole answer matches, or a grammar in Lark's format.
+    It may be a constraint, a pattern that the whole answer must match, or a grammar in Lark's
+    format.
     """
     match subject:
         case re.Pattern():
@@ -36,7 +37,7 @@ def written_grammar(subject: object) -> Structure | None:
 
 
 def pattern_of(compiled: re.Pattern[str]) -> Regex:
-    """The constraint of a compiled pattern, its flags written into it."""
+    """Return the constraint of a compiled pattern, with its flags written into it."""
     if not isinstance(compiled.pattern, str):
         raise RequestError(
             f"grammar {compiled!r} is a pattern of bytes", field="grammar", hint="compile a string"

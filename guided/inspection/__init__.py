@@ -1,4 +1,4 @@
-"""Looking at one answer: where each of its tokens came from, and the draft tree of a step.
+"""Inspects one answer: where each of its tokens came from, and the draft tree of a step.
 
 ::
 

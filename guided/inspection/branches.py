@@ -1,7 +1,7 @@
-"""The draft tree of one step, as it is drawn: a branch for each drafted token with its run.
+"""The draft tree of one step, prepared for drawing: a branch for each drafted token with its run.
 
-Besides what is in the tree it holds what drafters proposed and the grammar refused, and what the
-model chose where no draft was right.
+In addition to the tree it has what drafters proposed and the grammar refused, and what the model
+chose where no draft was right.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from guided.spec import TokenId
 __all__ = ["Branch", "Fate", "about", "tree_of"]
 
 _LONGEST: Final = 40
-"""Characters of the trunk that are shown, its last ones."""
+"""How many characters of the trunk are shown, its last ones."""
 
 
 class Fate(StrEnum):
@@ -37,28 +37,28 @@ class Fate(StrEnum):
     REFUSED = "refused"
     """The grammar does not allow it, so it was not in the tree."""
     CHOSEN = "chosen"
-    """By the model, where no draft was right."""
+    """The model chose it where no draft was right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A token that may follow, with the run that it forces and all that follows them."""
+    """A token that may follow, with the run that it forces and all that follows."""
 
     fate: Fate
     text: str
     run: str = ""
     note: str = ""
-    """Who drafted it and how likely that drafter thought it, or another remark."""
+    """Its drafter and the drafter's probability for it, or another remark."""
     branches: tuple[Branch, ...] = ()
 
 
 def tree_of(step: TracedStep, vocabulary: Vocabulary, tokens: Sequence[TracedToken]) -> Branch:
-    """The draft tree of a step of the answer with these tokens; its root is the trunk."""
+    """Return the draft tree of a step of the answer with these tokens; its root is the trunk."""
     return _Drawing(step, vocabulary, tokens).trunk()
 
 
 def about(step: TracedStep) -> str:
-    """The numbers of a step, in one line."""
+    """Return the numbers of a step, in one line."""
     tree = step.tree
     drafted = tree.drafted
     taken = len({*drafted} & {*step.acceptance.path})
@@ -71,7 +71,7 @@ def about(step: TracedStep) -> str:
 
 
 class _Drawing:
-    """A step with what is looked up in it again and again."""
+    """A step with lookups that drawing needs repeatedly."""
 
     def __init__(
         self, step: TracedStep, vocabulary: Vocabulary, tokens: Sequence[TracedToken]
@@ -87,7 +87,7 @@ class _Drawing:
             self._proposals.setdefault((proposal.node, proposal.token), []).append(proposal)
 
     def trunk(self) -> Branch:
-        """All that is certain, and from its end on what was drafted."""
+        """Return the branch of all certain tokens, followed by what was drafted."""
         count = self._tree.trunk
         text = shown(self._vocabulary.decode(self._tree.tokens[:count]))
         if len(text) > _LONGEST:
@@ -96,7 +96,7 @@ class _Drawing:
         return Branch(Fate.TRUNK, text, note=tokens, branches=self._after(count - 1))
 
     def _after(self, node: int) -> tuple[Branch, ...]:
-        """What may follow a node after which there is no run."""
+        """Return what may follow a node that no run follows."""
         drafted = [self._drafted(child) for child in self._children[node]]
         return (*drafted, *self._chosen(node), *self._refused(node))
 
@@ -123,7 +123,7 @@ class _Drawing:
         )
 
     def _chosen(self, node: int) -> tuple[Branch, ...]:
-        """What the model chose after the end of the path."""
+        """Return what the model chose after the end of the path."""
         choice = self._choice
         if choice is None or node != self._path[-1]:
             return ()
@@ -135,9 +135,9 @@ class _Drawing:
         return (Branch(Fate.CHOSEN, self._shown([choice.token]), note=note),)
 
     def _likely(self, passed: int) -> str:
-        """How likely the model thought the token after the given number of nodes, where known."""
+        """Return the model's probability of the token after this many nodes, if known."""
         index = self._position + passed - self._tree.trunk
-        # A stop string may have ended the answer before.
+        # A stop string may have ended the answer earlier.
         known = self._tokens[index].probability if index < len(self._tokens) else None
         return "" if known is None else f"the model {known:.2f}"
 
@@ -157,7 +157,7 @@ class _Drawing:
 
 
 def _told(proposals: Iterable[TracedProposal]) -> str:
-    """Who proposed a token: drafter, kind and chance, each once."""
+    """Return the proposals of a token without repetitions: drafter, kind and probability."""
     told = [
         f"{': '.join(filter(None, (one.drafter, one.kind)))} {one.chance:.2f}" for one in proposals
     ]

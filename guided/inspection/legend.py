@@ -1,4 +1,4 @@
-"""What the marks and colours of an answer mean, and how many tokens each of them stands for."""
+"""The meaning of an answer's marks and colours, and how many tokens each stands for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKS: Final = {
     Origin.CORRECTED: "x",
     Origin.SAMPLED: "s",
 }
-"""Drafters have numbers instead, in the order in which they come into the answer."""
+"""Drafters have numbers instead, in the order in which they appear in the answer."""
 _ORDER: Final = tuple(Origin)
 
 
@@ -29,16 +29,16 @@ class Entry:
     source: str
     origin: Origin
     mark: str
-    """One character that stands for it where there are no colours."""
+    """The character that stands for it without colours."""
     tokens: int
     kinds: tuple[tuple[str, int], ...]
-    """The tokens of each kind that its drafter tells apart, the most frequent first."""
+    """The tokens of each kind that its drafter distinguishes, the most frequent first."""
 
 
 def legend_of(tokens: Sequence[TracedToken]) -> dict[str, Entry]:
-    """The sources of an answer's tokens by their names, in the order of ``Origin``."""
+    """Return the sources of an answer's tokens by name, in the order of ``Origin``."""
     origin_of = {token.source: token.origin for token in tokens}
-    # A stable sort: drafters stay in the order in which they come into the answer.
+    # A stable sort: drafters stay in the order in which they appear in the answer.
     sources = sorted(origin_of, key=lambda source: _ORDER.index(origin_of[source]))
     drafters = [source for source in sources if origin_of[source] is Origin.DRAFTED]
     entries = {}
@@ -61,7 +61,7 @@ def _number(index: int) -> str:
 
 
 def summary(result: GenerationResult) -> str:
-    """What the answer cost, in one line."""
+    """Return the cost of the answer, in one line."""
     usage = result.usage
     calls = usage.model_calls / max(1, usage.output_tokens)
     return (

@@ -1,4 +1,4 @@
-"""Where each token of an answer came from, worked out from the trace of its steps."""
+"""Works out where each token of an answer came from, from the trace of its steps."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Origin(StrEnum):
     """How a token came into an answer."""
 
     FORCED = "forced"
-    """It was certain, so the model was not asked."""
+    """It was certain, so it took no choice of the model."""
     COPIED = "copied"
-    """Drafted because it followed the same text before, and the model chose it."""
+    """Drafted because it followed the same text before, and chosen by the model."""
     DRAFTED = "drafted"
-    """Drafted otherwise, and the model chose it."""
+    """Drafted in another way, and chosen by the model."""
     CORRECTED = "corrected"
     """Chosen by the model where something else was drafted."""
     SAMPLED = "sampled"
@@ -40,20 +40,20 @@ class TracedToken:
     """Its bytes, which may be part of a character."""
     origin: Origin
     step: int
-    """The model call that brought it, from 1; 0 where it was certain before the first."""
+    """The model call that gave it, from 1; 0 if it was certain before the first."""
     drafter: str = ""
     kind: str = ""
-    """Which of its kinds the drafter calls the draft; empty where it has none."""
+    """The drafter's kind of the draft; empty if it distinguishes none."""
     probability: float | None = None
-    """By the model, among the allowed tokens; ``None`` where it was not asked, or not told."""
+    """The model's probability among the allowed tokens; ``None`` if not chosen or not requested."""
     allowed_share: float | None = None
-    """What the model gave to all allowed tokens together, where ``probability`` is known."""
+    """The model's probability of all allowed tokens together, if ``probability`` is known."""
     likeliest: tuple[Alternative, ...] = ()
-    """The likeliest allowed tokens, as many as the request asked for."""
+    """The likeliest allowed tokens, as many as requested."""
 
     @property
     def source(self) -> str:
-        """Its origin in words, with the drafter where there is one."""
+        """Its origin in words, with the drafter if it has one."""
         if self.origin is Origin.DRAFTED:
             return f"drafted by {self.drafter}"
         return self.origin.value
@@ -64,7 +64,7 @@ class _Chosen:
     """A token that the model chose or confirmed."""
 
     index: int
-    """Of the answer's tokens."""
+    """Its index among the answer's tokens."""
     origin: Origin
     drafter: str = ""
     kind: str = ""
@@ -73,30 +73,30 @@ class _Chosen:
 def origins(
     result: GenerationResult, trace: Trace, token_bytes: tuple[bytes | None, ...]
 ) -> tuple[TracedToken, ...]:
-    """The tokens of an answer with their origins.
+    """Return the tokens of an answer with their origins.
 
-    Probabilities are there where the request asked for ``top_logprobs``.
+    Probabilities are included if the request asked for ``top_logprobs``.
     """
     return OriginReader(trace, token_bytes).read(result.tokens, result.logprobs)
 
 
 class OriginReader:
-    """Tells the origins of an answer's tokens as they come."""
+    """Finds the origins of an answer's tokens as they come."""
 
     def __init__(self, trace: Trace, token_bytes: tuple[bytes | None, ...]) -> None:
         self._trace = trace
         self._token_bytes = token_bytes
         self._chosen: dict[int, tuple[int, _Chosen]] = {}
-        """By index what the model chose or confirmed, and in which step."""
+        """What the model chose or confirmed, with its step, by index."""
         self._steps_read = 0
         self._tokens_read = 0
         self._latest = 0
-        """The step that brought the last token."""
+        """The step that gave the last token."""
 
     def read(
         self, tokens: Sequence[TokenId], logprobs: Sequence[TokenLogprobs]
     ) -> tuple[TracedToken, ...]:
-        """The origins of more tokens, which follow those of the call before."""
+        """Return the origins of more tokens, which follow those of the previous call."""
         for step in self._trace.steps[self._steps_read :]:
             self._steps_read += 1
             self._chosen |= {one.index: (self._steps_read, one) for one in _chosen(step)}
@@ -104,7 +104,7 @@ class OriginReader:
         return tuple(starmap(self._traced, zip(tokens, known, strict=True)))
 
     def _traced(self, token: TokenId, known: TokenLogprobs | None) -> TracedToken:
-        # What follows a choice with certainty came in the same step.
+        # Certain tokens after a choice came in the same step.
         certain = self._latest, _Chosen(self._tokens_read, Origin.FORCED)
         self._latest, one = self._chosen.get(self._tokens_read, certain)
         self._tokens_read += 1
@@ -121,14 +121,14 @@ class OriginReader:
         return replace(
             traced,
             probability=math.exp(known.masked),
-            # A token that the model thinks impossible tells nothing of the others.
+            # A token that the model finds impossible says nothing of the others.
             allowed_share=math.exp(known.raw - known.masked) if known.raw > -math.inf else None,
             likeliest=known.top,
         )
 
 
 def kinds_of(step: TracedStep) -> dict[tuple[int, TokenId], str]:
-    """The kind of each drafted token, by the node that it follows."""
+    """Return the kind of each drafted token, by the node that it follows."""
     return {
         (proposal.node, proposal.token): proposal.kind
         for proposal in step.proposals
@@ -147,7 +147,7 @@ def _chosen(step: TracedStep) -> Iterator[_Chosen]:
         kind = kinds.get((parent, tree.tokens[node]), "")
         origin = Origin.COPIED if kind in COPIES else Origin.DRAFTED
         yield _Chosen(index, origin, tree.sources[node], kind)
-    # A token that ends the answer is no part of it.
+    # A token that ends the answer is not part of it.
     if isinstance(choice, Choice) and choice.matcher is not None:
         is_corrected = bool(tree.children()[path[-1]])
         origin = Origin.CORRECTED if is_corrected else Origin.SAMPLED

@@ -1,4 +1,4 @@
-"""An answer, its legend and its draft trees as one HTML file, without scripts or other files."""
+"""Renders an answer, its legend and its draft trees as one HTML file, without scripts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from guided.inspection.texts import pieces, printable, shown
 __all__ = ["page"]
 
 _DRAFTER_COLORS: Final = 5
-"""Colours of drafters, which take turns: classes ``drafted0`` to ``drafted4``."""
+"""Number of colours for drafters, used in turn: classes ``drafted0`` to ``drafted4``."""
 _COLORS: Final = Path(__file__).with_name("colors.css").read_text("utf-8")
 _STYLE: Final = """\
 body { background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif;
@@ -40,7 +40,7 @@ def page(
     legend: Mapping[str, Entry],
     trees: Mapping[str, Branch],
 ) -> str:
-    """The whole file; ``trees`` are those of the steps to be shown, by their headings."""
+    """Return the whole file; ``trees`` are those of the steps to show, by their headings."""
     classes = _classes(legend)
     drawn = "".join(
         f'<h2>{escape(heading)}</h2>\n<ul class="tree">\n{_item(tree)}</ul>\n'
@@ -56,7 +56,7 @@ def page(
 
 
 def _classes(legend: Mapping[str, Entry]) -> dict[str, str]:
-    """The class of each source, which has its colour."""
+    """Return the class of each source, which has its colour."""
     drafters = [source for source in legend if legend[source].origin is Origin.DRAFTED]
     return {
         source: f"drafted{drafters.index(source) % _DRAFTER_COLORS}"
@@ -75,14 +75,14 @@ def _answer(tokens: Sequence[TracedToken], classes: Mapping[str, str]) -> str:
 
 
 def _hover(tokens: Sequence[TracedToken]) -> str:
-    """What is told of the tokens of a piece, a line for each fact."""
+    """Return the facts about the tokens of a piece, one per line."""
     lines = []
     for token in tokens:
         lines.append(f"{shown(token.text)}  token {token.token}, step {token.step}")
         lines.append(f"{token.source} ({token.kind})" if token.kind else token.source)
         if token.probability is not None:
             lines.append(f"probability {token.probability:.3f}")
-    # A line break in an attribute has to be a reference, or it may be read as a space.
+    # A line break in an attribute must be a reference, or it may be read as a space.
     return "&#10;".join(map(escape, lines))
 
 
@@ -98,7 +98,7 @@ def _legend(legend: Mapping[str, Entry], classes: Mapping[str, str]) -> str:
 
 
 def _item(branch: Branch) -> str:
-    """One branch as an item of a list, what follows it as a list inside."""
+    """Return a branch as an item of a list, with what follows it as a list inside."""
     run = f' <code class="run">{escape(branch.run)}</code>' if branch.run else ""
     told = "; ".join(filter(None, (branch.fate.value, branch.note)))
     inner = "".join(map(_item, branch.branches))

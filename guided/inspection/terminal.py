@@ -1,4 +1,4 @@
-"""An answer, its legend and its draft trees in a terminal."""
+"""Renders an answer, its legend and its draft trees in a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STYLES: Final[Mapping[Origin, str]] = {
     Origin.SAMPLED: "yellow",
 }
 _DRAFTER_STYLES: Final = ("green", "magenta", "blue", "bright_green", "bright_magenta")
-"""One for each drafter, in turn."""
+"""Styles for drafters, used in turn."""
 _FATES: Final[Mapping[Fate, tuple[str, str]]] = {
     Fate.TRUNK: ("=", "bright_black"),
     Fate.TAKEN: ("✓", "bold green"),
@@ -39,12 +39,12 @@ _NOTE: Final = "dim"
 
 
 def answer_view(tokens: Sequence[TracedToken], legend: Mapping[str, Entry]) -> RenderableType:
-    """The answer, each token coloured by its origin, or marked where there are no colours."""
+    """Return the answer with each token coloured by its origin, or marked without colours."""
     return _AnswerView(tokens, legend)
 
 
 def legend_view(legend: Mapping[str, Entry]) -> Table:
-    """The origins with their marks, and how many tokens each of them brought."""
+    """Return the origins with their marks, and how many tokens each of them gave."""
     styles, total = _styles(legend), sum(entry.tokens for entry in legend.values())
     table = Table("", "origin", "tokens", "share", "of which")
     for column in (2, 3):
@@ -61,7 +61,7 @@ def legend_view(legend: Mapping[str, Entry]) -> Table:
 
 
 def tree_view(branch: Branch) -> Tree:
-    """A draft tree; the root of the branch is its trunk."""
+    """Return a draft tree; the root of the branch is its trunk."""
     tree = Tree(_line(branch), guide_style=_NOTE)
     waiting = [(tree, branch)]
     while waiting:
@@ -79,7 +79,7 @@ def _line(branch: Branch) -> Text:
 
 
 class _AnswerView:
-    """A rich renderable, which learns from the console whether there are colours."""
+    """A rich renderable, which asks the console whether it has colours."""
 
     def __init__(self, tokens: Sequence[TracedToken], legend: Mapping[str, Entry]) -> None:
         self._pieces = [(printable(text), its[0]) for text, its in pieces(tokens)]
@@ -96,7 +96,7 @@ class _AnswerView:
             yield Text(marks, no_wrap=True)
 
     def _marked(self, width: int) -> Iterator[tuple[str, str]]:
-        """The lines of the answer, and below each cell the mark of its token or a dash."""
+        """Yield the answer's lines with their marks: below each cell its token's mark or a dash."""
         line, marks = "", ""
         for text, token in self._pieces:
             mark = self._legend[token.source].mark
@@ -114,7 +114,7 @@ class _AnswerView:
 
 
 def _styles(legend: Mapping[str, Entry]) -> dict[str, str]:
-    """The style of each source."""
+    """Return the style of each source."""
     drafters = [source for source in legend if legend[source].origin is Origin.DRAFTED]
     return {
         source: _STYLES.get(entry.origin)

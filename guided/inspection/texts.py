@@ -1,4 +1,4 @@
-"""Tokens as text that can be shown: whole characters, and nothing that a terminal would obey."""
+"""Turns tokens into text that is safe to show: whole characters, and no terminal controls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["pieces", "printable", "shown"]
 
 
 def printable(text: str) -> str:
-    """The text with control characters other than line breaks written as escapes."""
+    """Return the text with control characters other than line breaks written as escapes."""
     return "".join(
         character if character.isprintable() or character == "\n" else _escaped(character)
         for character in text
@@ -19,16 +19,16 @@ def printable(text: str) -> str:
 
 
 def shown(text: bytes) -> str:
-    """The bytes of tokens in one line, in which spaces and line breaks can be seen."""
+    """Return the bytes of tokens in one line, with spaces and line breaks made visible."""
     decoded = text.decode("utf-8", "backslashreplace").replace(" ", "␣")
     return printable(decoded).replace("\n", _escaped("\n"))
 
 
 def pieces(tokens: Sequence[TracedToken]) -> Iterator[tuple[str, tuple[TracedToken, ...]]]:
-    """The answer in whole characters, each piece with the tokens that end in it.
+    """Yield the answer in whole characters, each piece with the tokens that end in it.
 
-    A character may be spelled by several tokens; it is shown as the first of them is. All pieces
-    together are the text of the answer.
+    A character may take several tokens; it is shown like the first of them. The pieces together are
+    the text of the answer.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     waiting: list[TracedToken] = []

@@ -1,4 +1,4 @@
-"""An answer that is watched while it comes to be: after each step, what was added to it."""
+"""Watches an answer as it comes about: reports after each step what was added."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class DrawnStep:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What came since the last time."""
+    """What was added since the last report."""
 
     tokens: tuple[tuple[TracedToken, str], ...]
-    """Each with the characters that it completes, all of which are the text of the answer."""
+    """Each token with the characters that it completes; together they are the answer's text."""
     steps: tuple[DrawnStep, ...]
 
 
 class Watcher:
-    """Follows the trace of one request; its work is little beside a step."""
+    """Follows the trace of one request; its work is little compared with a step."""
 
     def __init__(self, trace: Trace, vocabulary: Vocabulary) -> None:
         self._trace = trace
@@ -45,7 +45,7 @@ class Watcher:
         self._steps = 0
 
     def news(self, *, is_ended: bool = False) -> News | None:
-        """What came since the last call, if anything did; the last time with ``is_ended``."""
+        """Return what was added since the last call, if anything; ``is_ended`` on the last."""
         answer, told = self._trace.answer, len(self._tokens)
         if answer is None:
             return None

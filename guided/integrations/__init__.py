@@ -1,1 +1,1 @@
-"""guided inside other engines, each in a module named after it."""
+"""guided inside other engines, with a module named after each engine."""

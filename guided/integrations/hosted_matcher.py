@@ -1,8 +1,8 @@
-"""A matcher as another engine moves it: what that may ask of it, and nothing raised on the way.
+"""A matcher for another engine, with the calls that engines make and no errors raised in them.
 
-An engine asks for masks and moves between steps, for all its requests at once; an error there ends
-more than the answer that it is about. So an answer whose next position takes more work than its
-limits allow is closed instead, along its shortest completion.
+An engine requests masks and moves between steps, for all its requests at once; an error there ends
+more than the answer concerned. So an answer whose next position takes more work than its limits
+allow is closed by its shortest completion instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["HostedMatcher", "fill_all"]
 
 _log: Final = logging.getLogger(__name__)
 _WINDOW: Final = 64
-"""Tokens before the last one from which on masks keep an end within reach; those take longer."""
+"""How early masks begin to keep an end within reach, in tokens; those masks take longer."""
 
 
 class HostedMatcher:
@@ -47,25 +47,25 @@ class HostedMatcher:
         stop_ids: Iterable[int] = (),
         forcing: Forcing = Forcing.OFF,
     ) -> None:
-        """``end_ids`` are those of the vocabulary. At ``stop_ids`` the host stops as well: they may
-        come where the answer may end, and nowhere else. With ``forcing`` a mask inside of a forced
-        run has the run's token alone."""
+        """``end_ids`` are those of the vocabulary. The host also stops at ``stop_ids``: they are
+        allowed only where the answer may end. With ``forcing``, a mask inside a forced run allows
+        only the run's token."""
         self._matcher: Final = matcher
         self._forcing: Final = forcing
         self._ends: Final = frozenset(end_ids)
         self._end: Final = min(self._ends)
         self._stops: Final = frozenset(stop_ids) - self._ends
         self._closing: tuple[int, ...] | None = None
-        """What is still to be written, the end included, once the limits were met."""
+        """The tokens that remain to be written, including the end, once a limit was reached."""
         self._num_closed = 0
-        """How many of these tokens were accepted."""
+        """How many of those tokens were accepted."""
         self._max_tokens: int | None = None
         self._window = 0
 
     def end_within(self, max_tokens: int) -> None:
-        """End the answer before it is cut off after so many tokens, its end counted.
+        """End the answer before it is cut off after ``max_tokens``, including its end.
 
-        Where even the shortest answer is longer, it is cut off.
+        If even the shortest answer is longer, it is cut off.
         """
         try:
             shortest = self._matcher.shortest_completion(max_tokens - 1)
@@ -85,17 +85,17 @@ class HostedMatcher:
 
     @property
     def is_plain(self) -> bool:
-        """Whether masks are those of ``plain``, which many can be filled of in one call."""
+        """Whether masks equal those of ``plain``, many of which can be filled in one call."""
         narrows = self._stops or self._forcing is not Forcing.OFF
         return self._closing is None and not narrows and self._budget() is None
 
     @property
     def plain(self) -> Matcher:
-        """The matcher itself, to be looked at alone."""
+        """The matcher itself, for reading only."""
         return self._matcher
 
     def fill(self, memory: NDArray[np.int32], row: int) -> None:
-        """Write which tokens may come next to a row of int32 ``[rows, words]``; never none."""
+        """Write the mask of the next tokens to a row of int32 ``[rows, words]``; never empty."""
         if self._closing is None:
             self._fill_open(memory, row, self._budget())
         if self._closing is not None:
@@ -107,7 +107,7 @@ class HostedMatcher:
             self._fill_stops(memory[row])
 
     def accept(self, tokens: Sequence[int]) -> bool:
-        """Move over tokens, all of them or none; what stands after an end is not looked at."""
+        """Move over all of the tokens or none; tokens after an end are ignored."""
         asked = self._without_stops(tokens)
         if self.is_terminated or (self._closing is None and self._moved(asked)):
             return True
@@ -121,7 +121,7 @@ class HostedMatcher:
         return True
 
     def validate(self, tokens: Sequence[int]) -> int:
-        """How many of the tokens may follow; nothing is moved."""
+        """Return how many of the tokens may follow, without moving."""
         return self._num_valid(self._without_stops(tokens))
 
     def rollback(self, num_tokens: int) -> None:
@@ -138,7 +138,7 @@ class HostedMatcher:
         self._matcher.reset()
 
     def forced(self, forcing: Forcing = Forcing.CANONICAL) -> tuple[int, ...]:
-        """Tokens that have to come next, an end not among them; often none."""
+        """Return tokens that must come next, without an end; often none."""
         if self._closing is not None:
             return self._closing[self._num_closed : -1]
         try:
@@ -148,7 +148,7 @@ class HostedMatcher:
             return self.forced()
 
     def is_complete_after(self, run: Sequence[int]) -> bool:
-        """Whether nothing but the end may follow after a run that is allowed; nothing is moved."""
+        """Whether only the end may follow after an allowed run; does not move."""
         if self._closing is not None:
             return self._num_closed + len(run) == len(self._closing) - 1
         if not self._moved([*run]):
@@ -162,26 +162,26 @@ class HostedMatcher:
             self._matcher.fill_bitmask(memory, row, budget=budget)
         except LimitExceededError as error:
             if error.field == "budget":
-                # Drafts lead here, which the masks before them forbid: they will be taken back.
+                # Drafts that earlier masks forbid led here: they will be taken back.
                 self._fill_open(memory, row, None)
             else:
                 self._close(error)
 
     def _narrow(self, row: NDArray[np.int32]) -> None:
-        """Leave the token of a forced run alone, unless it leads past the last one."""
+        """Allow only the token of a forced run, unless it leads past the last token."""
         run = self.forced(self._forcing)
         if run and row[run[0] // 32] >> (run[0] % 32) & 1:
             row[:] = 0
             _set(row, run[:1])
 
     def _budget(self) -> int | None:
-        """The tokens left before the end, ``None`` where there are plenty."""
+        """Return the tokens left before the end; ``None`` while there are plenty."""
         if self._max_tokens is None:
             return None
         left = self._max_tokens - 1 - self._matcher.num_tokens
         return left if 0 <= left < self._window else None
 
-    # --- the matcher, whose limits may be met -------------------------------------------------
+    # --- the matcher, whose limits may be reached ----------------------------------------------
 
     def _moved(self, tokens: list[int]) -> bool:
         try:
@@ -196,7 +196,7 @@ class HostedMatcher:
         try:
             return self._matcher.validate(tokens)
         except LimitExceededError:
-            return 0  # drafts are guesses; the mask of this position says how it goes on
+            return 0  # drafts are guesses; the mask of this position decides what follows
 
     # --- closing ------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class HostedMatcher:
         return [self._end if token in self._stops else token for token in tokens]
 
     def _fill_stops(self, row: NDArray[np.int32]) -> None:
-        """Allow the host's tokens where the end is allowed, and forbid them elsewhere."""
+        """Allow the host's stop tokens where the end is allowed, and forbid them elsewhere."""
         stops = [token for token in self._stops if 0 <= token < 32 * len(row)]
         if row[self._end // 32] >> (self._end % 32) & 1:
             _set(row, stops)
@@ -236,13 +236,13 @@ class HostedMatcher:
 def fill_all(
     matchers: Sequence[HostedMatcher], memory: NDArray[np.int32], rows: Sequence[int]
 ) -> None:
-    """Write what may come next of each matcher to its row of int32 ``[rows, words]``."""
+    """Write the mask of each matcher to its row of int32 ``[rows, words]``."""
     try:
         if all(matcher.is_plain for matcher in matchers):
             fill_bitmasks([matcher.plain for matcher in matchers], memory, rows)
             return
     except LimitExceededError:
-        pass  # of one of them, which is closed below
+        pass  # one of them reached a limit; it is closed below
     for matcher, row in zip(matchers, rows, strict=True):
         matcher.fill(memory, row)
 

@@ -1,12 +1,12 @@
-"""How JSON is written inside another engine, whose requests cannot say it.
+"""Sets how JSON is written inside another engine, whose requests cannot say it.
 
-Engines pass a schema and nothing else, so it is said once, for all requests of a server, in the
-environment, which reaches all processes of it::
+Engines pass only a schema, so it is set once for all requests of a server, in the environment,
+which all of its processes share::
 
     GUIDED_JSON='{"whitespace": "free", "objects": "open"}'
 
-What is not said is as with ``guided serve --http-port``: compact, members in the order of the
-schema, objects closed that do not say that they are open.
+The defaults are those of ``guided serve --http-port``: compact, members in the order of the schema,
+and objects closed unless they say that they are open.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class JsonForm:
 
     options: JsonOptions
     closes_objects: bool = True
-    """Whether objects take no members but those they name, where a schema leaves that open."""
+    """Whether objects take only members that they name, where a schema leaves that open."""
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str] = os.environ) -> JsonForm:
-        """What ``GUIDED_JSON`` says; raises RequestError for what it cannot say."""
+        """Read ``GUIDED_JSON``; raises RequestError for an invalid value."""
         text = environment.get(VARIABLE, "").strip()
         if not text:
             return cls(JsonOptions())
@@ -57,15 +57,15 @@ class JsonForm:
         return cls(JsonOptions(**given), objects == "closed")
 
     def schema(self, given: object) -> JsonSchema:
-        """The constraint of a schema, as text or as what its JSON holds."""
+        """Return the constraint of a schema, given as text or parsed."""
         if not isinstance(given, str):
             return JsonSchema(json.dumps(self._held(given), ensure_ascii=False), self.options)
         try:
             read = json.loads(given)
         except (ValueError, RecursionError):
-            return JsonSchema(given, self.options)  # whose reader says what is wrong, and where
+            return JsonSchema(given, self.options)  # its reader reports what is wrong, and where
         held = self._held(read)
-        # Untouched where nothing is closed: numbers stay spelled as they are.
+        # If nothing is closed the text stays unchanged, with its spelling of numbers.
         return JsonSchema(given if held == read else json.dumps(held), self.options)
 
     def _held(self, schema: Any) -> Any:

@@ -21,19 +21,19 @@ __all__ = ["ConstrainedLogits"]
 
 
 class ConstrainedLogits:
-    """Puts the logits of tokens that a constraint does not allow to minus infinity.
+    """Sets the logits of tokens that a constraint does not allow to minus infinity.
 
-    It belongs to one answer. Raises as ``OneAnswer`` does.
+    Use one object per answer. Raises the errors of ``OneAnswer``.
     """
 
     def __init__(self, constraint: Compiled, *, max_tokens: int | None = None) -> None:
-        """With ``max_tokens``, that of the call, an answer ends before it would be cut off."""
+        """With ``max_tokens``, the value of the call, an answer ends before it would be cut off."""
         self._answer: Final = OneAnswer(constraint, max_tokens)
 
     def __call__(
         self, input_ids: NDArray[np.intc], scores: NDArray[np.single]
     ) -> NDArray[np.single]:
-        """The scores ``[logits]`` of what follows the tokens ``[tokens]``, masked."""
+        """Return the scores ``[logits]`` of what follows the tokens ``[tokens]``, masked."""
         masked = scores.copy()
         masked[self._answer.forbidden(input_ids, len(scores))] = -np.inf
         return masked

@@ -21,16 +21,16 @@ __all__ = ["ConstrainedLogits"]
 
 
 class ConstrainedLogits:
-    """Puts the logits of tokens that a constraint does not allow to minus infinity.
+    """Sets the logits of tokens that a constraint does not allow to minus infinity.
 
-    It belongs to one answer. Raises as ``OneAnswer`` does.
+    Use one object per answer. Raises the errors of ``OneAnswer``.
     """
 
     def __init__(self, constraint: Compiled, *, max_tokens: int | None = None) -> None:
-        """With ``max_tokens``, that of the call, an answer ends before it would be cut off."""
+        """With ``max_tokens``, the value of the call, an answer ends before it would be cut off."""
         self._answer: Final = OneAnswer(constraint, max_tokens)
 
     def __call__(self, tokens: Any, logits: Any) -> Any:
-        """The logits ``[1, logits]`` of what follows the tokens ``[tokens]``, masked; of mlx."""
+        """Return mlx's logits ``[1, logits]`` of what follows the tokens ``[tokens]``, masked."""
         forbidden = self._answer.forbidden(np.array(tokens), logits.shape[-1])
         return mx.where(mx.array(forbidden), -mx.inf, logits)

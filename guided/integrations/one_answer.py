@@ -1,7 +1,7 @@
-"""One answer of a host that shows a processor all tokens at each step, the prompt among them.
+"""One answer of a host that passes a processor all tokens at each step, including the prompt.
 
-llama-cpp-python and mlx-lm call processors so, and transformers does; of transformers rows may come
-in any order (``transformers.py``), here each call goes on where the last one ended.
+llama-cpp-python, mlx-lm and transformers call processors in this way. In transformers rows may come
+in any order (``transformers.py``); here each call continues where the last one ended.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["OneAnswer"]
 
 
 class OneAnswer:
-    """Says what may come next; the tokens of its first call are the prompt."""
+    """Decides what may come next; the tokens of its first call are the prompt."""
 
     def __init__(self, constraint: Compiled, max_tokens: int | None = None) -> None:
-        """With ``max_tokens``, the end counted, an answer ends before it would be cut off."""
+        """With ``max_tokens``, end included, an answer ends before it would be cut off."""
         self._ends: Final = sorted(constraint.vocabulary.end_ids)
         self._num_tokens: Final = len(constraint.vocabulary)
         self._matcher: Final = HostedMatcher(constraint.matcher(), self._ends)
@@ -34,11 +34,11 @@ class OneAnswer:
     def forbidden(
         self, tokens: Sequence[int] | NDArray[np.integer], num_logits: int
     ) -> NDArray[np.bool_]:
-        """Which tokens may not come next, bool ``[num_logits]``.
+        """Return which tokens may not come next, bool ``[num_logits]``.
 
-        ``tokens`` are the prompt and the answer so far, each call's those of the last and more.
-        Raises RequestError for others, for a token that the constraint did not allow, and for fewer
-        logits than tokens.
+        ``tokens`` are the prompt and the answer so far; each call's begin with those of the last.
+        Raises RequestError if they do not, for a token that the constraint did not allow, and for
+        fewer logits than tokens.
         """
         if num_logits < self._num_tokens:
             raise RequestError(
@@ -57,7 +57,7 @@ class OneAnswer:
         return ~allowed.astype(np.bool_)
 
     def _follow(self, tokens: Sequence[int] | NDArray[np.integer]) -> None:
-        """Move over the tokens that are new."""
+        """Move over the new tokens."""
         if self._num_seen is not None:
             new = [int(token) for token in tokens[self._num_seen :]]
             if len(tokens) < self._num_seen or not self._matcher.accept(new):

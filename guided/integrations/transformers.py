@@ -1,4 +1,4 @@
-"""Constraints in ``generate`` of transformers.
+"""Constraints for ``generate`` in transformers.
 
 >>> prompt = tokenizer("Make up a person.", return_tensors="pt")
 >>> person = Compiler(tokenizer).compile(Person)
@@ -29,15 +29,15 @@ from guided.masks.mask_delta import MaskDelta
 __all__ = ["ConstrainedLogits"]
 
 _KEPT_A_ROW: Final = 32
-"""Answers remembered for each row; drafts are gone through twice, by who drafts and the model."""
+"""Answers remembered per row; drafts are processed twice, by the drafter and by the model."""
 
 
 class ConstrainedLogits(LogitsProcessor):
-    """Puts the logits of tokens that a constraint does not allow to minus infinity.
+    """Sets the logits of tokens that a constraint does not allow to minus infinity.
 
-    What it says of a row depends on the tokens of that row alone. So rows may be reordered, doubled
-    and cut, as beam search and assisted generation do. A row that has ended, or was made to leave
-    the constraint by somebody else, may only end.
+    The mask of a row depends only on the tokens of that row. So rows may be reordered, duplicated
+    and cut, as beam search and assisted generation do. A row that has ended, or that other code
+    made leave the constraint, may only end.
     """
 
     def __init__(
@@ -49,10 +49,11 @@ class ConstrainedLogits(LogitsProcessor):
     ) -> None:
         """One constraint for all prompts, or one for each.
 
-        ``prompt_length`` is that of the rows given to ``generate``, padding counted, which has to
-        be on the left; 1 for a decoder after an encoder. The first call refuses other rows
-        (RequestError). With ``max_new_tokens``, that of ``generate``, answers end before they would
-        be cut off; a constraint that has none so short is refused (LimitExceededError).
+        ``prompt_length`` is the length of the rows given to ``generate``, including padding, which
+        must be on the left; it is 1 for a decoder after an encoder. The first call refuses other
+        rows (RequestError). With ``max_new_tokens``, the value given to ``generate``, answers end
+        before they would be cut off; a constraint without an answer that short is refused
+        (LimitExceededError).
         """
         compiled = [constraints] if isinstance(constraints, Compiled) else [*constraints]
         if len({id(each.vocabulary) for each in compiled}) != 1:
@@ -63,7 +64,7 @@ class ConstrainedLogits(LogitsProcessor):
             )
         matchers = [each.matcher() for each in compiled]
         for matcher in matchers:
-            matcher._mask(max_new_tokens)  # raises here, and not among the tokens
+            matcher._mask(max_new_tokens)  # raises here, not during generation
         self._starts = [matcher._position for matcher in matchers]
         self._ends: Final = matchers[0]._ends
         self._num_tokens: Final = len(compiled[0].vocabulary)
@@ -74,15 +75,15 @@ class ConstrainedLogits(LogitsProcessor):
 
     @property
     def supports_continuous_batching(self) -> bool:  # type: ignore[override]
-        """Raises UnsupportedFeatureError: a processor that says no would be left out, and answers
-        be free."""
+        """Raises UnsupportedFeatureError: a processor that returned False would be dropped, and
+        answers would be unconstrained."""
         raise UnsupportedFeatureError(
             "continuous batching of transformers shows a processor no row from its beginning",
             hint="call generate(), or let `guided serve` batch requests",
         )
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """The scores ``[rows, logits]`` of what follows tokens ``[rows, tokens]``, masked."""
+        """Return the masked scores ``[rows, logits]`` of what follows ``[rows, tokens]``."""
         num_rows, logits = scores.shape
         self._check(num_rows, input_ids.shape[1], logits)
         answers = input_ids[:, self._prompt_length :].tolist()
@@ -99,8 +100,8 @@ class ConstrainedLogits(LogitsProcessor):
 
     def _check(self, num_rows: int, length: int, logits: int) -> None:
         """Raise RequestError for rows that belong to no prompts, and for too few logits."""
-        # The first call sees the prompts alone: with more, their last tokens were taken for answers
-        # that have left the constraint, which may only end.
+        # The first call must see only the prompts: longer rows would be taken for answers that have
+        # left the constraint, and those may only end.
         is_short = length < self._prompt_length
         is_long = not self._has_begun and length > self._prompt_length
         if is_short or is_long or num_rows % len(self._starts):
@@ -128,12 +129,12 @@ class ConstrainedLogits(LogitsProcessor):
         return MaskDelta(within, np.empty((0, 2), dtype=np.int32))
 
     def _position(self, answer: _Answer) -> ConstraintMatcher | None:
-        """Where an answer stands, ``None`` after its end; remembered for the next token."""
+        """Return and remember the position of an answer, ``None`` after its end."""
         number, tokens = answer
         if answer in self._known:
             self._known.move_to_end(answer)
             return self._known[answer]
-        # Mostly it is the last token that is new; else all of them are gone through again.
+        # Usually only the last token is new; otherwise all are processed again.
         before = number, tokens[:-1]
         known = before in self._known
         at = self._known[before] if known else self._starts[number]
@@ -150,7 +151,7 @@ _Answer = tuple[int, tuple[int, ...]]
 
 
 def _bits(bitmask: NDArray[np.int32], logits: int, device: torch.device) -> torch.Tensor:
-    """Packed masks as bool ``[rows, logits]``; they are packed while they travel."""
+    """Unpack masks to bool ``[rows, logits]``; they are packed while they are moved."""
     packed = torch.from_numpy(bitmask.view(np.uint8)).to(device)
     places = torch.arange(8, device=device, dtype=torch.uint8)
     return ((packed[:, :, None] >> places) & 1).bool().flatten(1)[:, :logits]

@@ -1,4 +1,4 @@
-"""Python types of answers: their JSON Schemas, and what no schema can hold them to."""
+"""Python types of answers: their JSON Schemas, and the checks that no schema can enforce."""
 
 from guided.response_types.schema_text import (
     adapter_of,

@@ -1,9 +1,9 @@
-"""The JSON Schema of a Python type, narrowed to what pydantic will read from JSON.
+"""Makes the JSON Schema of a Python type, narrowed to what pydantic reads from JSON.
 
-Pydantic's own schemas allow more than its validators take: any string for a URL of one scheme, a
-date in the year 0, a union without its discriminator. Here every document that fits the schema is
-one that ``validate_json`` accepts, custom validators aside (``unenforced_validators`` names those).
-Members that a type does not name are left out unless it keeps them, since pydantic would drop them.
+Pydantic's own schemas allow more than its validators accept: any string for a URL of one scheme, a
+date in the year 0, a union without its discriminator. Here ``validate_json`` accepts every document
+that fits the schema, custom validators aside (``unenforced_validators`` names those). Members that
+a type does not name are left out unless it keeps them, because pydantic would drop them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from guided.response_types.texts import BASE64_NAMES, base64_pattern
 __all__ = ["AnswerSchema"]
 
 _TUPLE_SPREAD = 8
-"""Most items in the middle of a tuple whose end is fixed as well."""
+"""Most items in the middle of a tuple whose end is also fixed."""
 
 
 class AnswerSchema(ScalarSchema):
@@ -64,7 +64,7 @@ class AnswerSchema(ScalarSchema):
 
     @override
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """A member is needed as well where its default would be refused."""
+        """A member is also required if its default would be refused."""
         return super().field_is_required(field, total) or self._refuses_default(field["schema"])
 
     def _refuses_default(self, schema: Any) -> bool:
@@ -74,7 +74,7 @@ class AnswerSchema(ScalarSchema):
             return False
         try:
             SchemaValidator(schema["schema"]).validate_python(schema["default"])
-        except Exception:  # of a factory, or of what refers to types around it, nothing is known
+        except Exception:  # a factory, or references to outer types, cannot be checked
             return True
         return False
 
@@ -83,15 +83,15 @@ class AnswerSchema(ScalarSchema):
         return self._mapping(schema)
 
     def frozendict_schema(self, schema: Any) -> JsonSchemaValue:
-        """Mappings of newer versions of pydantic, like those below."""
+        """Describe a mapping of newer versions of pydantic, like those below."""
         return self._mapping(schema)
 
     def ordered_dict_schema(self, schema: Any) -> JsonSchemaValue:
-        """An ``OrderedDict``."""
+        """Describe an ``OrderedDict``."""
         return self._mapping(schema)
 
     def counter_schema(self, schema: Any) -> JsonSchemaValue:
-        """A ``Counter``."""
+        """Describe a ``Counter``."""
         described = self._mapping(schema)
         described["additionalProperties"] = {"type": "integer"}
         return described
@@ -155,7 +155,7 @@ class AnswerSchema(ScalarSchema):
         described = super().tagged_union_schema(schema)
         tag = _tag_name(described, schema["discriminator"])
         if tag is not None:
-            # Even with a default value pydantic asks for it to choose by.
+            # Pydantic needs it to choose, even if it has a default value.
             described["oneOf"] = [_requiring(choice, tag) for choice in described["oneOf"]]
         return described
 
@@ -165,7 +165,7 @@ class AnswerSchema(ScalarSchema):
     ) -> JsonSchemaValue:
         function = schema["function"]["function"]
         if function == ByteSize._validate:
-            # The units that it reads as well are more than a pattern tells.
+            # It also reads units, which are too many for a pattern.
             return {"type": "integer", "minimum": 0}
         if isinstance(getattr(function, "__self__", None), EncodedBytes) and (
             self._setting("val_json_bytes", "utf8") != "utf8"
@@ -191,7 +191,7 @@ class AnswerSchema(ScalarSchema):
         if name == "defaultdict_validator" and (
             self._setting("strict") or self._has_strict(schema, set())
         ):
-            # Its items are read as Python's values, of which strict types want instances.
+            # Its items are read as Python values, and strict types require instances.
             raise PydanticInvalidForJsonSchema("a defaultdict with strict types (say dict)")
         return super().function_wrap_schema(schema)
 
@@ -232,7 +232,7 @@ def _closed(described: JsonSchemaValue, schema: Any) -> JsonSchemaValue:
 
 
 def _other_names(schema: Any) -> Iterator[str]:
-    """The names of all fields and the members that their aliases read."""
+    """Yield the names of all fields and the members that their aliases read."""
     while schema["type"] not in ("model-fields", "typed-dict", "dataclass-args"):
         schema = schema["schema"]
     fields = schema["fields"]
@@ -245,7 +245,7 @@ def _other_names(schema: Any) -> Iterator[str]:
 
 
 def _counted(form: str | None, keyword: str, limit: int) -> JsonSchemaValue:
-    """A limit on the length; of encoded bytes it counts what they encode."""
+    """Return a limit on the length; for encoded bytes it counts the decoded ones."""
     if form not in BASE64_NAMES:
         return {keyword: limit}
     least, most = (limit, None) if keyword == "minLength" else (0, limit)
@@ -255,7 +255,7 @@ def _counted(form: str | None, keyword: str, limit: int) -> JsonSchemaValue:
 
 
 def _tag_name(described: JsonSchemaValue, discriminator: object) -> str | None:
-    """The member by which pydantic chooses; ``None`` where a function does."""
+    """Return the member by which pydantic chooses; ``None`` if a function does."""
     named = described.get("discriminator")
     if named is not None:
         return str(named["propertyName"])

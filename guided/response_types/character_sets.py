@@ -1,13 +1,13 @@
-"""Sets of characters of a foreign pattern, and the sets of the engines that pydantic uses.
+"""Sets of characters in a foreign pattern, and the sets of the engines that pydantic uses.
 
 A set is an expression of ECMA-262 that matches one character. ECMA-262 has neither complements nor
-intersections inside of brackets; what they cannot hold is written beside them, with look-ahead:
+intersections inside brackets; what brackets cannot hold is written next to them, with look-ahead:
 ``[a-z&&[^x]]`` -> ``(?:(?=[a-z])[^x])``.
 
-A set holds what is surely in it and what may be: an engine may know another version of Unicode than
-the reader of the pattern. Where that is a later one, characters that are unassigned here
-(``\\p{Cn}``) are anything there; where it is an earlier one, those that are new here are unassigned
-there. What is allowed needs to be sure, what is excluded to be complete.
+A set holds what is surely in it and what may be: the engine may have another version of Unicode
+than the reader of the pattern. If the engine's is later, characters that are unassigned here
+(``\\p{Cn}``) may be anything there; if it is earlier, characters that are new here are unassigned
+there. What is allowed must be sure, and what is excluded must be complete.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SPELLED_IN_CLASS = frozenset("[&~")
 
 
 def escaped(code_point: int) -> str:
-    """A character inside of brackets; operators of other dialects are spelled by their number."""
+    """Return a character for use in brackets; operators of other dialects become numbers."""
     character = chr(code_point)
     if character in _ESCAPED_IN_CLASS:
         return "\\" + character
@@ -50,7 +50,7 @@ def escaped(code_point: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CharacterSet:
-    """What is surely in a set and what may be: the contents of brackets, and units beside them."""
+    """What is surely in a set and what may be: the contents of brackets, and units next to them."""
 
     sure: str = ""
     maybe: str = ""
@@ -59,11 +59,11 @@ class CharacterSet:
 
     @classmethod
     def of(cls, content: str) -> CharacterSet:
-        """The set of what stands inside brackets of ECMA-262."""
+        """Return the set of the content of ECMA-262 brackets."""
         return cls(content, content)
 
     def unit(self, *, sure: bool) -> str:
-        """An expression that matches one character: of those that are surely in it, or may be."""
+        """Return an expression that matches one character that is surely in the set, or may be."""
         content, units = (self.sure, self.sure_units) if sure else (self.maybe, self.maybe_units)
         options = [f"[{content}]", *units] if content else [*units]
         if not options:
@@ -118,7 +118,7 @@ NEWER: Final = (
     r"\u{105c0}-\u{1bfff}\u{1cc00}-\u{1d3ff}\u{1df00}-\u{1e6ff}\u{1f6d8}-\u{1fbff}"
     r"\u{2b739}-\u{2b73f}\u{2cea2}-\u{2cead}\u{2ebf0}-\u{2ee5d}\u{31350}-\u{33479}"
 )
-"""Whatever Unicode got after version 14, that of Python 3.11; beyond the first plane in blocks."""
+"""Characters of Unicode after version 14, Python 3.11's; beyond the first plane in blocks."""
 _UNKNOWN: Final = _UNASSIGNED + NEWER
 _SPACES: Final = r"\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 # UTS 18, annex C: alphabetic (marks, letter numbers and the circled letters included), decimal
@@ -130,7 +130,7 @@ _RUST_WORD: Final = (
 
 
 def known(names: Iterable[str], others: str = "") -> CharacterSet:
-    """The characters of properties, as far as any engine knows them, and others."""
+    """Return the characters of properties, as far as any engine knows them, and others."""
     named = [rf"\p{{{name}}}" for name in names]
     units = tuple(rf"[^\P{{{name}}}{NEWER}]" for name in names)
     return CharacterSet(others, "".join(named) + others + _UNKNOWN, units)
@@ -138,22 +138,22 @@ def known(names: Iterable[str], others: str = "") -> CharacterSet:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """An engine of patterns, and what it takes for digits, words, white space and equal case."""
+    """An engine of patterns, with its digits, words, white space and case folding."""
 
     name: str
     sets: Mapping[str, CharacterSet]
-    """Those of ``d``, ``w`` and ``s``."""
+    """The sets of ``d``, ``w`` and ``s``."""
     fold: Callable[[int], int]
-    """One of the code points that are the same where case is ignored."""
+    """Returns a representative of the code points that are equal if case is ignored."""
     unknown: str = ""
-    """Characters whose case is not known."""
+    """Characters whose case is unknown."""
 
     def same(self, code_point: int) -> tuple[int, ...]:
-        """The other code points that are the same where case is ignored."""
+        """Return the other code points that are equal if case is ignored."""
         return _same(self.fold).get(code_point, ())
 
     def same_as_any(self, low: int, high: int) -> list[int]:
-        """Those outside of a range that are the same as one inside, in order."""
+        """Return the code points outside a range that equal one inside it, in order."""
         found = {
             other
             for code_point, others in _same(self.fold).items()
@@ -164,7 +164,7 @@ class Dialect:
 
 
 def _simple_fold(code_point: int) -> int:
-    """Simple case folding (Unicode, section 3.13), from the full one of Python."""
+    """Apply simple case folding (Unicode, section 3.13), derived from Python's full folding."""
     character = chr(code_point)
     for folded in (character.casefold(), character.lower()):
         if len(folded) == 1:
@@ -173,7 +173,7 @@ def _simple_fold(code_point: int) -> int:
 
 
 def _lower(code_point: int) -> int:
-    """Lower case as Python's engine compares: the simple one, and a table of further equals."""
+    """Return the lower case that Python's engine compares by, with its table of further equals."""
     lower = ord(chr(code_point).lower()[0])
     alike: tuple[int, ...] = _casefix._EXTRA_CASES.get(lower, ())
     return min(lower, *alike) if alike else lower
@@ -199,7 +199,7 @@ def _same(fold: Callable[[int], int]) -> Mapping[int, tuple[int, ...]]:
     }
 
 
-# The digits of other scripts are digits to both engines; programs that read them are few.
+# Digits of other scripts are digits in both engines, but few programs can read them.
 _DIGITS: Final = "0-9"
 _ANY_DIGITS: Final = CharacterSet(_DIGITS, r"\p{Nd}" + _UNKNOWN)
 
@@ -253,7 +253,7 @@ _POSIX: Final = {
 
 
 def posix_class(name: str) -> str | None:
-    """The characters of ``[:name:]``."""
+    """Return the characters of ``[:name:]``."""
     return _POSIX.get(name)
 
 
@@ -280,7 +280,7 @@ _PROPERTIES: Final = {name.replace("_", "").lower(): name for name in (*_CATEGOR
 
 
 def property_name(text: str) -> str:
-    """The name in ECMA-262 of a property that Rust names, where letters of any case will do.
+    """Return the ECMA-262 name of a property from Rust's name, in which case does not matter.
 
     ``l`` -> ``L``, ``greek`` -> ``Script=Greek``, ``sc=Old_Italic`` -> ``Script=Old_Italic``
     """

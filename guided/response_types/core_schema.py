@@ -1,8 +1,9 @@
-"""What pydantic's core schemas say: their parts, and constraints that functions check.
+"""Reads pydantic's core schemas: their parts, and constraints that functions check.
 
-Pydantic checks some constraints by functions of its own, since their type does not know them. It
-says them in its JSON Schemas as well, in words of its own (``gt``), or in those of JSON Schema
-that mean something else there: ``minLength`` of a ``defaultdict``, or of the text of a ``Json``.
+Pydantic checks some constraints by functions of its own, because the type itself does not have
+them. Its JSON Schemas contain these too, in words of its own (``gt``), or in keywords of JSON
+Schema that mean something else there: ``minLength`` for a ``defaultdict``, or for the text of a
+``Json``.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _NAMED = {
     "arguments": "arguments_schema",
     "arguments-v3": "arguments_schema",
 }
-"""Where the parts are that have a name, by type of core schema."""
+"""The key of the named parts, by type of core schema."""
 
 _ONE = {"call": "arguments_schema", "json-or-python": "json_schema"}
-"""Where the only part is, which stands at the same place."""
+"""The key of the only part, which is at the same place."""
 
 _SEVERAL = {"union": "choices", "tagged-union": "choices", "chain": "steps"}
-"""Where several parts are that stand at the same place."""
+"""The key of several parts at the same place."""
 
 _GENERAL = (
     ("schema", ""),
@@ -47,14 +48,14 @@ _GENERAL = (
     ("keys_schema", "{key}"),
     ("values_schema", "{}"),
 )
-"""Where the parts of all other types are, each with its step."""
+"""The keys of the parts of all other types, each with its step."""
 
 
 def parts(schema: CoreSchema) -> Iterator[tuple[CoreSchema, str]]:
-    """The core schemas inside another, as JSON is read, each with its step in a dotted path.
+    """Yield the core schemas inside another, as JSON is read, each with its step in a dotted path.
 
     A step is the name of a field, ``[]`` for items, ``{}`` for values, ``{key}`` for keys, and
-    empty for what stands at the same place.
+    empty for a part at the same place.
     """
     kind = schema["type"]
     if kind in ("model-fields", "typed-dict"):
@@ -72,7 +73,7 @@ def parts(schema: CoreSchema) -> Iterator[tuple[CoreSchema, str]]:
     elif kind in _SEVERAL:
         found = schema[_SEVERAL[kind]]
         for part in found.values() if isinstance(found, Mapping) else found:
-            # The choice of a union may have a label beside it.
+            # The choice of a union may have a label with it.
             yield (part[0] if isinstance(part, tuple) else part), ""
     else:
         for name, step in _GENERAL:
@@ -88,9 +89,9 @@ def joined(place: str, step: str) -> str:
 
 
 def place_of(trail: Sequence[CoreSchema]) -> str:
-    """The dotted path to the last of these core schemas, each of which holds the next one.
+    """Return the dotted path to the last of these core schemas, each of which contains the next.
 
-    Where a type refers to another one by name, the path begins at that.
+    If a type refers to another by name, the path begins there.
     """
     place = ""
     for index, schema in enumerate(trail):
@@ -103,7 +104,7 @@ def place_of(trail: Sequence[CoreSchema]) -> str:
 
 
 def _parts_of(schema: CoreSchema) -> Iterator[tuple[CoreSchema, str]]:
-    # Fields are a level of their own there, with a schema but no name.
+    # In the trail fields are a separate level, with a schema but no name.
     return iter(()) if schema["type"].endswith("-field") else parts(schema)
 
 
@@ -119,7 +120,7 @@ _KEYWORDS = frozenset(
 
 
 def constraint_of(function: Callable[..., object]) -> tuple[str, object] | None:
-    """The name and the value of the constraint that a function of pydantic's checks."""
+    """Return the name and the value of the constraint that a function of pydantic checks."""
     inner = function.func if isinstance(function, functools.partial) else function
     if getattr(inner, "__module__", "") != _MODULE:
         return None
@@ -130,16 +131,16 @@ def constraint_of(function: Callable[..., object]) -> tuple[str, object] | None:
 
 
 def length_keyword(name: str, schema: CoreSchema) -> str | None:
-    """The keyword of JSON Schema that holds values of a core schema to a constraint on top of it.
+    """Return the keyword of JSON Schema that enforces a constraint on values of a core schema.
 
-    ``min_length`` of an ``EmailStr`` -> ``minLength``; ``None`` where there is none.
+    ``min_length`` of an ``EmailStr`` -> ``minLength``; ``None`` if there is none.
     """
     word = _WORDS.get(_inner_kind(schema))
     return None if word is None or name not in _LENGTHS else name[:3] + word
 
 
 def encoder_of(schema: CoreSchema) -> type[EncoderProtocol] | None:
-    """What decodes the values of a core schema, below constraints on what it gives."""
+    """Return the decoder of a core schema's values, below constraints on the decoded value."""
     while schema["type"] == "function-after":
         owner = getattr(schema["function"]["function"], "__self__", None)
         if isinstance(owner, EncodedBytes | EncodedStr):
@@ -149,7 +150,7 @@ def encoder_of(schema: CoreSchema) -> type[EncoderProtocol] | None:
 
 
 def changes_case(schema: CoreSchema, config: Mapping[str, Any]) -> bool:
-    """Whether a string becomes another one before it is decoded, which its pattern cannot see."""
+    """Whether a string is changed before it is decoded, which its pattern cannot see."""
     while "schema" in schema:
         schema = schema["schema"]
     return schema["type"] == "str" and any(
@@ -158,7 +159,7 @@ def changes_case(schema: CoreSchema, config: Mapping[str, Any]) -> bool:
 
 
 def without_keywords(schema: CoreSchema) -> dict[str, Any]:
-    """The core schema of a constraint without what pydantic's JSON Schema says of it."""
+    """Return the core schema of a constraint without what pydantic's JSON Schema says of it."""
     metadata = schema.get("metadata", {})
     updates = metadata.get("pydantic_js_updates", {})
     kept = {word: value for word, value in updates.items() if word not in _KEYWORDS}
@@ -166,7 +167,7 @@ def without_keywords(schema: CoreSchema) -> dict[str, Any]:
 
 
 def _inner_kind(schema: CoreSchema) -> str:
-    """The type of core schema below functions and choices by mode."""
+    """Return the type of core schema below functions and choices by mode."""
     while True:
         match schema["type"]:
             case "function-after" | "function-before" | "function-wrap":

@@ -1,9 +1,9 @@
-"""Patterns in the dialects of Rust and Python as patterns of JSON Schema (ECMA-262).
+"""Translates patterns in the dialects of Rust and Python into patterns of JSON Schema (ECMA-262).
 
-They mean what pydantic's engine means by them: ``\\w``, ``\\s`` and ``\\b`` are those of Unicode,
-the dot stops at ``\\n`` alone, flags are written out. Nothing matches in ECMA-262 that might not
-match there, where engines may know different versions of Unicode; and of the digits, which are
-those of all scripts, ``\\d`` allows 0 to 9.
+The meaning is that of pydantic's engine: ``\\w``, ``\\s`` and ``\\b`` are those of Unicode, the dot
+excludes only ``\\n`` and flags are expanded. Nothing matches in ECMA-262 that might not match in
+the engine, whose version of Unicode may differ; and although digits are those of all scripts,
+``\\d`` allows 0 to 9.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLAGS: Final = {
     re.ASCII: "a",
 }
 _LOOKS: Final = {"(?=": False, "(?!": True, "(?<=": False, "(?<!": True}
-"""Whether it asks for what must not match."""
+"""Whether each is negative: its content must not match."""
 _WORD_EDGES: Final = {
     "start": "(?<!{no})(?={yes})",
     "end": "(?<={yes})(?!{no})",
@@ -41,7 +41,7 @@ _EMPTY_IS_NO_B: Final = sys.version_info < (3, 14)
 
 
 def ecma_pattern(pattern: str, *, is_python: bool = False, flags: int = 0) -> str:
-    """The counterpart of a pattern; ``ForeignPatternError`` where there is none.
+    """Return the counterpart of a pattern; raises ``ForeignPatternError`` if there is none.
 
     ``flags`` are those of Python's ``re``. ``\\A(?i)k\\z`` -> ``^[kK\\u212a]$``
     """
@@ -50,7 +50,7 @@ def ecma_pattern(pattern: str, *, is_python: bool = False, flags: int = 0) -> st
 
 
 class _Translation(PatternReader):
-    """Recursive descent; a flag that is set inside of a group holds to its end."""
+    """A recursive descent; a flag set inside a group applies to the group's end."""
 
     def all(self, flags: frozenset[str]) -> str:
         self.flags = flags
@@ -61,7 +61,7 @@ class _Translation(PatternReader):
 
     def _alternatives(self) -> str:
         parts: list[str] = []
-        is_unit = False  # whether a quantifier can follow the last part as it is
+        is_unit = False  # whether a quantifier can follow the last part directly
         while self.position < len(self.pattern) and self.peek() != ")":
             if "x" in self.flags and self.skip_space():
                 continue
@@ -89,7 +89,7 @@ class _Translation(PatternReader):
             quantifier = f"{{{found[1] or 0}{found[2] or ''}{found[3] or ''}}}"
         if self.is_python and self.peek() == "+":
             self.refuse("a possessive quantifier")
-        self.take_if("?")  # which match is found first changes nothing
+        self.take_if("?")  # which match is found first does not matter
         return quantifier
 
     def _term(self) -> str:
@@ -114,7 +114,7 @@ class _Translation(PatternReader):
     def _end(self) -> str:
         if "m" in self.flags:
             return r"(?![^\n])"
-        # Python's lets a line end follow, which nobody means.
+        # Python's also matches before a final line end, which is never meant.
         return r"(?=\n?$)" if self.is_python and not self.sure else "$"
 
     def _character(self, code_point: int) -> str:

@@ -1,7 +1,7 @@
-"""Schemas as patterns of text: of the keys of objects, and of JSON inside a string.
+"""Turns schemas into patterns of text: for the keys of objects, and for JSON inside a string.
 
-The texts inside a string are compact JSON, with the members in the order of the schema and optional
-ones included.
+Texts inside a string are compact JSON, with the members in the order of the schema, including
+optional ones.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ __all__ = ["JsonText", "key_schema"]
 
 _NOTES = frozenset({"title", "description", "default", "examples", "deprecated"})
 
-# Of at most 15 digits, so that a float tells them apart, and one spelling each.
+# At most 15 digits, so that floats distinguish them, and one spelling each.
 _FRACTIONS = r"(?:0|-?[1-9]\d{0,8}|-?(?:0|[1-9]\d{0,8})\.\d{0,5}[1-9])"
 _LARGEST = 10**15 - 1
 
 
 def key_schema(keys: dict[str, Any], definitions: Mapping[Any, Any], ref: str) -> Any:
-    """The schema of the names that stand for keys of a type with the given schema.
+    """Return the schema of the names that stand for keys of a type with the given schema.
 
     Values are spelled as ``json.dumps`` would: ``{"type": "boolean"}`` -> ``{"enum": ["true",
-    "false"]}``. ``True`` for any name; ``ValueError`` where no schema tells which names are read.
+    "false"]}``. ``True`` for any name; raises ``ValueError`` if no schema describes the accepted
+    names.
     """
     if "$ref" in keys:
         return key_schema(definitions[definition_name(keys["$ref"], ref)], definitions, ref)
@@ -56,14 +57,14 @@ def key_schema(keys: dict[str, Any], definitions: Mapping[Any, Any], ref: str) -
 
 
 def definition_name(reference: str, template: str) -> str:
-    """The name of a definition: ``#/$defs/Person`` -> ``Person``."""
+    """Return the name of a definition: ``#/$defs/Person`` -> ``Person``."""
     prefix, _, suffix = template.partition("{model}")
     return reference.removeprefix(prefix).removesuffix(suffix)
 
 
 def _key_names(values: list[Any]) -> list[str]:
-    # Of an enumeration pydantic takes strings and booleans by their name, but numbers only where
-    # it is an IntEnum, which its schema does not tell.
+    # For an enumeration pydantic takes strings and booleans by name, but numbers only if it is an
+    # IntEnum, which its schema does not show.
     return [
         value if isinstance(value, str) else json.dumps(value)
         for value in values
@@ -72,7 +73,7 @@ def _key_names(values: list[Any]) -> list[str]:
 
 
 def _numbers(keys: dict[str, Any]) -> str:
-    """Integers where there are bounds, else decimals."""
+    """Return a pattern of integers if there are bounds, else of decimals."""
     multiple = Fraction(str(keys.get("multipleOf", 1)))
     if multiple.numerator != 1:
         raise ValueError(f"keys that are multiples of {keys['multipleOf']}")
@@ -99,7 +100,7 @@ _KNOWN = {
     "array": {"items", "minItems", "maxItems"},
     "object": {"properties", "required", "additionalProperties"},
 }
-"""The keywords that a pattern can hold a value to, by type."""
+"""The keywords that a pattern can enforce, by type."""
 
 _CHARACTER = r'[^"\\\u0000-\u001f]'
 _NUMBER = r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,6})?"
@@ -109,18 +110,18 @@ _ANY = (
     rf"(?:{_SCALAR}|\[(?:{_SCALAR}(?:,{_SCALAR}){{0,20}})?\]"
     rf'|\{{(?:"{_CHARACTER}{{0,40}}":{_SCALAR})?\}})'
 )
-"""Scalars, flat arrays of them, and objects of one member."""
+"""Scalars, flat arrays of them, and objects with one member."""
 
 
 class JsonText:
-    """Patterns for the schemas among some definitions."""
+    """Makes patterns for schemas with some definitions."""
 
     def __init__(self, definitions: Mapping[Any, Any], ref_template: str) -> None:
         self._definitions = definitions
         self._ref_template = ref_template
 
     def pattern(self, schema: dict[str, Any], depth: int = 0) -> str:
-        """Texts that fit the schema; ``ValueError`` for one that is more than a pattern can say."""
+        """Return a pattern of the texts that fit; ``ValueError`` if none can express them."""
         if depth > _DEEPEST:
             raise ValueError("of a type that is nested too deeply")
         if not schema.keys() - _NOTES:

@@ -1,7 +1,7 @@
-"""The values of enumerations and literals that pydantic reads from JSON.
+"""Finds the values of enumerations and literals that pydantic reads from JSON.
 
-Which those are is more than their types tell: a tuple is never read, a ``Decimal`` from a number
-that equals it, the member of a plain ``Enum`` in a ``Literal`` not even from its own value. So each
+Their types do not determine these: a tuple is never read, a ``Decimal`` is read from a number that
+equals it, and the member of a plain ``Enum`` in a ``Literal`` not even from its own value. So each
 value is tried, in the spelling in which a mask writes it.
 """
 
@@ -23,7 +23,7 @@ _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", type(
 
 
 def readable_values(schema: CoreSchema, values: Iterable[object]) -> list[Any]:
-    """As JSON holds them, those of the values that a validator of the core schema takes."""
+    """Return, in JSON's form, the values that a validator of the core schema accepts."""
     validator = SchemaValidator(schema)
     found = []
     for value in values:
@@ -34,7 +34,7 @@ def readable_values(schema: CoreSchema, values: Iterable[object]) -> list[Any]:
 
 
 def listed(values: list[Any]) -> dict[str, Any]:
-    """The keywords for these values: their list, and their type where they have one."""
+    """Return the keywords for these values: their list, and their type if they share one."""
     schema: dict[str, Any] = {"enum": values}
     kinds = {type(value) for value in values}
     if len(kinds) == 1:
@@ -43,7 +43,7 @@ def listed(values: list[Any]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
-    """The value of JSON that equals it, ``...`` where there is none."""
+    """Return the JSON value that equals it, ``...`` if there is none."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

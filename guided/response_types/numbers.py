@@ -1,7 +1,7 @@
-"""Floats and decimals that pydantic reads, as JSON Schemas.
+"""Makes JSON Schemas of the floats and decimals that pydantic reads.
 
-Pydantic reads a JSON number with a fraction as a float, so two numbers of many digits may be the
-same to it. Bounds are set such that this never carries a number over them.
+Pydantic reads a JSON number with a fraction as a float, so two numbers of many digits may become
+the same. Bounds are set such that this never moves a number across them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["countable", "decimal_schema", "distinct", "finite", "inclusive"]
 
 _EXACT_DIGITS = sys.float_info.dig
-"""Decimal numbers of at most so many digits are the same after they were a float."""
+"""Decimal numbers of at most this many digits survive a conversion to float."""
 _REMAINDER_DIGITS = 27
 _LARGEST = sys.float_info.max
 _FEW = 1e9
@@ -25,7 +25,7 @@ _EXACT = ("ge", "gt", "le", "lt", "multiple_of")
 
 
 def inclusive(schema: dict[str, Any]) -> dict[str, Any]:
-    """Exclusive bounds of floats as inclusive ones: the next float is the first beyond.
+    """Turn exclusive bounds of floats into inclusive ones: the next float is the first beyond.
 
     ``exclusiveMinimum: 0.5`` -> ``minimum: 0.5000000000000001``
     """
@@ -38,7 +38,7 @@ def inclusive(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def countable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Multiples that pydantic knows as such: its remainder of floats is exact to about 1e-9."""
+    """Limit multiples to those pydantic recognises: its float remainder is exact to about 1e-9."""
     if "multipleOf" in schema:
         step = Fraction(schema["multipleOf"])
         is_exact = step.denominator < 2**_EXACT_BITS and Fraction(str(schema["multipleOf"])) == step
@@ -49,14 +49,14 @@ def countable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def finite(schema: dict[str, Any]) -> dict[str, Any]:
-    """Numbers that no float has to call infinite."""
+    """Limit numbers to those that no float turns into infinity."""
     _raise_minimum(schema, -_LARGEST)
     _lower_maximum(schema, _LARGEST)
     return schema
 
 
 def distinct(schema: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of so few digits that different ones are different floats."""
+    """Limit numbers to few enough digits that different ones are different floats."""
     low, high = schema.get("minimum", -_FEW), schema.get("maximum", _FEW)
     if "multipleOf" in schema or low > _FEW or high < -_FEW:
         return schema
@@ -64,10 +64,10 @@ def distinct(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str, Any]:
-    """Decimals as numbers; ``bounds`` are those of pydantic's core schema.
+    """Return the schema of decimals as numbers; ``bounds`` are those of pydantic's core schema.
 
-    Where digits are counted, numbers with a fraction have at most 15 of them, so that a float tells
-    them apart; integers may have more.
+    If digits are counted, numbers with a fraction have at most 15 of them, so that floats
+    distinguish them; integers may have more.
     """
     bounds = {**bounds, **{name: _exact(bounds[name]) for name in _EXACT if name in bounds}}
     places: int | None = bounds.get("decimal_places")
@@ -84,7 +84,7 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
         # The zeros after the point count as digits: 0.042 has three.
         fractions = [min(places, _EXACT_DIGITS if digits is None else min(digits, _EXACT_DIGITS))]
     else:
-        # As many before the point as are left: 12.345, 1.2345, 0.12345.
+        # As many before the point as remain: 12.345, 1.2345, 0.12345.
         fractions = list(range(min(digits or 0, _EXACT_DIGITS) + 1))
     forms = [
         _counted(
@@ -96,25 +96,25 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
         forms.append(_counted(0, _whole_digits(digits, places or 0), step, bounds))
     schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
     if places is not None and digits is not None and digits <= places:
-        # The zero before the point counts where no digit follows.
+        # The zero before the point counts if no digit follows.
         return {**schema, "not": {"const": 0}}
     return schema
 
 
 def _whole_digits(digits: int | None, places: int) -> int | None:
-    """How many digits may stand before the point where ``places`` are kept for those after it."""
+    """Return how many digits may precede the point if ``places`` follow it."""
     return None if digits is None else max(0, digits - places)
 
 
 def _exact(bound: Decimal | float) -> Decimal:
-    """A bound as pydantic takes it: of a float, the decimal that it is written as."""
+    """Return a bound as pydantic takes it: for a float, the decimal that it is written as."""
     return bound if isinstance(bound, Decimal) else Decimal(str(bound))
 
 
 def _counted(
     fraction: int, whole: int | None, step: Decimal | None, bounds: dict[str, Any]
 ) -> dict[str, Any]:
-    """Numbers with at most ``fraction`` digits after the point and ``whole`` before it."""
+    """Return a schema of numbers with ``whole`` digits before and ``fraction`` after the point."""
     unit = Fraction(1, 10**fraction)
     multiple = unit if step is None else _common_multiple(unit, Fraction(step))
     if fraction == 0:
@@ -124,7 +124,7 @@ def _counted(
         if whole is not None:
             schema |= {"minimum": 1 - 10**whole, "maximum": 10**whole - 1}
         if step is not None:
-            # Beyond the precision of decimals there are no remainders.
+            # Beyond the precision of decimals, remainders do not exist.
             largest = int(step * 10**_REMAINDER_DIGITS)
             _raise_minimum(schema, -largest)
             _lower_maximum(schema, largest)
@@ -150,7 +150,7 @@ def _bounded(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
 
 
 def _after(bound: Decimal, rounded: Decimal, direction: float) -> float:
-    """The first float beyond a bound; a rounded bound is beyond it already."""
+    """Return the first float beyond a bound; a rounded bound is already beyond it."""
     return float(rounded) if rounded != bound else math.nextafter(float(bound), direction)
 
 

@@ -1,4 +1,4 @@
-"""The text of a foreign pattern, and the characters and sets of them that it names."""
+"""Reads the text of a foreign pattern, and the characters and sets that it names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ForeignPatternError(ValueError):
 
 
 class PatternReader:
-    """Reads a pattern from a position; flags say what letters and white space mean there."""
+    """Reads a pattern from a position; flags determine what letters and white space mean there."""
 
     def __init__(self, pattern: str, *, is_python: bool) -> None:
         self.pattern = pattern
@@ -37,7 +37,7 @@ class PatternReader:
         self.is_python = is_python
         self.flags: frozenset[str] = frozenset()
         self.sure = True
-        """Whether what matches has to be sure, since it is not inside of a negative look-around."""
+        """Whether matches must be sure, outside of negative look-arounds."""
 
     @property
     def dialect(self) -> Dialect:
@@ -50,7 +50,7 @@ class PatternReader:
         return digits[0] == "0" or re.fullmatch(r"[0-3][0-7][0-7]", digits) is not None
 
     def escaped(self) -> int | CharacterSet:
-        """What a backslash begins: a code point or a set of them."""
+        """Read what a backslash begins: a code point or a set of them."""
         character = self.take()
         if character in "dwsDWS":
             kind = character.lower()
@@ -91,14 +91,14 @@ class PatternReader:
             self.refuse("characters that are not assigned")
         else:
             found = known((property_name(name),))
-        if "i" in self.flags:  # it has the other cases of its letters too
+        if "i" in self.flags:  # it also has the other cases of its letters
             found |= CharacterSet(maybe=r"\p{L}\p{M}\p{N}\p{S}")
         return ~found if negated else found
 
     # Sets of characters
 
     def bracket(self) -> CharacterSet:
-        """The set in brackets, of which the opening one was read."""
+        """Read the set in brackets, after the opening one."""
         negated = self.take_if("^")
         found = CharacterSet()
         is_first = True
@@ -123,7 +123,7 @@ class PatternReader:
         return ~found if negated else found
 
     def _combined(self, left: CharacterSet, operator: str) -> CharacterSet:
-        """The set of an operator, whose right side ends with the bracket or the next operator."""
+        """Read the rest of a set operation, up to the bracket's end or the next operator."""
         right = CharacterSet()
         following = ""
         while not self.take_if("]"):

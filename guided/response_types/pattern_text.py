@@ -1,4 +1,4 @@
-"""Pieces of regular expressions: literal text, and ranges of numbers and of dates."""
+"""Makes pieces of regular expressions: literal text, and ranges of numbers and of dates."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
 
 
 def literal(text: str) -> str:
-    """Escape the syntax characters of ECMA-262, and no others: it knows no further escapes."""
+    """Escape the syntax characters of ECMA-262 and no others, as it has no further escapes."""
     return _SYNTAX.sub(lambda found: "\\" + found[0], text)
 
 
 def at_least(text: str) -> str:
-    """Texts of the same shape that do not come before this one; only digits differ.
+    """Match texts of the same shape that are not below this one; only digits differ.
 
     "3-5" -> ``(?:3-[5-9]|[4-9]-\\d)``
     """
@@ -23,12 +23,12 @@ def at_least(text: str) -> str:
 
 
 def at_most(text: str) -> str:
-    """Texts of the same shape that do not come after this one; only digits differ."""
+    """Match texts of the same shape that are not above this one; only digits differ."""
     return _beyond(text, above=False)
 
 
 def integers_between(low: int | None, high: int | None) -> str:
-    """Spellings of the integers from ``low`` to ``high``, without needless zeros."""
+    """Match the spellings of the integers from ``low`` to ``high``, without needless zeros."""
     if low is not None and high is not None and low > high:
         return r"[^\s\S]"
     options = []
@@ -55,7 +55,7 @@ def _naturals(low: int, high: int | None) -> str:
 
 
 def _between(low: str, high: str) -> str:
-    """Digits from ``low`` to ``high``, both of one length."""
+    """Match digits from ``low`` to ``high``, both of one length."""
     if low[:1] == high[:1]:
         return low[:1] + _between(low[1:], high[1:]) if low else ""
     first, last = int(low[0]), int(high[0])

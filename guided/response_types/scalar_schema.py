@@ -1,6 +1,6 @@
-"""Pydantic's generator of JSON Schemas: places in its errors, and values without parts.
+"""Pydantic's generator of JSON Schemas, extended for places in errors and for values without parts.
 
-Those values are numbers, strings, times, and those that are listed.
+These values are numbers, strings, times, and listed values.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _COMPLEX: Final = r"^-?\d{1,9}(?:\.\d{1,6})?[+-]\d{1,9}(?:\.\d{1,6})?j$"
 
 
 class _PlacedError(PydanticInvalidForJsonSchema):
-    """One whose message begins with the place of what no schema describes."""
+    """An error whose message begins with the place of what no schema describes."""
 
 
 class PlacedSchema(GenerateJsonSchema):
-    """The generator, with the place in what it raises."""
+    """The generator, with the place in the errors that it raises."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -71,10 +71,10 @@ class PlacedSchema(GenerateJsonSchema):
             self._trail.pop()
 
     def _setting(self, name: str, default: Any = None) -> Any:
-        """A setting of the model or the like that is described now.
+        """Return a setting of the model (or similar) being described.
 
-        Without a config of its own a ``TypedDict`` or a plain dataclass has that of the model
-        around it, which their core schemas say.
+        Without a config of its own, a ``TypedDict`` or a plain dataclass has that of the model
+        around it, which is in their core schemas.
         """
         configs = (schema["config"] for schema in reversed(self._trail) if "config" in schema)
         found: Any = next(configs, self._config.config_dict)
@@ -82,13 +82,13 @@ class PlacedSchema(GenerateJsonSchema):
 
     @override
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """A member of a union that no schema describes would be left out with a warning."""
+        """Raise for a union member without a schema, which would be left out with a warning."""
         if kind == "skipped-choice":
             raise _PlacedError(detail)
 
     @override
     def encode_default(self, dft: Any) -> Any:
-        """Defaults are notes; one that JSON cannot hold is left out."""
+        """Encode a default, a note; raises to leave out one that JSON cannot hold."""
         encoded = super().encode_default(dft)
         try:
             json.dumps(encoded, allow_nan=False)
@@ -116,7 +116,7 @@ class ScalarSchema(PlacedSchema):
         if name in FORMATS:
             narrow(described, FORMATS[name])
         if name == "password" and "maxLength" in described:
-            # It may be one of bytes, whose number is that of ASCII characters.
+            # It may be of bytes, whose number equals the characters only in ASCII.
             narrow(described, {"pattern": _ASCII})
         return described
 
@@ -149,14 +149,14 @@ class ScalarSchema(PlacedSchema):
 
     @override
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        # A string would do as well, and be exact; but models write numbers.
+        # A string would work too, and be exact; but models write numbers.
         return decimal_schema(
             cast("dict[str, Any]", schema),
             allow_infinite=self._allows_infinite(schema, default=False),
         )
 
     def fraction_schema(self, schema: Any) -> JsonSchemaValue:
-        """A ``Fraction`` of newer versions of pydantic, as a decimal number."""
+        """Describe a ``Fraction`` of newer versions of pydantic, as a decimal number."""
         return decimal_schema(
             {name: _decimal(schema[name]) for name in ("ge", "gt", "le", "lt") if name in schema},
             allow_infinite=False,
@@ -188,7 +188,7 @@ class ScalarSchema(PlacedSchema):
         given = schema["pattern"]
         source = given if isinstance(given, str) else given.pattern
         engine = schema.get("regex_engine", self._setting("regex_engine"))
-        # A compiled pattern is matched by what has compiled it.
+        # A compiled pattern is matched by the engine that compiled it.
         is_python = not isinstance(given, str) or engine == "python-re"
         flags = re.compile(source).flags if is_python and isinstance(given, str) else 0
         flags = flags if isinstance(given, str) else given.flags
@@ -265,7 +265,7 @@ def _decimal(bound: Any) -> Decimal:
 
 
 def narrow(schema: JsonSchemaValue, narrower: JsonSchemaValue) -> None:
-    """Narrow a schema in place, beside what it says already."""
+    """Narrow a schema in place, in addition to what it says."""
     if all(schema.get(keyword) == value for keyword, value in narrower.items()):
         return
     if not schema.keys() & narrower.keys():

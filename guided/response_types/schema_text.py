@@ -1,4 +1,4 @@
-"""Schemas as text: of a Python type by pydantic's adapter of it, and those that a caller gives."""
+"""Makes schemas as text: of a Python type by pydantic's adapter, and those that a caller passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def is_response_type(subject: object) -> bool:
-    """Whether this is a type or an adapter, not what pydantic would take for the name of one."""
+    """Whether this is a type or an adapter, not a string that pydantic would take as a name."""
     return (
         isinstance(subject, type | TypeAdapter)
         or get_origin(subject) is not None
@@ -33,7 +33,7 @@ def is_response_type(subject: object) -> bool:
 
 
 def adapter_of(response_model: TypeForm[Any] | TypeAdapter[Any]) -> TypeAdapter[Any]:
-    """Pydantic's adapter of a type, or the adapter that was given."""
+    """Return pydantic's adapter of a type, or the given adapter."""
     if isinstance(response_model, TypeAdapter):
         return response_model
     if not is_response_type(response_model):
@@ -47,12 +47,12 @@ def adapter_of(response_model: TypeForm[Any] | TypeAdapter[Any]) -> TypeAdapter[
         )
     try:
         return TypeAdapter(response_model)
-    except Exception as error:  # those of pydantic, of its core, and of what a type itself runs
+    except Exception as error:  # errors of pydantic, of its core, and of the type's own code
         raise _refused(response_model, error) from error
 
 
 def schema_of_adapter(adapter: TypeAdapter[Any], spelling: Spelling = Spelling.CANONICAL) -> str:
-    """The JSON Schema of an adapter's type as text, properties in the order of the fields.
+    """Return the JSON Schema of an adapter's type as text, properties in the order of the fields.
 
     ``spelling`` is how answers will be written. Raises ``RequestError`` for a type that no JSON
     Schema describes.
@@ -67,7 +67,7 @@ def schema_of_adapter(adapter: TypeAdapter[Any], spelling: Spelling = Spelling.C
 
 
 def _refused(response_model: object, error: Exception) -> RequestError:
-    # Pydantic's own explain themselves on further lines, those of its core go on there.
+    # Pydantic's errors explain themselves on further lines; those of its core continue there.
     reason = str(error).partition("\n")[0]
     if isinstance(error, SchemaError):
         reason = " ".join(str(error).split())
@@ -81,13 +81,13 @@ def _refused(response_model: object, error: Exception) -> RequestError:
     )
 
 
-# Schemas that a caller gives, with the caller's order of keys
+# Schemas that a caller passes, with the caller's order of keys
 
 
 def schema_text(schema: str | Mapping[str, object]) -> str:
-    """A schema as text.
+    """Return a schema as text.
 
-    Raises ``RequestError`` unless it is a schema, ``InvalidConstraintError`` where JSON cannot hold
+    Raises ``RequestError`` unless it is a schema, ``InvalidConstraintError`` if JSON cannot hold
     it.
     """
     return _text(schema, "schema", hint="pass a type as response_model")
@@ -96,7 +96,7 @@ def schema_text(schema: str | Mapping[str, object]) -> str:
 def document_texts(
     documents: Mapping[str, str | Mapping[str, object]],
 ) -> tuple[tuple[str, str], ...]:
-    """The URI and the text of each document; raises as ``schema_text`` does."""
+    """Return the URI and the text of each document; raises like ``schema_text``."""
     for uri in documents:
         if not isinstance(uri, str):
             raise RequestError(
@@ -123,9 +123,9 @@ def _text(schema: object, field: str, *, hint: str) -> str:
 
 # Integers of Python types, where numbers may be spelled in any way
 #
-# JSON Schema takes ``5.0`` and ``5e0`` for integers. Pydantic reads both as floats: those are
-# refused where a type is strict, lose digits beyond 2**53, and end at 64 bits. Draft 4 of JSON
-# Schema knew integers by their spelling, so here they are those of draft 4.
+# JSON Schema takes ``5.0`` and ``5e0`` for integers. Pydantic reads both as floats: strict types
+# refuse them, they lose digits beyond 2**53, and end at 64 bits. Draft 4 of JSON Schema recognised
+# integers by their spelling, so here they are those of draft 4.
 
 _NAME: Final = "integer-by-spelling"  # no class has a name with hyphens
 _DRAFT_4: Final = {
@@ -140,7 +140,7 @@ _LARGEST_EXACT: Final = 2**53
 
 
 def _with_plain_integers(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a Python type, its integers written as digits alone."""
+    """Return the schema of a Python type with its integers written as plain digits."""
     narrowed: dict[str, Any] = _narrowed(schema)
     if narrowed == schema:
         return schema

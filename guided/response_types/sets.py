@@ -1,4 +1,4 @@
-"""Sets: items that have a hash, and that stay different when they are read."""
+"""Schemas of sets: items that have a hash, and that stay different when they are read."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _WITHOUT_HASH = frozenset(
 
 
 def has_hash(schema: CoreSchema, definitions: Mapping[str, CoreSchema]) -> bool:
-    """Whether every value of a core schema has one; ``definitions`` are those it may refer to.
+    """Whether every value of a core schema is hashable; ``definitions`` are those it may refer to.
 
-    What a function of the user's makes is taken for what it was made of.
+    The result of a user's function counts as hashable if its input is.
     """
     return _Hashes(definitions).has(schema)
 
@@ -45,7 +45,7 @@ class _Hashes:
             case "json" if "schema" not in schema:
                 return False
             case "json-or-python":
-                # What becomes of the JSON is said on the side of Python: NameEmail has no hash.
+                # The Python side says what the JSON becomes: NameEmail has no hash.
                 return self.has(schema["json_schema"]) and self.has(schema["python_schema"])
             case "is-instance":
                 return getattr(schema["cls"], "__hash__", None) is not None
@@ -60,7 +60,7 @@ class _Hashes:
         return name not in self.definitions or self.has(self.definitions[name])
 
 
-# One spelling of each value, where a type has several.
+# One spelling of each value, for types with several.
 _ONE_SPELLING = {
     "date-time": r"^[^.]*Z$",
     "time": r"^[^.]*Z$",
@@ -71,11 +71,11 @@ _ONE_SPELLING = {
 
 
 def set_items(array: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a set, narrowed in place.
+    """Narrow the schema of a set in place.
 
-    Where a least number of items is asked for, those that pydantic would read as equal are left
-    out: it counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``. Of some types
-    that cannot be told; ``stay_different`` knows which.
+    If a least number of items is required, items that pydantic would read as equal are excluded: it
+    counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``. For some types that
+    cannot be expressed; ``stay_different`` knows which.
     """
     if not array["items"]:
         array["items"] = {"type": ["string", "number", "null"]}
@@ -107,7 +107,7 @@ def stay_different(schema: CoreSchema) -> bool:
 
 
 def _distinct(item: dict[str, Any], *, beside_numbers: bool = False) -> dict[str, Any]:
-    """The schema of an item without values that Python takes for equal: ``True`` and ``1``."""
+    """Return an item's schema without values that Python considers equal: ``True`` and ``1``."""
     if "anyOf" in item:
         choices = item["anyOf"]
         if any(choice.get("type") in ("integer", "number") for choice in choices):
@@ -128,7 +128,7 @@ def _distinct(item: dict[str, Any], *, beside_numbers: bool = False) -> dict[str
 
 
 def _listed_once(choices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Choices none of which lists a value that is equal, in Python, to one listed before."""
+    """Return choices that list no value equal, in Python, to one listed before."""
     seen: list[Any] = []
     found: list[dict[str, Any]] = []
     for choice in choices:

@@ -1,4 +1,4 @@
-"""Strings that pydantic reads as something else, as patterns."""
+"""Patterns of strings that pydantic reads as something else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
-# Host bits have to be zero in a network.
+# Host bits must be zero in a network.
 _IPV4_NETWORK = (
     rf"(?:{_IPV4}(?:/32)?|(?:{_OCTET}\.){{3}}0/24|(?:{_OCTET}\.){{2}}0\.0/16|{_OCTET}\.0\.0\.0/8)"
 )
@@ -44,8 +44,8 @@ _IPV6_NETWORK = rf"(?:{_IPV6}(?:/128)?|(?:{_HEXTET}:){{4}}:/64|(?:{_HEXTET}:){{3
 _IPV4_INTERFACE = rf"{_IPV4}(?:/(?:3[0-2]|[12]?\d))?"
 _IPV6_INTERFACE = rf"{_IPV6}(?:/(?:12[0-8]|1[01]\d|[1-9]?\d))?"
 
-# A name of the domain system: no label with two hyphens in a row (those may be an encoding that has
-# to be right), the last one of letters only (a number would make it an address).
+# A domain name: no label with two hyphens in a row (those may be an encoding that must be valid),
+# the last label of letters only (a number would make it an address).
 _LABEL = r"[a-z0-9]{1,30}(?:-[a-z0-9]{1,30})?"
 _HOST = rf"(?:{_LABEL}\.){{0,4}}[a-z]{{1,20}}"
 _PORT = integers_between(1, 65535)
@@ -54,13 +54,13 @@ _AFTER_HOST = (
     rf"(?:/{_CHARACTERS}{{0,200}})?(?:\?{_CHARACTERS}{{0,200}})?(?:#{_CHARACTERS}{{0,60}})?"
 )
 _LONGEST_URL = 900
-"""More than the characters of any of these together; shorter limits are said as such."""
+"""More than the length of any URL of these patterns; only shorter limits are written out."""
 
 # RFC 5321: unquoted local parts and domain names only.
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,20}"
 _DOMAIN = rf"(?:{_LABEL}\.){{1,3}}[a-z]{{2,12}}"
 _EMAIL = rf"{_ATOM}(?:\.{_ATOM}){{0,2}}@{_DOMAIN}"
-# Domains of which mail never comes (RFC 6761), which pydantic's reader refuses.
+# Domains without mail (RFC 6761), which pydantic's reader refuses.
 _SPECIAL_DOMAINS = r"[.@](?:arpa|invalid|local|localhost|onion|test)>?$"
 
 
@@ -73,7 +73,7 @@ def _either(*patterns: str) -> dict[str, object]:
 
 
 def uuid_pattern(version: int | None) -> str:
-    """UUIDs (RFC 9562), of one version or of any."""
+    """Return a pattern of UUIDs (RFC 9562), of one version or of any."""
     rest = (
         "[0-9a-f]{4}-[0-9a-f]{4}"
         if version is None
@@ -83,7 +83,7 @@ def uuid_pattern(version: int | None) -> str:
 
 
 def url_pattern(schemes: list[str] | None, *, max_length: int | None) -> dict[str, object]:
-    """Addresses with one of the schemes and a host, or a plain path for ``file``."""
+    """Return a pattern of URLs with one of the schemes and a host, or a path for ``file``."""
     named = "|".join(literal(scheme) for scheme in schemes or _SCHEMES)
     if schemes == ["file"]:
         pattern = rf"^file:///{_CHARACTERS}{{1,200}}$"
@@ -101,7 +101,7 @@ _USER = r"(?:[A-Za-z0-9_~-]{1,30}(?::[A-Za-z0-9_~-]{1,30})?@)?"
 
 
 def base64_pattern(least: int, most: int | None, *, url_safe: bool, seven_bit: bool = False) -> str:
-    """Base64 (RFC 4648) with padding, of ``least`` to ``most`` bytes; ``seven_bit`` is ASCII."""
+    """Match ``least`` to ``most`` bytes in padded base64 (RFC 4648), ASCII if ``seven_bit``."""
     full, one, two = _BASE64_GROUPS[url_safe, seven_bit]
     options = []
     for rest, last in enumerate(("", one, two)):
@@ -113,19 +113,19 @@ def base64_pattern(least: int, most: int | None, *, url_safe: bool, seven_bit: b
 
 
 def hex_pattern(least: int, most: int | None) -> str:
-    """Two hexadecimal digits a byte."""
+    """Return a pattern of two hexadecimal digits per byte."""
     return rf"^(?:[0-9a-f]{{2}}){{{least},{'' if most is None else most}}}$"
 
 
 def _base64_groups(alphabet: str, *, seven_bit: bool) -> tuple[str, str, str]:
-    """Expressions for three bytes, for one and for two."""
+    """Return expressions for three bytes, for one and for two."""
 
     def letters(mask: int) -> str:
-        """The letters whose six bits have none of the mask."""
+        """Return the letters whose six bits have none of the mask."""
         chosen = [letter for value, letter in enumerate(alphabet) if not value & mask]
         return "[" + "".join(chosen).replace("-", r"\-") + "]"
 
-    # The top bits of the bytes; the bits that padding leaves unused are zero as well.
+    # The top bits of the bytes; bits that padding leaves unused are zero, too.
     first, second, third = (letters(m if seven_bit else 0) for m in (0b100000, 0b001000, 0b000010))
     return (
         first + second + third + letters(0),
@@ -158,16 +158,16 @@ FORMATS: Mapping[str, dict[str, object]] = {
     "ipv4interface": _string(_IPV4_INTERFACE),
     "ipv6interface": _string(_IPV6_INTERFACE),
     "ipvanyinterface": _either(_IPV4_INTERFACE, _IPV6_INTERFACE),
-    # Only what decodes to ASCII, which bytes and strings both take.
+    # Only what decodes to ASCII, which both bytes and strings accept.
     "base64": {"pattern": base64_pattern(0, None, url_safe=False, seven_bit=True)},
     "base64url": {"pattern": base64_pattern(0, None, url_safe=True, seven_bit=True)},
-    # What every dialect reads alike: literals, classes of characters and their repeats.
+    # What every dialect reads the same way: literals, character classes and their repeats.
     "regex": _string(r"\^?(?:(?:[A-Za-z0-9 _/:;,=@-]|\\[dDsSwW.])[+*?]?){0,200}\$?"),
 }
-"""What pydantic's own types accept of a format, beside the format itself; never more."""
+"""What pydantic's own types accept of a format, in addition to the format itself; never more."""
 
 STANDARD_NAMES = {f"uuid{version}": "uuid" for version in range(1, 9)}
-"""Pydantic's names for parts of formats that JSON Schema knows by another name."""
+"""Pydantic's names for parts of formats that have another name in JSON Schema."""
 
 BASE64_NAMES = ("base64", "base64url")
 """Pydantic's names for the encodings of RFC 4648."""

@@ -1,8 +1,8 @@
-"""Dates, times and durations that pydantic reads, as JSON Schemas.
+"""Makes JSON Schemas of the dates, times and durations that pydantic reads.
 
 Values without bounds are those of the standard format that Python's types can hold: no year 0000,
-no leap second, at most microseconds. Where there are bounds, times are whole seconds in UTC, or in
-the only offset that the type allows.
+no leap second, at most microseconds. With bounds, times are whole seconds in UTC, or in the only
+offset that the type allows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from guided.response_types.pattern_text import at_least, at_most, integers_betwe
 __all__ = ["Zone", "date_schema", "datetime_schema", "duration_schema", "time_schema"]
 
 Zone: TypeAlias = Literal["aware", "naive"] | int | None
-"""Which values are allowed: with or without an offset, of one offset in seconds, or all."""
+"""The allowed values: with or without an offset, with one offset in seconds, or all."""
 
 _YEAR = r"(?:000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})"
 _LEAP_YEAR = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
@@ -28,8 +28,8 @@ _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d"
 _FRACTION = r"(?:\.\d{1,6})?"
 _OFFSET = r"(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 
-# Sums of so few digits stay within the 999,999,999 days of a timedelta, and within what pydantic
-# can add up on its way there.
+# Sums of numbers this short stay within the 999,999,999 days of a timedelta, and within what
+# pydantic can add up on the way.
 _DURATION = (
     r"P(?:\d{1,7}W|(?:\d{1,5}Y(?:\d{1,6}M(?:\d{1,8}D)?)?|\d{1,6}M(?:\d{1,8}D)?|\d{1,8}D)"
     r"(?:T(?:\d{1,5}H(?:\d{1,7}M(?:\d{1,9}S)?)?|\d{1,7}M(?:\d{1,9}S)?|\d{1,9}S))?"
@@ -47,14 +47,14 @@ _ANY_DAY = date(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Bounds as texts of one shape, both inclusive."""
+    """Inclusive bounds as texts of one shape."""
 
     low: str | None
     high: str | None
 
     @classmethod
     def of(cls, low: datetime | None, high: datetime | None, shape: slice) -> _Range:
-        """The bounds as that part of their text."""
+        """Return the bounds as this part of their text."""
         return cls(*(None if end is None else end.isoformat()[shape] for end in (low, high)))
 
     def patterns(self, suffix: str) -> list[str]:
@@ -65,7 +65,7 @@ class _Range:
 
 
 def date_schema(bounds: dict[str, Any]) -> dict[str, object]:
-    """Dates; ``bounds`` are those of pydantic's core schema."""
+    """Return the schema of dates; ``bounds`` are those of pydantic's core schema."""
     try:
         low, high = _ends(bounds, _DAY)
     except OverflowError:
@@ -75,7 +75,7 @@ def date_schema(bounds: dict[str, Any]) -> dict[str, object]:
 
 
 def time_schema(bounds: dict[str, Any], zone: Zone) -> dict[str, object]:
-    """Times of day."""
+    """Return the schema of times of day."""
     low, high = _ends(bounds, _SECOND, zone)
     if any(end is not None and end.date() != _ANY_DAY for end in (low, high)):
         return _nothing()
@@ -84,7 +84,7 @@ def time_schema(bounds: dict[str, Any], zone: Zone) -> dict[str, object]:
 
 
 def datetime_schema(bounds: dict[str, Any], zone: Zone) -> dict[str, object]:
-    """Moments."""
+    """Return the schema of moments, with date and time."""
     try:
         low, high = _ends(bounds, _SECOND, zone)
     except OverflowError:
@@ -94,7 +94,7 @@ def datetime_schema(bounds: dict[str, Any], zone: Zone) -> dict[str, object]:
 
 
 def duration_schema(bounds: dict[str, Any]) -> dict[str, object]:
-    """Durations; those with bounds are whole seconds, or whole days where they are long."""
+    """Return the schema of durations; with bounds they are whole seconds, or whole days if long."""
     low, high = _duration_ends(bounds, _SECOND)
     if low is None and high is None:
         return _string("duration", [f"^{_DURATION}$"])
@@ -103,7 +103,7 @@ def duration_schema(bounds: dict[str, Any]) -> dict[str, object]:
         unit, shape, most = _DAY, "P{}D", _MOST_DAYS
         low, high = _duration_ends(bounds, unit)
     if high is not None and high < 0:
-        # RFC 3339 knows no sign, so this is no "format" of JSON Schema.
+        # RFC 3339 has no sign, so this is no "format" of JSON Schema.
         digits = integers_between(-high, min(most, -low) if low is not None else most)
         return {"type": "string", "pattern": f"^-{shape.format(digits)}$"}
     digits = integers_between(max(low or 0, 0), most if high is None else min(high, most))
@@ -114,7 +114,7 @@ def _moment(name: str, shape: str, span: _Range, zone: Zone) -> dict[str, object
     is_bounded = span.low is not None or span.high is not None
     if zone == "naive":
         suffix = "" if is_bounded else _FRACTION
-        # The standard format demands an offset.
+        # The standard format requires an offset.
         return _with_patterns({"type": "string"}, [f"^{shape}{suffix}$", *span.patterns("")])
     offset = _offset_text(zone) if isinstance(zone, int) else "Z" if is_bounded else _OFFSET
     suffix = offset if is_bounded else _FRACTION + offset
@@ -144,7 +144,7 @@ def _offset_text(seconds: int) -> str:
 def _ends(
     bounds: dict[str, Any], unit: timedelta, zone: Zone = None
 ) -> tuple[datetime | None, datetime | None]:
-    """The least and the greatest value in whole units, as wall clock in the zone of the values."""
+    """Return the least and the greatest value in whole units, as wall clock in the values' zone."""
     lows, highs = [], []
     for name in ("ge", "gt"):
         if name in bounds:
@@ -156,7 +156,7 @@ def _ends(
             for moment in _wall_clocks(bounds[name], zone):
                 floor = _floor(moment, unit)
                 highs.append(floor - unit if name == "lt" and floor == moment else floor)
-    # Zones differ by less than a day; a future time has to be one when it is read as well.
+    # Zones differ by less than a day; a future time must still be in the future when it is read.
     now = datetime.now(UTC).replace(tzinfo=None)
     if bounds.get("now_op") == "past":
         highs.append(_floor(now - 2 * _DAY, unit))
@@ -166,7 +166,7 @@ def _ends(
 
 
 def _wall_clocks(bound: date | time, zone: Zone) -> list[datetime]:
-    """The times that pydantic may compare with: it uses offsets only where both sides have one."""
+    """Return the times pydantic may compare: it uses offsets only if both sides have one."""
     if isinstance(bound, datetime):
         moment = bound
     elif isinstance(bound, time):
@@ -188,7 +188,7 @@ def _floor(moment: datetime, unit: timedelta) -> datetime:
 
 
 def _duration_ends(bounds: dict[str, Any], unit: timedelta) -> tuple[int | None, int | None]:
-    """The least and the greatest number of whole units."""
+    """Return the least and the greatest number of whole units."""
     lows = [-(-bounds["ge"] // unit)] if "ge" in bounds else []
     lows += [bounds["gt"] // unit + 1] if "gt" in bounds else []
     highs = [bounds["le"] // unit] if "le" in bounds else []

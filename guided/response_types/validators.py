@@ -1,4 +1,4 @@
-"""What pydantic checks by running code, which no mask can hold a model to."""
+"""Finds what pydantic checks by running code, which no mask can enforce."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["unenforced_validators"]
 
 
 def unenforced_validators(adapter: TypeAdapter[Any]) -> tuple[UnenforcedValidator, ...]:
-    """Every such piece of code in a type, in the order of its fields, recursive types once."""
+    """Return all such code in a type, in the order of its fields, recursive types once."""
     found = dict.fromkeys(_Walk(adapter.core_schema).visit(adapter.core_schema, "", {}))
     return tuple(found)
 
@@ -38,7 +38,7 @@ class _Walk:
     def visit(
         self, schema: Mapping[str, Any], place: str, config: Mapping[str, Any]
     ) -> Iterator[UnenforcedValidator]:
-        """The validators of a core schema and of its parts, under the config around it."""
+        """Yield the validators of a core schema and of its parts, under the surrounding config."""
         kind, config = schema["type"], schema.get("config", config)
         if kind == "definitions":
             yield from self.visit(schema["schema"], place, config)
@@ -78,12 +78,12 @@ def _own(
     elif kind == "timedelta" and "multiple_of" in schema:
         yield UnenforcedValidator(place, f"multiple_of={schema['multiple_of']!r}", kind)
     elif schema.get("min_length", 0) > 1 and _may_fall_together(schema):
-        # What counts is how many are left once those that are equal have become one.
+        # The length counts what is left after equal items have become one.
         yield UnenforcedValidator(place, f"min_length={schema['min_length']}", kind)
 
 
 def _may_fall_together(schema: Mapping[str, Any]) -> bool:
-    """Whether items or keys that differ in JSON may be equal once they are read."""
+    """Whether items or keys that differ in JSON may be equal after reading."""
     if schema["type"] in ("set", "frozenset"):
         return not stay_different(schema.get("items_schema", {"type": "any"}))
     return "keys_schema" in schema and not stay_different(schema["keys_schema"])
@@ -101,7 +101,7 @@ def _class_code(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedVal
 
 
 def _custom_name(function: Callable[..., object]) -> str | None:
-    """The name of a function that is not pydantic's own, or that asks about the outer world."""
+    """Return the name of a function that is not pydantic's, or that depends on the outside."""
     inner = function
     while isinstance(inner, functools.partial):
         inner = inner.func
@@ -114,11 +114,11 @@ def _custom_name(function: Callable[..., object]) -> str | None:
 
 
 _OUTER_WORLD = ("PathType.", "import_string", "PaymentCardNumber.")
-"""Functions of pydantic's that no pattern can stand for: files, modules, check digits."""
+"""Functions of pydantic that no pattern can replace: files, modules, check digits."""
 
 
 def _predicate_name(function: Callable[..., object]) -> str | None:
-    """The name of what ``annotated_types.Predicate`` was given, out of pydantic's wrapper of it."""
+    """Return the name of the function in ``annotated_types.Predicate``, from pydantic's wrapper."""
     for cell in getattr(function, "__closure__", None) or ():
         predicate = getattr(cell.cell_contents, "func", None)
         if callable(predicate):

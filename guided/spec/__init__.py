@@ -1,4 +1,4 @@
-"""What a caller asks for and what comes back: frozen values, validated when they are made."""
+"""Requests and results: frozen values, validated when they are made."""
 
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Regex, RegexDialect
 from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling

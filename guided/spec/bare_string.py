@@ -15,11 +15,11 @@ __all__ = ["BareString"]
 
 @dataclass(frozen=True, slots=True)
 class BareString(Structure):
-    """A string that fits a schema, as it is, between two texts or special tokens, with those.
+    """A string that fits a schema, written plainly between two texts or special tokens.
 
-    It has neither quotes nor escapes, and goes up to the first end of ``end``: a string with an
-    earlier end is left out. So is one that has the text ``without`` in it, and what the schema
-    allows beside strings.
+    It has neither quotes nor escapes, and extends to the first occurrence of ``end``: strings that
+    contain ``end`` are left out. So are strings that contain the text ``without``, and whatever the
+    schema allows besides strings.
 
     >>> BareString("<city>", JsonSchema('{"type": "string", "maxLength": 3}'), "</city>")
     """

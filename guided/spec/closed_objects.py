@@ -1,16 +1,16 @@
-"""Objects of a schema that take no further members, where that makes no other document valid.
+"""Closes the objects of a schema to further members, where that makes no other document valid.
 
-By JSON Schema an object takes any members besides those that ``properties`` names, and a model
-that may write more of them does so without end. OpenAI demands ``additionalProperties: false`` of
-strict schemas; other clients leave it out and mean it. So objects are closed::
+In JSON Schema an object takes any members besides those that ``properties`` names, and a model that
+may write more of them does so without end. OpenAI requires ``additionalProperties: false`` in
+strict schemas; other clients omit it and mean it. So objects are closed::
 
     {"properties": {"a": {}}}  →  {"properties": {"a": {}}, "additionalProperties": false}
 
 An object stays open where it says so itself (``additionalProperties``, ``patternProperties``, …),
 where a neighbouring keyword may name members (``allOf``, ``$ref``, ``if``, …), where closing it
-would leave no document, and where fewer documents of a part may be more of the whole: under
-``not``, ``if``, ``contains``, ``oneOf`` and the like. Of ``oneOf``, branches are closed that a
-member tells apart which all of them require, which is how discriminated unions are written.
+would leave no document, and where fewer documents of a part may mean more of the whole: under
+``not``, ``if``, ``contains``, ``oneOf`` and the like. Branches of ``oneOf`` are closed only if a
+member that all of them require distinguishes them, as in discriminated unions.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ _SAYS_ITSELF: Final = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Keywords beside which an object is left as it is."""
+"""Keywords next to which an object stays as it is."""
 
 _KEEPS: Final = ("items", "additionalItems", "additionalProperties", "unevaluatedItems")
-"""Keywords with a schema below which closing an object leaves valid what stays valid."""
+"""Keywords with a schema in which closing an object makes nothing else valid."""
 
 _KEEPS_EACH: Final = ("properties", "patternProperties", "$defs", "definitions")
-"""Those with schemas by name. Definitions are closed unless something below refers to them."""
+"""Such keywords with schemas by name. Definitions are closed unless an open part refers to them."""
 
 _KEEPS_LISTED: Final = ("prefixItems", "anyOf", "items")
-"""Those with a list of schemas."""
+"""Such keywords with a list of schemas."""
 
 _CHOICES: Final = ("$ref", "anyOf", "oneOf")
-"""Keywords that stand for other schemas, which are closed where nothing stands beside them."""
+"""Keywords that stand for other schemas, which are closed if nothing is next to them."""
 
 _NOTES: Final = frozenset(
     {
@@ -78,18 +78,18 @@ _NOTES: Final = frozenset(
         "writeOnly",
     }
 )
-"""Keywords that say nothing of members."""
+"""Keywords that do not concern members."""
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def closed(schema: Schema) -> Schema:
-    """The schema with its objects closed; the one that is given is not changed.
+    """Return the schema with its objects closed; the given one is not changed.
 
-    Raises InvalidConstraintError for one that nests too deeply to be looked through.
+    Raises InvalidConstraintError for a schema that nests too deeply to be traversed.
     """
     if has_parts_with_ids(schema):
-        return schema  # what a reference in it leads to is for the compiler to say
+        return schema  # only the compiler resolves references in it
     try:
         copy: Schema = _Closing(schema).of(schema)
     except RecursionError as error:
@@ -102,11 +102,11 @@ class _Closing:
         self._root = root
         self._telling = TellingMembers(root)
         self._open: dict[int, Any] = {}
-        """By identity the schemas that stay as they are; held, or another may get it."""
+        """Schemas that stay as they are, by id; kept referenced, so that no id is reused."""
         self._keep_open(root)
 
     def of(self, schema: Any) -> Any:
-        """A copy of a schema, closed where it may be."""
+        """Return a copy of a schema, closed where possible."""
         if not isinstance(schema, dict) or id(schema) in self._open:
             return schema
         copy = dict(schema)
@@ -130,7 +130,7 @@ class _Closing:
         apart = any(self._telling.of(schema.get("oneOf")).values())
         for name, part in schema.items():
             if name in _CHOICES and schema.keys() - _NOTES - {name}:
-                # What stands beside it may name members that closed ones would not take.
+                # Neighbouring keywords may name members that closed schemas would not take.
                 self._leave({name: part})
             elif name == "$ref":
                 continue
@@ -146,7 +146,7 @@ class _Closing:
                 self._leave(part)
 
     def _leave(self, part: Any) -> None:
-        """Leave all schemas in some part of a schema open, and those that they refer to."""
+        """Leave open all schemas in some part of a schema, and those that they refer to."""
         waiting = [part]
         while waiting:
             at = waiting.pop()
@@ -158,7 +158,7 @@ class _Closing:
                 waiting.extend(self._target(at[name]) for name in _REFERENCES if name in at)
 
     def _target(self, reference: Any) -> Any:
-        """What a reference leads to, the whole document where that is not plain to see."""
+        """Return the target of a reference, or the whole document if it is not obvious."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             return self._root
         target = target_of(self._root, reference)
@@ -170,14 +170,14 @@ def _may_be_closed(schema: Schema) -> bool:
     if not isinstance(members, dict) or _SAYS_ITSELF & schema.keys():
         return False
     required = schema.get("required", [])
-    # A member that is required and not named would be nowhere.
+    # A member that is required but not named could not be written.
     return isinstance(required, list) and all(
         isinstance(name, str) and name in members for name in required
     )
 
 
 def has_parts_with_ids(schema: Schema) -> bool:
-    """Whether a part of it is a document of its own, or might be."""
+    """Whether a part of the schema is, or may be, a document of its own."""
     waiting: list[Any] = [*schema.values()]
     while waiting:
         at = waiting.pop()

@@ -1,4 +1,4 @@
-"""Constraints made of constraints: one after another, any of several, repeated, in a text."""
+"""Constraints made of other constraints: sequences, alternatives, repetitions, templates."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
 
 MAX_REPEATS = 1_000_000
 MAX_TEXT_LENGTH = 50_000
-"""Characters of a text."""
+"""Most characters of a text."""
 
 Part = Structure | str
-"""What a constraint is made of; a string is that text."""
+"""A part of a constraint; a string means that text."""
 
 
 class JsonObject(JsonSchema):
@@ -71,7 +71,7 @@ class Text(Structure):
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Structure):
-    """A text of each part, one after another; of no parts the empty text.
+    """A text of each part, one after another; without parts, the empty text.
 
     >>> Sequence(["Answer: ", JsonObject(), "\\n"])
     """
@@ -79,7 +79,7 @@ class Sequence(Structure):
     parts: tuple[Structure, ...]
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(self, parts: Iterable[Part]) -> None: ...
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class AnyOf(Structure):
     alternatives: tuple[Structure, ...]
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(self, alternatives: Iterable[Part]) -> None: ...
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class Repeat(Structure):
     most: int | None = None
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(self, part: Part, least: int = 0, most: int | None = None) -> None: ...
 
     def __post_init__(self) -> None:
@@ -160,12 +160,12 @@ class Template(Structure):
 
     >>> Template("Name: {name}\\nAge: {age}", name=Regex("[A-Z][a-z]+"), age=Regex("[0-9]{1,3}"))
 
-    A hole may stand in several places; each is filled by itself. ``{{`` and ``}}`` are braces.
+    A hole may occur in several places; each is filled independently. ``{{`` and ``}}`` are braces.
     """
 
     text: str
     holes: tuple[tuple[str, Structure], ...]
-    """Name and constraint of each, ordered by name."""
+    """Name and constraint of each hole, ordered by name."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class Template(Structure):
         **more: Part,
     ) -> None:
         object.__setattr__(self, "text", text)
-        # Read as a text first, so that a very long one is refused before it is taken apart.
+        # Checked as a text first, so that a very long one is refused before it is parsed.
         Text(text)
         given = [*named_pairs(holes, "holes"), *more.items()]
         filled = [(name, checked_part(part, f"hole {name!r}")) for name, part in given]
@@ -197,9 +197,9 @@ class Template(Structure):
         check_nesting(self)
 
     def pieces(self) -> list[tuple[str, str | None]]:
-        """Fixed texts, each with the name of the hole that follows; ``None`` where none does.
+        """Return the fixed texts, each with the name of the hole that follows, or ``None``.
 
-        Raises InvalidConstraintError for a lone brace, and for braces around anything but a name.
+        Raises InvalidConstraintError for a single brace, and for braces around anything but a name.
         """
         if not isinstance(self.text, str):
             raise InvalidConstraintError(f"the text {self.text!r} is no string")
@@ -234,7 +234,7 @@ def _parts(given: object, what: str) -> tuple[Structure, ...]:
 
 
 def checked_part(given: object, what: str) -> Structure:
-    """A part of a constraint, a string as ``Text``; raises InvalidConstraintError for all else."""
+    """Return a part, a string as ``Text``; raises InvalidConstraintError for anything else."""
     part = Text(given) if isinstance(given, str) else given
     if not isinstance(part, Structure):
         raise InvalidConstraintError(

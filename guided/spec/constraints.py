@@ -1,4 +1,4 @@
-"""What an answer must look like: schemas, grammars, patterns and lists of texts."""
+"""Constraints on an answer: schemas, grammars, patterns and lists of texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JsonSchema(Structure):
     text: str
     options: JsonOptions = field(default_factory=JsonOptions)
     documents: tuple[tuple[str, str], ...] = ()
-    """Other schemas that it may refer to: the URI and the text of each, ordered by URI.
+    """Other schemas that it may refer to: URI and text of each, ordered by URI.
 
     Nothing is ever fetched.
     """
@@ -41,22 +41,22 @@ class Lark(Structure):
     """A context-free grammar in Lark's own format.
 
     The language is the context-free one over the languages of its terminals: all texts that can be
-    cut into terminals so that some derivation reads them. Priorities say nothing about it.
+    cut into terminals such that some derivation reads them. Priorities do not affect it.
     """
 
     text: str
     start: str = "start"
-    """The rule that the whole answer is a text of."""
+    """The rule that the whole answer must match."""
     imports: tuple[tuple[str, str], ...] = ()
     """Grammars that it may import besides Lark's own: dotted name and text of each.
 
-    Nothing is read from any disk.
+    Nothing is read from disk.
     """
     holes: tuple[tuple[str, Structure], ...] = ()
-    """What fills terminals that it declares: name and constraint of each."""
+    """The constraints that fill terminals it declares: name and constraint of each."""
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(
             self,
             text: str,
@@ -85,9 +85,9 @@ class Lark(Structure):
 
     @classmethod
     def named(cls, name: str) -> Lark:
-        """A grammar of the library, e.g. ``Lark.named("sql_select")``; see ``grammar_names``.
+        """Return a library grammar, e.g. ``Lark.named("sql_select")``; see ``grammar_names``.
 
-        Raises InvalidConstraintError where there is none of that name.
+        Raises InvalidConstraintError if the library has no grammar of that name.
         """
         return cls(read_grammar(name).text)
 
@@ -100,23 +100,23 @@ class Lark(Structure):
 
 
 class RegexDialect(StrEnum):
-    """Whose regular expressions a pattern is one of."""
+    """The dialect of a regular expression."""
 
     PYTHON = "python"
-    """Those of the module ``re``."""
+    """That of the module ``re``."""
     ECMA = "ecma"
-    """Those of ECMA-262 in Unicode mode."""
+    """That of ECMA-262 in Unicode mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regex(Structure):
-    """A regular expression that the whole answer matches."""
+    """A regular expression that the whole answer must match."""
 
     pattern: str
     dialect: RegexDialect = RegexDialect.PYTHON
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(
             self,
             pattern: str,
@@ -132,11 +132,11 @@ class Regex(Structure):
 
 @dataclass(frozen=True, slots=True)
 class Ebnf(Structure):
-    """A context-free grammar as llama.cpp (GBNF) and xgrammar have it."""
+    """A context-free grammar in the format of llama.cpp (GBNF) and xgrammar."""
 
     text: str
     root: str = "root"
-    """The rule that the whole answer is a text of."""
+    """The rule that the whole answer must match."""
 
     def digest(self) -> str:
         return digest_of("ebnf", (self.text, self.root))
@@ -149,7 +149,7 @@ class Choice(Structure):
     options: tuple[str, ...]
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(self, options: Iterable[str]) -> None: ...
 
     def __post_init__(self) -> None:

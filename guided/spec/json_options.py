@@ -1,4 +1,4 @@
-"""How JSON is written where its schema leaves that open."""
+"""How JSON is written where its schema leaves a choice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FREE_WHITESPACE = 32
 
 
 class KeyOrder(StrEnum):
-    """In which order the members of an object are written."""
+    """The order in which the members of an object are written."""
 
     SCHEMA = "schema"
     """Named members in the order in which the schema first names them, then the others."""
@@ -24,12 +24,12 @@ class KeyOrder(StrEnum):
 
 
 class FormatMode(StrEnum):
-    """What ``format`` means."""
+    """The meaning of the keyword ``format``."""
 
     ASSERT = "assert"
-    """A string has to be of the format."""
+    """A string must have the format."""
     ANNOTATE = "annotate"
-    """A note to people."""
+    """The format is only a note for people."""
 
 
 class Spelling(StrEnum):
@@ -38,7 +38,7 @@ class Spelling(StrEnum):
     CANONICAL = "canonical"
     """Numbers without exponent and without needless zeros, strings without needless escapes."""
     ANY = "any"
-    """Whatever JSON allows; names, and strings under a pattern, format or list, stay canonical."""
+    """Any JSON spelling; names, and strings under a pattern, format or list, stay canonical."""
 
 
 _WHITESPACE = {"compact": 0, "free": FREE_WHITESPACE}
@@ -46,7 +46,7 @@ _WHITESPACE = {"compact": 0, "free": FREE_WHITESPACE}
 
 @dataclass(frozen=True, slots=True)
 class JsonOptions:
-    """How JSON is written where its schema leaves that open.
+    """How JSON is written where its schema leaves a choice.
 
     Enumerated values may be given as plain words, e.g. ``JsonOptions(key_order="any")``. The bounds
     keep a model from writing digits, letters or spaces without end; ``None`` lifts them.
@@ -69,7 +69,7 @@ class JsonOptions:
     ] = 20
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(
             self,
             whitespace: int | Literal["compact", "free"] | None = ...,
@@ -87,7 +87,7 @@ class JsonOptions:
                 value = word_of(type(each.default), value, each.name)
             elif each.name == "whitespace" and isinstance(value, str):
                 value = _WHITESPACE.get(value, value)
-            # A frozen dataclass can be set by no other way.
+            # The only way to set attributes of a frozen dataclass.
             object.__setattr__(self, each.name, value)
             if isinstance(each.default, int):
                 _check_integer(value, each.name)

@@ -1,4 +1,4 @@
-"""The grammars that come with the package, and grammars in files with examples beside them."""
+"""Reads the grammars of the package, and grammar files with examples next to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEPARATOR = "---"
 
 @dataclass(frozen=True, slots=True)
 class LibraryGrammar:
-    """One grammar in Lark's format, which starts with the rule ``start``, and its examples."""
+    """A grammar in Lark's format, with the start rule ``start``, and its examples."""
 
     name: str
     text: str
@@ -26,19 +26,19 @@ class LibraryGrammar:
 
     @property
     def summary(self) -> str:
-        """The first line of the comment that it begins with."""
+        """The first line of the comment that the grammar begins with."""
         first, _, _ = self.text.partition("\n")
         return first.removeprefix("//").strip() if first.startswith("//") else ""
 
 
 def grammar_names() -> tuple[str, ...]:
-    """The names of all grammars of the library, in order."""
+    """Return the names of all grammars of the library, sorted."""
     paths = (path.name for path in files("guided.library").iterdir())
     return tuple(sorted(name.removesuffix(".lark") for name in paths if name.endswith(".lark")))
 
 
 def read_grammar(name: str) -> LibraryGrammar:
-    """The grammar of a name; raises InvalidConstraintError where there is none."""
+    """Return the grammar of a name; raises InvalidConstraintError if there is none."""
     known = grammar_names()
     if name not in known:
         close = ", ".join(get_close_matches(name, known)) or ", ".join(known)
@@ -50,9 +50,9 @@ def read_grammar(name: str) -> LibraryGrammar:
 
 
 def read_grammar_file(file: Path) -> LibraryGrammar:
-    """A grammar NAME.lark with the examples NAME.accept and NAME.reject that stand beside it.
+    """Read a grammar NAME.lark with its examples in NAME.accept and NAME.reject next to it.
 
-    Raises InvalidConstraintError where one of the three is missing or is not UTF-8.
+    Raises InvalidConstraintError if one of the three is missing or not UTF-8.
     """
 
     def read(kind: str) -> bytes:
@@ -80,7 +80,7 @@ def _read(name: str, read: Callable[[str], bytes]) -> LibraryGrammar:
 
 
 def _examples(text: str) -> tuple[str, ...]:
-    """The examples of a file; what ends each, a line break, is no part of it."""
+    """Return the examples of a file, without the line break that ends each."""
     if not text:
         return ()
     lines = text.removesuffix("\n").split("\n")

@@ -1,4 +1,4 @@
-"""A schema of arguments that are written with bare names, as far as a grammar is held to it."""
+"""A schema of arguments written with bare names, as far as a grammar can enforce it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from guided.spec.telling_members import TellingMembers
 __all__ = ["INDIRECT", "SAYING", "TYPE", "LiteralSchema", "unsupported"]
 
 INDIRECT: Final = ("$ref", "enum", "const", "anyOf", "oneOf", "allOf")
-"""Keywords that say what values there are by way of others."""
+"""Keywords that define values through other schemas or lists."""
 _DIRECT: Final = frozenset(
     {"additionalProperties", "items", "maxItems", "minItems", "properties", "required"}
 )
@@ -26,8 +26,8 @@ _HELD: Final[Mapping[str | None, frozenset[str]]] = {
     "const": frozenset({"const"}),
     **{name: frozenset({name, "required"}) for name in ("anyOf", "oneOf", "allOf")},
 }
-"""By the keyword that says which objects and arrays there are, where one does, those about them
-that a grammar of ours is held to.
+"""For each keyword that defines which objects and arrays are valid, or ``None``, the keywords about
+them that the grammar enforces.
 """
 _UNHELD: Final = frozenset(
     {
@@ -37,7 +37,7 @@ _UNHELD: Final = frozenset(
         *("propertyNames", "then", "unevaluatedItems", "unevaluatedProperties", "uniqueItems"),
     }
 )
-"""Those that none is held to."""
+"""Keywords that the grammar never enforces."""
 _OF_CONTAINERS: Final = _DIRECT | _UNHELD | {*INDIRECT}
 _SAYING_NOTHING: Final[dict[str, object]] = {
     "minProperties": 0,
@@ -46,18 +46,18 @@ _SAYING_NOTHING: Final[dict[str, object]] = {
     "required": [],
     "uniqueItems": False,
 }
-"""Values with which some of them say nothing."""
+"""Values with which some keywords have no effect."""
 SAYING: Final = _OF_CONTAINERS | {
     *("exclusiveMaximum", "exclusiveMinimum", "format", "maximum", "maxLength", "minimum"),
     *("minLength", "multipleOf", "pattern", "type"),
 }
-"""All keywords that say something of values."""
+"""All keywords that restrict values."""
 TYPE: Final = frozenset({"type"})
 _TYPE_AND_REQUIRED: Final = TYPE | {"required"}
 
 
 class LiteralSchema:
-    """Its places are named by their pointers; what cannot be held to is refused with its place."""
+    """Reads a schema by its pointers; refuses what cannot be enforced, with its place."""
 
     def __init__(self, text: str) -> None:
         self.root = json.loads(text)
@@ -68,7 +68,7 @@ class LiteralSchema:
         self._telling = TellingMembers(self.root)
 
     def at(self, pointer: str) -> Any:
-        """The schema of a place: an object, or ``False``; ``True`` is the one that says nothing."""
+        """Return the schema of a place: an object, or ``False``; ``True`` becomes empty."""
         found = at_pointer(self.root, pointer)
         if isinstance(found, bool):
             return {} if found else False
@@ -82,7 +82,7 @@ class LiteralSchema:
         return found
 
     def types_at(self, pointer: str) -> frozenset[str]:
-        """Of which types the values of a place may be."""
+        """Return the types that the values of a place may have."""
         types = self._types.of(pointer)
         if self._types.circular:
             place = min(self._types.circular)
@@ -90,12 +90,12 @@ class LiteralSchema:
         return types
 
     def place(self, pointer: str) -> str:
-        """Where references and lone parts of ``allOf`` lead that say all there is of a place."""
+        """Return the place that references and single parts of ``allOf`` lead to from a place."""
         return self._led(pointer, frozenset())[0]
 
     def container_place(self, pointer: str) -> tuple[str, frozenset[str]]:
-        """Where those lead that say all of a place's containers, but for the members that objects
-        have to have besides; the names of these.
+        """Return the place that defines a place's containers, and the names of members that its
+        objects must have in addition.
         """
         return self._led(pointer, _TYPE_AND_REQUIRED)
 
@@ -121,9 +121,9 @@ class LiteralSchema:
         return target
 
     def telling(self, pointer: str, types_at: Mapping[str, frozenset[str]]) -> frozenset[str]:
-        """What every object of a ``oneOf`` has to have so that it fits no other alternative.
+        """Return the members that make an object of a ``oneOf`` fit one alternative only.
 
-        The member that the schema names as discriminator, if it can be that one.
+        This is the member that the schema names as discriminator, if that one distinguishes them.
         """
         objects = [at_pointer(self.root, at) for at, of in types_at.items() if "object" in of]
         num_arrays = sum("array" in of for of in types_at.values())
@@ -140,9 +140,8 @@ class LiteralSchema:
         return frozenset() if apart[name] else frozenset({name})
 
     def check_keywords(self, pointer: str, name: str | None = None) -> None:
-        """Raise UnsupportedFeatureError for a keyword that says more of objects and arrays than
-        those that are held to beside ``name``.
-        """
+        """Raise UnsupportedFeatureError for a keyword about objects and arrays that is not enforced
+        beside ``name``."""
         told, beside = self.at(pointer), "" if name is None else f" beside {name!r}"
         for other in sorted((told.keys() & _OF_CONTAINERS) - _HELD[name]):
             if other not in _SAYING_NOTHING or told[other] != _SAYING_NOTHING[other]:

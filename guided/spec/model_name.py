@@ -1,4 +1,4 @@
-"""Which of the models that there are a request asks for."""
+"""Checks which model a request names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["check_model"]
 
 
 def check_model(asked: str, known: Iterable[str]) -> None:
-    """Raise UnknownModelError unless ``asked`` is one of those names, or none."""
+    """Raise UnknownModelError unless ``asked`` is a known name or empty."""
     names = tuple(known)
     if asked and asked not in names:
         raise UnknownModelError(

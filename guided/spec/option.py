@@ -1,8 +1,8 @@
-"""Options, each declared once: its default, what it means, and which values it may have.
+"""Options, each declared once: its default, its meaning, and its allowed values.
 
-They are fields of ``Sampling``, ``Beams``, ``JsonOptions`` and ``GenerationRequest``. From these
-follow the keyword arguments of the client, the fields of messages, and the flags of the command
-line; tests/unit/test_options.py holds every option against each of these layers. A new one needs:
+They are fields of ``Sampling``, ``Beams``, ``JsonOptions`` and ``GenerationRequest``. The keyword
+arguments of the client, the fields of messages, and the flags of the command line follow from
+these; tests/unit/test_options.py checks every option in each of these layers. A new one needs:
 
 1. a field of one of the dataclasses, and a line of the ``TypedDict`` below it for type checkers;
 2. a field of the same name in proto/guided/v1/generation.proto (``make proto``);
@@ -40,47 +40,47 @@ Word = TypeVar("Word", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which numbers an option may have. NaN has to break every rule."""
+    """The numbers that an option may have. NaN must break every rule."""
 
     allows: Callable[[float], bool]
     complaint: str
-    """The end of the message about a number that breaks it, after the name and the number."""
+    """The end of the message for a number that breaks it, after the name and the number."""
 
 
 def at_least(least: int) -> Rule:
-    """Numbers from ``least`` up."""
+    """Allow numbers from ``least`` up."""
     return Rule(lambda value: value >= least, f"is below {least}")
 
 
 def between(low: int, high: int) -> Rule:
-    """Numbers from ``low`` to ``high``."""
+    """Allow numbers from ``low`` to ``high``."""
     return Rule(lambda value: low <= value <= high, f"is not between {low} and {high}")
 
 
 def above(low: int, most: float) -> Rule:
-    """Numbers above ``low``, and at most ``most``."""
+    """Allow numbers above ``low``, and at most ``most``."""
     return Rule(lambda value: low < value <= most, f"is not above {low} and at most {most:g}")
 
 
 def inside(low: int, high: int) -> Rule:
-    """Numbers between ``low`` and ``high`` that are neither."""
+    """Allow numbers strictly between ``low`` and ``high``."""
     return Rule(lambda value: low < value < high, f"is not above {low} and below {high}")
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Annotation of a dataclass's field that callers may set."""
+    """Annotates a dataclass's field that callers may set."""
 
     text: str
-    """What the option means, in messages to people too."""
+    """The meaning of the option, also shown to users."""
     rule: Rule | None = None
     group: str = ""
-    """The heading that it is listed under where options are shown."""
+    """The heading that it is listed under."""
 
 
 @functools.cache
 def options_of(kind: type) -> Mapping[str, Option]:
-    """The options among the fields of a dataclass, by name and in their order."""
+    """Return the options among the fields of a dataclass, by name and in order."""
     hints = get_type_hints(kind, include_extras=True).items()
     return {
         name: told
@@ -93,7 +93,7 @@ def options_of(kind: type) -> Mapping[str, Option]:
 def check_rules(options: Any, path: str = "") -> None:
     """Raise RequestError for the first option that breaks its rule; ``None`` breaks none.
 
-    ``path`` is where the options stand in a request, e.g. ``sampling.``.
+    ``path`` is the place of the options in a request, e.g. ``sampling.``.
     """
     kind: Any = type(options)
     for name, told in options_of(kind).items():
@@ -103,7 +103,7 @@ def check_rules(options: Any, path: str = "") -> None:
 
 
 def word_of(kind: type[Word], value: object, name: str, within: str = "json_options") -> Word:
-    """The member of an enumeration that a value is or names; raises RequestError for others."""
+    """Return the enumeration member that a value is or names; raises RequestError."""
     try:
         return kind(cast("str", value))
     except ValueError as error:
@@ -113,7 +113,7 @@ def word_of(kind: type[Word], value: object, name: str, within: str = "json_opti
 
 
 def named_pairs(given: object, what: str) -> list[tuple[str, Any]]:
-    """Pairs of a name and a value, from a mapping or a list of pairs.
+    """Return pairs of a name and a value, from a mapping or a list of pairs.
 
     Raises InvalidConstraintError for anything else.
     """
@@ -136,9 +136,9 @@ def named_pairs(given: object, what: str) -> list[tuple[str, Any]]:
 
 
 def sorted_by_name(pairs: Iterable[tuple[str, T]], what: str) -> tuple[tuple[str, T], ...]:
-    """Pairs in the order of their names, so that the order in which they are given says nothing.
+    """Return pairs sorted by name, so that their given order has no effect.
 
-    Raises InvalidConstraintError where a name comes twice; ``what`` is the message about it.
+    Raises InvalidConstraintError for a repeated name; ``what`` is the message about it.
     """
     ordered = tuple(sorted(pairs, key=lambda pair: pair[0]))
     for (name, _), (following, _) in itertools.pairwise(ordered):

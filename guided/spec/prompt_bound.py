@@ -1,4 +1,4 @@
-"""How long a prompt may be in bytes, which tells what cannot fit before anything is tokenised."""
+"""Bounds the length of a prompt in bytes, to refuse what cannot fit before it is tokenised."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _MOST_BYTES_OF_A_CHARACTER = 4
 
 @dataclass(frozen=True, slots=True)
 class PromptBound:
-    """What one token may stand for at most, so that many bytes are many tokens.
+    """The most bytes of a token, by which a prompt of many bytes must have many tokens.
 
-    A text of ``n`` bytes that count has at least ``n / bytes_per_token`` tokens, so nothing is
-    refused that would have fitted.
+    A text with ``n`` bytes that count has at least ``n / bytes_per_token`` tokens, so nothing that
+    would fit is refused.
     """
 
     context_window: int
-    """Most tokens of prompt and answer together."""
+    """The most tokens of prompt and answer together."""
     bytes_per_token: int
-    """Bytes of the longest token, times what normalising a text may shorten it by."""
+    """Bytes of the longest token, times the factor by which normalising may shorten a text."""
     lost: bytes = b""
-    """Bytes that do not count, since the tokenizer may leave them out."""
+    """Bytes that do not count, because the tokenizer may drop them."""
 
     def check(self, prompt: str | tuple[Message, ...]) -> None:
         """Raise LimitExceededError for a prompt that leaves no room for an answer."""
         texts = (prompt,) if isinstance(prompt, str) else [turn.content for turn in prompt]
         most_bytes = (self.context_window - 1) * self.bytes_per_token
-        # Nearly all prompts are so short that nothing has to be counted.
+        # Nearly all prompts are so short that their bytes need not be counted.
         if _MOST_BYTES_OF_A_CHARACTER * sum(map(len, texts)) <= most_bytes:
             return
         nbytes = sum(map(self._counted, texts))

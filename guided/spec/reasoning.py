@@ -1,4 +1,4 @@
-"""How much a request lets the model think before it answers."""
+"""How much the model thinks before it answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from guided.spec.option import Option, at_least, check_rules
 __all__ = ["Reasoning"]
 
 _LONGEST: Final = 1024
-"""Characters of what thoughts begin or end with."""
+"""Most characters of the texts that begin and end thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +21,21 @@ class Reasoning:
     max_tokens: Annotated[
         int | None, Option("Budget of the thoughts, a part of that of the answer.", at_least(0))
     ] = None
-    """Tokens, without those of ``begin`` and ``end``; ``None``: half of the request's budget.
+    """In tokens, without those of ``begin`` and ``end``; ``None``: half of the request's budget.
 
-    With 0 the model does not think: a chat template that knows both ways is told so, of others the
-    thoughts end at once, and one that knows no thoughts is as it is.
+    With 0 the model does not think: a chat template that supports both modes is set so; with other
+    thinking templates the thoughts end at once, and a template without thoughts stays as it is.
     """
     begin: str = ""
-    """What the thoughts begin with, as a part of the prompt; empty: as the chat template has it,
-    or nothing where it knows no thoughts."""
+    """The text that begins the thoughts, a part of the prompt; empty: that of the chat template, or
+    none if it has no thoughts."""
     end: str = ""
-    """What they end with, written by the model or, at the end of their budget, for it; empty: as
-    the chat template has it. Names of special tokens in both are those tokens."""
+    """The text that ends the thoughts, written by the model or, when their budget ends, inserted
+    for it; empty: that of the chat template. Names of special tokens in both mean those tokens."""
 
     @property
     def is_off(self) -> bool:
-        """Whether the chat template is to let the model answer without thoughts."""
+        """Whether the chat template should let the model answer without thoughts."""
         return self.max_tokens == 0 and not self.begin and not self.end
 
     def __post_init__(self) -> None:

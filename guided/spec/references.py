@@ -1,4 +1,4 @@
-"""What references in a schema lead to, where they stay in its text."""
+"""Resolves references within a schema's text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 
 
 def target_of(root: Any, reference: object) -> Any:
-    """What a reference leads to; ``None`` where it leads to nothing, or out of the schema."""
+    """Return the target of a reference; ``None`` if it does not exist or is outside the schema."""
     pointer = pointer_of(reference)
     return None if pointer is None else at_pointer(root, pointer)
 
 
 def pointer_of(reference: object) -> str | None:
-    """The JSON pointer of a reference such as ``#/$defs/City``; ``None`` for any other one."""
+    """Return the JSON pointer of a reference such as ``#/$defs/City``; ``None`` for any other."""
     if not isinstance(reference, str):
         return None
     document, _, fragment = reference.partition("#")
@@ -27,12 +27,12 @@ def pointer_of(reference: object) -> str | None:
 
 
 def escaped(name: str) -> str:
-    """A name as a JSON pointer has it."""
+    """Return a name escaped for a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
 def at_pointer(root: Any, pointer: str) -> Any:
-    """What stands at a JSON pointer (RFC 6901); ``None`` where nothing does."""
+    """Return the value at a JSON pointer (RFC 6901); ``None`` if there is none."""
     at = root
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-"""What becomes of a constraint: how far answers are held to it, and what it costs to compile."""
+"""The report on a constraint: how far answers are held to it, and what compiling it costs."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ class Enforcement(StrEnum):
 
     ENFORCED = "enforced"
     NARROWED = "narrowed"
-    """Enforced, and some texts that it would allow are left out as well."""
+    """Enforced, but some texts that it would allow are left out as well."""
     ANNOTATION = "annotation"
-    """Nothing to enforce: the specification makes it a note."""
+    """Nothing to enforce: the specification defines it as a note."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one occurrence of a keyword."""
+    """The verdict on one occurrence of a keyword."""
 
     pointer: str
     """JSON pointer of the keyword."""
     enforcement: Enforcement
     note: str = ""
     part: str = ""
-    """Which part of a constraint its schema is, from the outside in; empty for a schema alone."""
+    """The part of the constraint with this schema, from the outside in; empty if it is alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class LikelyLimit:
-    """A place of answers at which a limit is likely to be hit."""
+    """A place in answers where a limit is likely to be reached."""
 
     place: str
-    """JSON pointer of the value with which, or after which, an answer could not go on; ``*`` is an
-    item, or a name that the schema does not spell out."""
+    """JSON pointer of the value at or after which an answer could not continue; ``*`` is an item,
+    or a name that the schema does not spell out."""
     message: str
-    """Which limit it is, and what helps."""
+    """The limit, and what helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,45 +58,45 @@ class UnenforcedValidator:
     name: str
     """The function's qualified name, or the constraint that pydantic checks: ``gt='b'``."""
     kind: str
-    """When it runs: ``before``, ``after``, ``wrap`` or ``plain``, as pydantic calls it, or the
-    part of a type that it is of, e.g. ``discriminator`` or ``set``."""
+    """When it runs, in pydantic's words (``before``, ``after``, ``wrap`` or ``plain``), or the part
+    of a type that it belongs to, e.g. ``discriminator`` or ``set``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaReport:
     """The outcome of checking a constraint that can be enforced.
 
-    Of grammars, patterns and texts everything is enforced; verdicts are on the schemas in it.
+    Grammars, patterns and texts are fully enforced; verdicts concern the schemas in it.
     """
 
     verdicts: tuple[Verdict, ...]
-    """What becomes of each occurrence of a keyword, schema by schema in the order of their text."""
+    """The verdict on each occurrence of a keyword, schema by schema in the order of their text."""
     shortest_answer: str
-    """A text that satisfies the constraint, among the shortest there are."""
+    """One of the shortest texts that satisfy the constraint."""
     unenforced_validators: tuple[UnenforcedValidator, ...] = ()
     """Code of a Python type that may still refuse an answer; none for a schema."""
     likely_limits: tuple[LikelyLimit, ...] = ()
-    """Places at which answers are likely to be closed on their shortest way, because what may be
-    written there takes more work, or more room, than an answer has."""
+    """Places where answers are likely to be closed by their shortest completion, because what may
+    be written there takes more work, or more room, than an answer has."""
     omitted_verdicts: int = 0
-    """Verdicts that a server left out, as they would be more than a message should hold."""
+    """Verdicts that a server left out to bound the size of its message."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompileCost:
-    """What it takes to compile a constraint."""
+    """The cost of compiling a constraint."""
 
     seconds: float
-    """The time of the processor, waits for others aside."""
+    """Processor time, without waits for other work."""
     states: int
     """Rows of the recogniser's table, before anything is written."""
     nbytes: int
-    """What the recogniser takes of memory then; it grows while answers are written."""
+    """Memory of the recogniser at that moment; it grows while answers are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedConstraint:
-    """A constraint that can be enforced: how, and at which cost."""
+    """A constraint that can be enforced, with the report on it and its cost."""
 
     constraint_id: str
     """Its digest."""

@@ -1,4 +1,4 @@
-"""What a caller asks for: frozen values, validated when they are made."""
+"""Requests: frozen values, validated when they are made."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ LONGEST_DEADLINE = 86_400.0
 """Seconds; a day."""
 
 PATIENCE_SECONDS = 10.0
-"""Waiting time that a level of priority is worth: a request that came this much earlier goes before
-one of the next better level."""
+"""Waiting time that a level of priority is worth: a request that came this much earlier is served
+before one of the next better level."""
 
 MOST_MESSAGES = 4096
-"""Turns of one conversation."""
+"""Most turns of a conversation."""
 
 MOST_STOPS = 64
-"""Stop strings, and stop tokens, of one request."""
+"""Most stop strings, and most stop tokens, of a request."""
 
 HIGHEST_PRIORITY = 100
-"""Priorities reach as far below zero, too."""
+"""Priorities range from minus this to this."""
 
 MOST_DRAFTERS = 16
-"""Drafters that one request may name."""
+"""Most drafters that a request may name."""
 
 MOST_DRAFT_LEVELS = 16
-"""Levels of a tree that a draft model may be asked for."""
+"""Most levels of a tree that a draft model may draft."""
 
 WIDEST_DRAFT_LEVEL = 8
-"""Tokens that a draft model may guess after each."""
+"""Most tokens that a draft model may draft after each token."""
 
 NO_DRAFTER = "none"
-"""Named as a drafter, nothing is guessed."""
+"""Named as a drafter, turns drafting off."""
 
 MOST_TOP_LOGPROBS = 20
-"""Likeliest tokens that may be asked for at each place of an answer."""
+"""Most likeliest tokens that may be requested at each place of an answer."""
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -78,29 +78,29 @@ class Forcing(StrEnum):
     """Which tokens are taken without asking the model."""
 
     OFF = "off"
-    """None, and none is guessed: every token costs a model call; what speed is measured against."""
+    """None, and none is drafted: every token costs a model call; the baseline for speed."""
     STRICT = "strict"
-    """A token is taken where the mask holds exactly one; the answer equals that of OFF."""
+    """A token is taken if the mask holds exactly one; the answer equals that of OFF."""
     CANONICAL = "canonical"
-    """Where the next bytes are certain, they are spelled as the tokenizer itself would."""
+    """If the next bytes are certain, they are spelled as the tokenizer itself would."""
 
 
 class Rank(StrEnum):
-    """What tells which of several drawn answers are best."""
+    """What ranks several drawn answers."""
 
     LIKELIHOOD = "likelihood"
-    """How likely the model thinks them."""
+    """How likely the model finds them."""
     REWARD = "reward"
-    """The score of a reward model that the server has loaded beside it."""
+    """The score of a reward model that the server has loaded besides."""
 
 
 class OnIncomplete(StrEnum):
-    """What becomes of an answer that its budget or its deadline cuts short."""
+    """What happens to an answer that its budget or its deadline cuts short."""
 
     CLOSE = "close"
     """It is closed by the shortest completion, and its finish reason says so."""
     ERROR = "error"
-    """It is an ``IncompleteAnswerError``, which has its text; of several, the first such one."""
+    """It raises ``IncompleteAnswerError``, which has its text; of several, the first one's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,9 @@ class Message:
     """``system``, ``developer`` (which is a system), ``user``, ``assistant`` or ``tool``."""
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
-    """Of the assistant: what it called, besides what it said."""
+    """For the assistant: its calls, in addition to its text."""
     tool_call_id: str = ""
-    """Of a tool: which call its content answers."""
+    """For a tool: the id of the call that its content answers."""
 
     def __post_init__(self) -> None:
         if self.role not in _ROLES:
@@ -147,8 +147,8 @@ class Beams:
     """Beam search: the likeliest answers, instead of drawn ones.
 
     At each place the ``width`` likeliest beginnings are kept. An answer's score is the sum of the
-    log-probabilities of its tokens by the model alone, forced tokens and the token that ends it
-    among them, over (number of those tokens) ** ``length_penalty``.
+    log-probabilities of its tokens by the model alone, including forced tokens and the token that
+    ends it, divided by (number of those tokens) ** ``length_penalty``.
     """
 
     width: Annotated[int, Option("Beginnings that are kept; at least n.", at_least(1))]
@@ -172,10 +172,10 @@ class Beams:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One answer to be made."""
+    """A request for an answer."""
 
     prompt: str | tuple[Message, ...]
-    """Plain text goes to the model as it is; messages go through its chat template."""
+    """Plain text is passed to the model unchanged; messages go through its chat template."""
     constraint: Constraint = None
     max_tokens: Annotated[
         int, Option("Budget of the answer in tokens, forced ones included.", at_least(1))
@@ -221,7 +221,7 @@ class GenerationRequest:
         ),
     ] = None
     n: Annotated[int, Option("Answers to be given.", at_least(1), group=_SEVERAL)] = 1
-    """Answer ``i`` of a seed is that of a request with ``seed + i``, modulo 2**63."""
+    """Answer ``i`` of a seed equals that of a request with ``seed + i``, modulo 2**63."""
     best_of: Annotated[
         int | None, Option("Draw so many answers, and give the n best of them.", group=_SEVERAL)
     ] = None
@@ -238,7 +238,7 @@ class GenerationRequest:
     model: Annotated[
         str, Option("Answer with this model, by the name that the server has for it.")
     ] = ""
-    """Empty: the server's own, or the first of several."""
+    """Empty: the server's only model, or its first."""
     adapter: Annotated[
         str, Option("Answer with this LoRA adapter, one of those that the server has loaded.")
     ] = ""
@@ -253,7 +253,7 @@ class GenerationRequest:
             group=_DRAFTS,
         ),
     ] = ()
-    """Where none is named, all that the server has; see docs/tree-verify.md."""
+    """Empty: all that the server has; see docs/tree-verify.md."""
     max_drafted: Annotated[
         int | None,
         Option(
@@ -262,7 +262,7 @@ class GenerationRequest:
             group=_DRAFTS,
         ),
     ] = None
-    """``None``: as many as the engine has room for. Fewer where fewer pay, in any case."""
+    """``None``: as many as the engine has room for. In any case fewer if fewer pay off."""
     draft_widths: Annotated[
         tuple[int, ...],
         Option(
@@ -270,7 +270,7 @@ class GenerationRequest:
             group=_DRAFTS,
         ),
     ] = ()
-    """Empty: those that the server has; see docs/draft-models.md."""
+    """Empty: the server's own widths; see docs/draft-models.md."""
     verification: Annotated[
         Verification,
         Option(
@@ -284,32 +284,32 @@ class GenerationRequest:
             " plain texts alone, and never in messages."
         ),
     ] = None
-    """``None``: a plain text is written by the program, which takes the place of the template; what
-    messages say is mostly written by others. See docs/intake.md."""
+    """``None``: a plain text is written by the program, which replaces the template, while the
+    content of messages is mostly written by others. See docs/intake.md."""
     report: Annotated[
         bool, Option("Tell with the answer how far it is held to its schema, by keyword.")
     ] = False
-    """The server makes it beside the answer; without one, ``guided.check`` does."""
+    """The server makes it while it answers; without a server, ``guided.check`` does."""
     tools: ToolUse | None = None
-    """Functions that the answer may call, besides or instead of what the constraint says."""
+    """Functions that the answer may call, in addition to or instead of what the constraint says."""
 
     reasoning: Reasoning | None = None
     """The model thinks first; ``max_tokens`` is the budget of thoughts and answer together."""
 
     @property
     def drawn(self) -> int:
-        """Answers that are made by drawing tokens."""
+        """The number of answers that are drawn."""
         return self.n if self.best_of is None else self.best_of
 
     @property
     def has_candidates(self) -> bool:
-        """Whether more is asked for than one plain answer."""
+        """Whether more than one plain answer is requested."""
         return self.n > 1 or self.best_of is not None or self.beams is not None
 
     def queue_key(self, received: float) -> float:
-        """When it is served, in seconds of the clock by which it was ``received``: smaller first.
+        """Return its place in the queue, in seconds of the clock of ``received``: smaller first.
 
-        A priority counts as an earlier or later arrival. So the key never changes, and nobody
+        A priority counts as an earlier or later arrival. So the key never changes, and no request
         waits for ever.
         """
         return received + PATIENCE_SECONDS * self.priority
@@ -372,7 +372,7 @@ class GenerationRequest:
             )
         if self.constraint is None:
             raise RequestError("show_schema needs a constraint", field="show_schema")
-        # What is stored the server finds out, and looks again.
+        # What a stored constraint is, only the server knows; it checks again.
         if not isinstance(self.constraint, JsonSchema | Stored):
             raise RequestError("show_schema needs a JSON Schema", field="show_schema")
 
@@ -405,7 +405,7 @@ class GenerationRequest:
             check_draft_widths(self.draft_widths)
 
     def _check_verification(self) -> None:
-        """Raise RequestError where nothing is guessed that could be verified in another way."""
+        """Raise RequestError if nothing is drafted that could be verified in another way."""
         if self.verification is Verification.COUPLED:
             return
         if self.beams is not None or self.sampling.is_contrastive:
@@ -439,7 +439,7 @@ class GenerationRequest:
             )
 
     def _check_drawing(self) -> None:
-        """Raise RequestError where several drawn answers would all be the same."""
+        """Raise RequestError if several drawn answers would all be the same."""
         if self.sampling.is_contrastive:
             raise RequestError(
                 f"contrastive search gives one answer, not {self.drawn}",
@@ -470,7 +470,7 @@ class GenerationRequest:
 
 
 def check_draft_widths(widths: Sequence[int]) -> None:
-    """Raise RequestError for what are no expansion widths of draft models."""
+    """Raise RequestError for invalid expansion widths of draft models."""
     is_long = len(widths) > MOST_DRAFT_LEVELS
     if is_long or not widths or not all(1 <= width <= WIDEST_DRAFT_LEVEL for width in widths):
         told = f"{len(widths)} draft_widths" if is_long else f"draft_widths {list(widths)}"

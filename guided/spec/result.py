@@ -1,4 +1,4 @@
-"""What comes back: answers, why they ended, what they cost and how long they took."""
+"""Results: answers, why they ended, what they cost and how long they took."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ __all__ = [
 ]
 
 TokenId = NewType("TokenId", int)
-"""Number of a token in a vocabulary, which is also its column in the logits."""
+"""Id of a token in a vocabulary, which is also its column in the logits."""
 
 
 class Verification(StrEnum):
-    """What decides whether a guessed token stays; see docs/verification.md.
+    """The rule that decides whether a drafted token is kept; see docs/verification.md.
 
-    At temperature 0 all of them take the likeliest token.
+    At temperature 0 all rules take the likeliest token.
     """
 
     COUPLED = "coupled"
-    """It stays if it is the token that would be drawn without guesses; the answer of a seed does
-    not depend on what was guessed."""
+    """It is kept if it is the token that would be drawn without drafts; the answer of a seed does
+    not depend on what was drafted."""
     REJECTION = "rejection"
-    """It stays with the chance that makes up for how it was guessed. Answers have the same law;
-    which of them a seed gives depends on what was guessed."""
+    """It is kept with the probability that compensates for how it was drafted. Answers have the
+    same distribution; which of them a seed gives depends on what was drafted."""
     TYPICAL = "typical"
-    """It stays if it is likely enough. More stay, and answers have another law than the model's."""
+    """It is kept if it is likely enough: more are kept, and the distribution is another."""
 
 
 class FinishReason(StrEnum):
@@ -48,17 +48,17 @@ class FinishReason(StrEnum):
     COMPLETE = "complete"
     """The structure is complete: nothing may follow."""
     STOP = "stop"
-    """The model chose to end where it was allowed to."""
+    """The model chose to end where that was allowed."""
     LENGTH_CLOSED = "length_closed"
     """The token budget closed the answer by its shortest completion."""
     LENGTH = "length"
     """The token budget ran out in an answer without a constraint."""
     STOP_SEQUENCE = "stop_sequence"
-    """A stop string or stop token of the caller came; the text may be unfinished."""
+    """The caller's stop string or stop token occurred; the text may be unfinished."""
     DEADLINE_CLOSED = "deadline_closed"
-    """The deadline came near, and closed the answer by its shortest completion."""
+    """The deadline approached and closed the answer by its shortest completion."""
     DEADLINE = "deadline"
-    """The deadline came near in an answer without a constraint."""
+    """The deadline approached in an answer without a constraint."""
 
     @property
     def is_cut_short(self) -> bool:
@@ -77,7 +77,7 @@ _CUT_SHORT = frozenset(
 
 
 class _Drafted:
-    """Rates of what was drafted, by one drafter or by all."""
+    """Rates of drafted tokens, of one drafter or of all."""
 
     __slots__ = ()
 
@@ -88,12 +88,12 @@ class _Drafted:
 
     @property
     def acceptance_rate(self) -> float:
-        """The share of drafted tokens that the model agreed with; 0 where none was drafted."""
+        """The share of drafted tokens that the model accepted; 0 if none was drafted."""
         return self.accepted_tokens / max(1, self.drafted_tokens)
 
     @property
     def mean_accepted_length(self) -> float:
-        """Accepted tokens in a model call that had drafted ones to judge; 0 where none had."""
+        """Accepted tokens per model call that verified drafts; 0 if none did."""
         return self.accepted_tokens / max(1, self.drafted_calls)
 
     @property
@@ -104,31 +104,31 @@ class _Drafted:
 
 @dataclass(frozen=True, slots=True)
 class DrafterUsage(_Drafted):
-    """What one drafter did; a drafted token belongs to the first drafter that proposed it."""
+    """The counts of one drafter; a drafted token belongs to the first drafter that proposed it."""
 
     name: str
-    """How requests name it."""
+    """Its name in requests."""
     drafted_tokens: int = 0
     accepted_tokens: int = 0
-    """Of its tokens those that the model agreed with."""
+    """Those of its tokens that the model accepted."""
     drafted_calls: int = 0
-    """Model calls that had tokens of its to judge."""
+    """Model calls that verified tokens of this drafter."""
     corrected_calls: int = 0
-    """Those of them that ended at a place for which it had drafted, and wrongly."""
+    """Those of them that ended at a place where it had drafted only wrong tokens."""
     skipped_calls: int = 0
-    """Model calls for which it was not asked, as it would not have paid."""
+    """Model calls that it was not used for, as it would not have paid off."""
     draft_nanoseconds: int = 0
-    """The time that it took to propose. Whole numbers, so that sums of them never fall."""
+    """The time that it took to draft. An integer, so that sums never decrease."""
 
     @property
     def draft_seconds(self) -> float:
-        """The time that it took to propose."""
+        """The time that it took to draft, in seconds."""
         return self.draft_nanoseconds / 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Usage(_Drafted):
-    """What an answer, or all candidates of a request, cost in tokens and model calls."""
+    """The cost of an answer, or of all candidates of a request, in tokens and model calls."""
 
     prompt_tokens: int = 0
     reused_tokens: int = 0
@@ -136,43 +136,43 @@ class Usage(_Drafted):
     sampled_tokens: int = 0
     """Tokens of the answer that the model chose."""
     forced_tokens: int = 0
-    """Tokens of the answer that the constraint left no choice about."""
+    """Tokens of the answer for which the constraint left no choice."""
     model_calls: int = 0
-    """Forward passes that this answer took part in, that of its prompt included."""
+    """Model calls that this answer took part in, including that of its prompt."""
     drafted_tokens: int = 0
-    """Tokens that were guessed; what is forced after a guess is not counted."""
+    """Tokens that were drafted; tokens forced after a draft are not counted."""
     accepted_tokens: int = 0
-    """Guessed tokens that the model agreed with; they count as sampled, too."""
+    """Drafted tokens that the model accepted; they also count as sampled."""
     drafted_calls: int = 0
-    """Model calls that had guesses to judge."""
+    """Model calls that verified drafts."""
     corrected_calls: int = 0
-    """Those of them that ended at a place where every guess was wrong."""
+    """Those of them that ended at a place where every draft was wrong."""
     shared_tokens: int = 0
-    """Tokens that candidates or beams took over from another one, and did not compute again."""
+    """Tokens that candidates or beams took over from another one without computing them again."""
     copied_tokens: int = 0
-    """Those of them that had to be copied, as they shared a block of memory with later ones."""
+    """Those of them that had to be copied because they shared a block of memory with later ones."""
     by_drafter: tuple[DrafterUsage, ...] = ()
-    """What each drafter did, in the order in which they were first asked."""
+    """The counts of each drafter, in the order in which they were first used."""
     target_nanoseconds: int = 0
     """Its share of the time of its model calls, by the tokens that each call computed."""
     reasoning_tokens: int = 0
-    """Of the answer's tokens those of its thoughts, with what ends them."""
+    """Tokens of the answer that belong to its thoughts, including their end."""
     mask_nanoseconds: int = 0
-    """What its masks, its choices and the runs that follow from them took after model calls."""
+    """Time after model calls for its masks, its choices and the runs that follow from them."""
 
     @property
     def target_seconds(self) -> float:
-        """Its share of the time of its model calls."""
+        """Its share of the time of its model calls, in seconds."""
         return self.target_nanoseconds / 1e9
 
     @property
     def mask_seconds(self) -> float:
-        """What masks, choices and the runs that follow from them took."""
+        """Time for masks, choices and the runs that follow from them, in seconds."""
         return self.mask_nanoseconds / 1e9
 
     @property
     def draft_seconds(self) -> float:
-        """The time that all drafters took."""
+        """The time that all drafters took, in seconds."""
         return sum(each.draft_nanoseconds for each in self.by_drafter) / 1e9
 
     @property
@@ -182,7 +182,7 @@ class Usage(_Drafted):
 
     @classmethod
     def total(cls, usages: Iterable[Usage]) -> Usage:
-        """What several answers cost together."""
+        """Return the cost of several answers together."""
         every = tuple(usages)
         of_drafters: dict[str, DrafterUsage] = {}
         for each in chain.from_iterable(usage.by_drafter for usage in every):
@@ -192,7 +192,7 @@ class Usage(_Drafted):
         return cls(**summed, by_drafter=tuple(of_drafters.values()))
 
     def since(self, earlier: Usage) -> Usage:
-        """What was added after an earlier one; of drafters those that did something."""
+        """Return what was added since an earlier usage, with only the drafters that were active."""
         before = {each.name: each for each in earlier.by_drafter}
         added = (
             _combined(sub, each, before.get(each.name, DrafterUsage(each.name)))
@@ -205,14 +205,14 @@ class Usage(_Drafted):
 
 
 def _counts(kind: type[Usage | DrafterUsage]) -> list[str]:
-    """The fields that are numbers."""
+    """Return the names of the numeric fields."""
     return [each.name for each in fields(kind) if each.name not in ("name", "by_drafter")]
 
 
 def _combined(
     operation: Callable[[int, int], int], one: DrafterUsage, other: DrafterUsage
 ) -> DrafterUsage:
-    """Two usages of one drafter, number by number."""
+    """Combine two usages of one drafter, number by number."""
     counts = {
         name: operation(getattr(one, name), getattr(other, name)) for name in _counts(DrafterUsage)
     }
@@ -221,29 +221,29 @@ def _combined(
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When what an answer waited for came, in seconds."""
+    """The times of an answer's stages, in seconds."""
 
     compiling_seconds: float = 0.0
-    """Prompt and constraint, before the request could wait for room."""
+    """Preparing prompt and constraint, before the request could wait for room."""
     waiting_seconds: float = 0.0
-    """For room in the batch and in the cache; once started over, it does not count again."""
+    """Waiting for room in the batch and in the cache; not counted again after starting over."""
     first_token_seconds: float | None = None
-    """From the moment the engine took the request to the first token that the model chose;
-    ``None`` where every token was certain."""
+    """Seconds from when the engine took the request to the first token that the model chose;
+    ``None`` if every token was certain."""
     mean_inter_token_seconds: float | None = None
-    """From that moment to the last token chosen, for each token of the answer but the first;
-    ``None`` where one model call brought all."""
+    """From that moment to the last token chosen, per token of the answer after the first; ``None``
+    if one model call gave all."""
     max_inter_token_seconds: float | None = None
-    """The longest pause between model calls that brought tokens; ``None`` where one brought all."""
+    """The longest pause between model calls that gave tokens; ``None`` if one gave all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A token that was allowed at a place of an answer, and how likely it was there."""
+    """A token that was allowed at a place of an answer, with its likelihood there."""
 
     token: TokenId
     text: bytes
-    """Its bytes, which may be part of a character; none for a token that ends the answer."""
+    """Its bytes, which may be part of a character; empty for a token that ends the answer."""
     raw: float
     masked: float
 
@@ -256,7 +256,7 @@ class TokenLogprobs:
     text: bytes
     """Its bytes, which may be part of a character."""
     raw: float | None
-    """By the model alone; ``None`` for a forced token, which the model was not asked about."""
+    """By the model alone; ``None`` for a forced token, which the model did not choose."""
     masked: float | None
     """By the model among the allowed tokens; ``raw - masked`` is the logarithm of their share."""
     top: tuple[Alternative, ...] = ()
@@ -264,49 +264,49 @@ class TokenLogprobs:
 
     @property
     def is_forced(self) -> bool:
-        """Whether the token was taken without asking the model."""
+        """Whether the token was taken without consulting the model."""
         return self.raw is None
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateResult:
-    """One of the answers to a request that asked for several."""
+    """One of several answers to a request."""
 
     index: int
-    """Which of the drawn answers it is, or which of the beams by their score; from 0."""
+    """Its number among the drawn answers, or among the beams by score; from 0."""
     text: str
     tokens: tuple[TokenId, ...]
     finish_reason: FinishReason
     score: float
-    """By which the best are found, higher is better; see docs/candidates.md."""
+    """Ranks the answers, higher is better; see docs/candidates.md."""
     logprobs: tuple[TokenLogprobs, ...] = ()
-    """For each of ``tokens``, where the request asked for it."""
+    """For each of ``tokens``, if requested."""
     reasoning: str = ""
-    """What the model thought before; only where the request let it think."""
+    """The model's thoughts before the answer; only if the request let it think."""
     reasoning_tokens: int = 0
-    """The first of ``tokens`` that are those thoughts, with what ends them."""
+    """How many of the first ``tokens`` belong to the thoughts, including their end."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationResult:
-    """One answer; of a request that asked for several, the first of them."""
+    """One answer; if the request wanted several, the first of them."""
 
     text: str
     tokens: tuple[TokenId, ...]
-    """The answer's tokens, without an end-of-sequence token; a stop sequence is among them."""
+    """The answer's tokens, without an end-of-sequence token but with a stop sequence."""
     finish_reason: FinishReason
     usage: Usage
     seconds: float
-    """From the moment the engine took the request to its last token."""
+    """Seconds from when the engine took the request to its last token."""
     logprobs: tuple[TokenLogprobs, ...] = ()
-    """For each of ``tokens``, where the request asked for it."""
+    """For each of ``tokens``, if requested."""
     timing: Timing = field(default_factory=Timing)
     candidates: tuple[CandidateResult, ...] = ()
-    """All answers where ``n``, ``best_of`` or ``beams`` was set: as drawn, or the best first where
-    they were ranked. Fewer than ``n`` where beams found no more."""
+    """All answers if ``n``, ``best_of`` or ``beams`` was set: as drawn, or the best first if
+    ranked. Fewer than ``n`` if the beams found no more."""
     verification: Verification = Verification.COUPLED
-    """What decided which guessed tokens stayed."""
+    """The rule that decided which drafted tokens were kept."""
     reasoning: str = ""
-    """What the model thought before; only where the request let it think."""
+    """The model's thoughts before the answer; only if the request let it think."""
     reasoning_tokens: int = 0
-    """The first of ``tokens`` that are those thoughts, with what ends them."""
+    """How many of the first ``tokens`` belong to the thoughts, including their end."""

@@ -1,4 +1,4 @@
-"""Of which types the values of a schema may be, as far as it says so outright."""
+"""Finds the types that values of a schema may have, as far as the schema states them directly."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from guided.spec.schema_shape import TYPES, misshapen
 __all__ = ["SaidTypes", "types_of_value"]
 
 _DEEPEST: Final = 200
-"""Schemas looked into inside of one another, references followed among them."""
+"""The deepest nesting of schemas that is followed, including references."""
 
 
 class _TooDeepError(Exception):
-    """More schemas stand inside of one another than are looked into."""
+    """Schemas are nested more deeply than is followed."""
 
 
 class SaidTypes:
-    """Looks at each place of a schema once.
+    """Reads each place of a schema once.
 
-    What a place says by other keywords than ``type``, ``enum``, ``const``, ``allOf``, ``anyOf``,
-    ``oneOf`` and references within the schema does not count, nor does a place with a keyword that
-    is none, which the compiler refuses, nor what is said very deep inside.
+    Only ``type``, ``enum``, ``const``, ``allOf``, ``anyOf``, ``oneOf`` and references within the
+    schema count. Places with an invalid keyword, which the compiler refuses, and very deep places
+    count as unrestricted.
     """
 
     def __init__(self, root: Any) -> None:
         self._root = root
         self._known: dict[str, frozenset[str]] = {}
-        """By pointer; while a place is looked at, nothing is known to fit it."""
+        """Types by pointer; a place that is being read counts as having none."""
         self._open: list[str] = []
-        """The places that are being looked at."""
+        """The places that are being read."""
         self.circular: set[str] = set()
-        """Places of those looked at that stand for themselves, of which nothing is known."""
+        """Places read that refer to themselves, whose types are unknown."""
 
     def of_property(self, name: str) -> frozenset[str]:
-        """Those of a member of an object."""
+        """Return the types of a member of an object."""
         return self.of(f"/properties/{escaped(name)}")
 
     def of(self, pointer: str) -> frozenset[str]:
-        """Those of the values of a place."""
+        """Return the types of the values of a place."""
         try:
             return self._of(pointer, 0)
         except _TooDeepError:
-            # What was being looked at is not known, and may be found from another place.
+            # The places being read stay unknown, and may be found from another place.
             for open_one in self._open:
                 del self._known[open_one]
             self._open.clear()
@@ -91,7 +91,7 @@ def _with_integers(types: Any) -> set[str]:
 
 
 def types_of_value(value: object) -> frozenset[str]:
-    """The names of the types that a value is of."""
+    """Return the names of the types that a value has."""
     match value:
         case bool():
             return frozenset({"boolean"})

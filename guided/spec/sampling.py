@@ -1,4 +1,4 @@
-"""How a token is chosen among those that the mask allows: what a caller may set."""
+"""The options of how a token is chosen among those that the mask allows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from guided.spec.option import Option, Rule, above, at_least, between, check_rul
 __all__ = ["MOST_BIASES", "Sampling", "SamplingOptions"]
 
 MOST_BIASES = 1024
-"""Tokens that may have a bias in one request."""
+"""Most tokens that may have a bias in one request."""
 
 _DRAWING = ("temperature", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
-"""Options about a draw, which are not for contrastive search; each of them is off where falsy."""
+"""Options about drawing, which contrastive search does not have; a falsy value turns each off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Sampling:
     """How a token is chosen among those that the mask allows.
 
     The steps, in order: bias, penalties, ban on repeated n-grams, temperature, then the filters
-    top-k, top-p, min-p, typical, epsilon and eta, each on what the one before it left. None of
-    them takes the last allowed token away. Tokens that end the answer are neither penalised nor
+    top-k, top-p, min-p, typical, epsilon and eta, each applied to what the previous one left. None
+    of them removes the last allowed token. Tokens that end the answer are neither penalised nor
     banned. An option that is ``None`` does nothing; without a ``seed`` one is drawn.
     """
 
@@ -100,7 +100,7 @@ class Sampling:
         _check_bias(self.logit_bias)
         if self.is_contrastive:
             self._check_contrast()
-        # The order in which they are given says nothing.
+        # The order in which they are given has no effect.
         object.__setattr__(self, "logit_bias", tuple(sorted(self.logit_bias)))
 
     def _check_contrast(self) -> None:
@@ -126,17 +126,17 @@ class Sampling:
 
     @property
     def num_candidate_tokens(self) -> int:
-        """Tokens that contrastive search tries at a place; 0 where there is none."""
+        """The number of tokens that contrastive search compares at a place; 0 without it."""
         return (self.top_k or 0) if self.is_contrastive else 0
 
     @property
     def adjusts_logits(self) -> bool:
-        """Whether anything happens to the logits before the temperature."""
+        """Whether the logits are changed before the temperature."""
         return bool(self.logit_bias) or self.reads_history
 
     @property
     def filters(self) -> bool:
-        """Whether any token may be left out after the temperature."""
+        """Whether any token may be filtered out after the temperature."""
         return not (
             self.top_k is None
             and self.top_p is None
@@ -148,7 +148,7 @@ class Sampling:
 
     @property
     def reads_history(self) -> bool:
-        """Whether a choice depends on which tokens came before, besides through the logits."""
+        """Whether a choice depends on earlier tokens other than through the logits."""
         return (
             self.repetition_penalty != 1.0
             or self.presence_penalty != 0.0

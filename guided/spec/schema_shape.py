@@ -1,4 +1,4 @@
-"""Whether keywords of a schema have values of the right kind, where it is read before compiling."""
+"""Checks the kinds of keywords' values in schemas that are read before they are compiled."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NOTES: Final = frozenset(
         *("discriminator", "examples", "readOnly", "title", "writeOnly"),
     }
 )
-"""Keywords that say nothing of values."""
+"""Keywords that do not restrict values."""
 TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-"""All that there are; what is an integer is a number, too."""
+"""All types of JSON Schema; an integer is also a number."""
 
 
 _MOST: Final = 1e15
-"""Above all counts of items that could be written."""
+"""Above any number of items that could be written."""
 
 
 def _is_count(value: object) -> bool:
@@ -66,11 +66,11 @@ _KINDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
     "required": ("a list of names", _are_texts),
     "type": ("a type, or a list of types", _are_types),
 }
-"""By keyword what it should be, and whether a value is that."""
+"""For each keyword, what its value should be, and a check of that."""
 
 
 def misshapen(schema: dict[str, Any]) -> str | None:
-    """The first keyword of this one schema whose value is no such thing."""
+    """Return the first keyword of this one schema that has a value of the wrong kind."""
     for name, (_, is_right) in _KINDS.items():
         if name in schema and not is_right(schema[name]):
             return name
@@ -78,9 +78,9 @@ def misshapen(schema: dict[str, Any]) -> str | None:
 
 
 def check_shape(schema: dict[str, Any], pointer: str) -> None:
-    """Raise InvalidConstraintError for a keyword of this one schema whose value is no such thing.
+    """Raise InvalidConstraintError if a keyword of this one schema has a value of the wrong kind.
 
-    The compiler says the same of all keywords; this is for what looks at some before it does.
+    The compiler checks all keywords in the same way; this is for readers that run before it.
     """
     if (name := misshapen(schema)) is not None:
         raise InvalidConstraintError(
@@ -89,7 +89,7 @@ def check_shape(schema: dict[str, Any], pointer: str) -> None:
 
 
 def old_draft(root: Any) -> int | None:
-    """The draft that a whole schema says it is of, where that is one of 3 to 7."""
+    """Return the draft that a schema declares, if it is one of 3 to 7."""
     said = root.get("$schema") if isinstance(root, dict) else None
     found = re.search(r"draft-0([3-7])", str(said))
     return None if found is None else int(found[1])

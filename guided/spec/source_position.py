@@ -1,4 +1,4 @@
-"""Places in the text of a grammar, for messages."""
+"""Formats places in the text of a grammar, for messages."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from unicodedata import combining, east_asian_width
 __all__ = ["SourcePosition"]
 
 _SHOWN: Final = 60
-"""Characters of a line on either side of the caret."""
+"""Characters shown of a line on either side of the caret."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """An offset in a text, ``None`` where it is not known or in another text."""
+    """An offset in a text; ``None`` if it is unknown or in another text."""
 
     text: str
     position: int | None
 
     def message(self, what: str) -> str:
-        """``what`` with line, column and a caret below the place."""
+        """Return ``what`` with line, column and a caret below the place."""
         if self.position is None:
             return what
         before = self.text[: self.position]
@@ -42,7 +42,7 @@ class SourcePosition:
 
 
 def _blank(char: str) -> str:
-    """White space as wide as a character in a terminal."""
+    """Return white space as wide as a character in a terminal."""
     if char == "\t":
         return char
     return " " * (0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1)

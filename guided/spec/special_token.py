@@ -15,17 +15,17 @@ _LONGEST = 256
 
 @dataclass(frozen=True, slots=True)
 class SpecialToken(Structure):
-    """Exactly one token, which the model's tokenizer has under this name beside those of text.
+    """Exactly one special token, by the name that the model's tokenizer gives it.
 
-    It is known by its id: a text that spells the name is not it. The answer's text leaves out one
-    that the tokenizer marks as special, and shows others (``</think>`` of Qwen 3) by their names.
-    A tokenizer without it refuses the constraint.
+    It is matched by its id: text that spells the name does not match. The answer's text omits a
+    token that the tokenizer marks as special, and shows others (``</think>`` of Qwen 3) by their
+    names. With a tokenizer that lacks the token, the constraint is refused.
 
     >>> Sequence([SpecialToken("<|python_tag|>"), JsonObject()])
     """
 
     name: str
-    """As the tokenizer writes it, ``<tool_call>`` or ``[TOOL_CALLS]``."""
+    """Its name in the tokenizer, e.g. ``<tool_call>`` or ``[TOOL_CALLS]``."""
 
     def __post_init__(self) -> None:
         Text(self.name)

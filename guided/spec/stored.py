@@ -1,4 +1,4 @@
-"""Constraints that a server keeps, and requests name."""
+"""Constraints that a server keeps for requests to name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_SALT_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Stored(Structure):
-    """The constraint that the server keeps under an id, as ``client.grammars.compile`` gave it.
+    """The constraint that the server keeps under an id, as returned by ``client.grammars.compile``.
 
     It stands for a whole constraint, not for a part of one.
     """
@@ -31,18 +31,18 @@ class GrammarInfo:
     """A constraint that a server keeps."""
 
     constraint_id: str
-    """Its kind and a digest of all that it says: the same constraint always has the same one."""
+    """Its kind and a digest of its content: equal constraints have equal ids."""
     nbytes: int
-    """Size of what is kept."""
+    """Size of the kept constraint."""
     cost: CompileCost
     uses: int = 0
-    """Calls that named it."""
+    """Number of calls that named it."""
     report: SchemaReport | None = None
-    """How far answers are held to it; told by ``compile`` alone."""
+    """How far answers are held to it; only from ``compile``."""
 
     @property
     def constraint(self) -> Stored:
-        """What to pass as ``grammar`` of a request."""
+        """The value to pass as ``grammar`` of a request."""
         return Stored(self.constraint_id)
 
 

@@ -1,12 +1,12 @@
-"""Structural tags as JSON, which engines pass for tool calls and for sections of a text.
+"""Reads structural tags in JSON, which engines pass for tool calls and for sections of a text.
 
-Both forms of xgrammar are read. The older one lists tags, each with a schema inside, and the texts
+It reads both forms of xgrammar. The older one lists tags, each with a schema inside, and the texts
 that trigger them; the newer one is a tree of formats::
 
     {"structures": [{"begin": "<f>", "schema": {...}, "end": "</f>"}], "triggers": ["<f"]}
     {"type": "structural_tag", "format": {"type": "sequence", "elements": [...]}}
 
-A format, or a field of one, that is not known here is refused: it would be passed over otherwise.
+An unknown format, or an unknown field of one, is refused instead of being ignored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "tags_with_separator": ("tags", "separator"),
     "triggered_tags": ("triggers", "tags"),
 }
-"""The formats that are known, and what each has to say."""
+"""The known formats, with their required fields."""
 
 _TAG_CHOICES: Final = {"at_least_one": bool, "stop_after_first": bool}
 _CHOICES: Final[Mapping[str, Mapping[str, type]]] = {
@@ -50,15 +50,15 @@ _CHOICES: Final[Mapping[str, Mapping[str, type]]] = {
     "tags_with_separator": _TAG_CHOICES,
     "triggered_tags": _TAG_CHOICES,
 }
-"""What a format may say besides, by type. Other fields may have the values below, which ask for
-nothing."""
+"""The optional fields of formats, with their types. Other fields may have the values below, which
+have no effect."""
 _ASKS_FOR_NOTHING: Final[tuple[object, ...]] = (None, False, "json", [])
 
 
 def read_structural_tag(text: str, schema: _Schema) -> Structure:
-    """The constraint that a structural tag stands for; ``schema`` makes those of its JSON Schemas.
+    """Return the constraint of a structural tag; ``schema`` makes those of its JSON Schemas.
 
-    Raises ConstraintError for what is no structural tag, and names the format that is not known.
+    Raises ConstraintError for an invalid structural tag, and names an unknown format.
     """
     try:
         given = json.loads(text)
@@ -83,7 +83,7 @@ class _Reader:
         self._schema = schema
 
     def tags_of_old(self, given: _Given) -> Structure:
-        """The older form: free text with tags in it, each with a schema inside."""
+        """Read the older form: free text with tags in it, each with a schema inside."""
         _check_known(given, ("type", "structures", "triggers"), "the structural tag", "")
         tags = []
         for number, one in enumerate(_value(given, "structures", list, "")):
@@ -96,7 +96,7 @@ class _Reader:
         return Tagged(tags, _value(given, "triggers", list, ""))
 
     def read(self, given: object, place: str) -> Structure:
-        """The constraint of one format."""
+        """Return the constraint of one format."""
         if place.count("/") > 3 * MAX_NESTING:
             raise _wrong("the formats nest too deeply", place)
         kind = _value(given, "type", str, place)
@@ -122,7 +122,7 @@ class _Reader:
     def _content(self, given: _Given, place: str) -> Structure:
         return self.read(given["content"], f"{place}/content")
 
-    # --- one method a format, named after it ---------------------------------------------------
+    # --- one method per format, named after it -------------------------------------------------
 
     def _any_text(self, given: _Given, place: str) -> Structure:
         return FreeText(_value(given, "excludes", list, place, []))
@@ -162,18 +162,18 @@ class _Reader:
         return Sequence([_value(given, "begin", str, place), self._rest_of_tag(given, place)])
 
     def _rest_of_tag(self, given: _Given, place: str) -> Structure:
-        """What stands after the beginning of a tag, its end included."""
+        """Return what follows the beginning of a tag, including its end."""
         end = given["end"]
         ends = [end] if isinstance(end, str) else _value(given, "end", list, place)
         content = given["content"]
         is_any = isinstance(content, dict) and content.get("type") == "any_text"
         if is_any and not content.get("excludes") and ends != [""]:
             _check_fields(content, "any_text", f"{place}/content")
-            return Until(ends)  # and not any text that has an end in it, with another one after
+            return Until(ends)  # not a text that contains an end and is followed by another
         return Sequence([self._content(given, place), AnyOf(map(Text, ends))])
 
     def _tags(self, given: _Given, place: str) -> list[tuple[str, Structure]]:
-        """The beginning of each tag, and what stands after it."""
+        """Return the beginning of each tag, and what follows it."""
         tags = []
         for number, tag in enumerate(_value(given, "tags", list, place)):
             at = f"{place}/tags/{number}"
@@ -202,7 +202,7 @@ class _Reader:
 
 
 def _check_fields(given: _Given, kind: str, place: str) -> None:
-    """Raise ConstraintError where a field is missing, or one asks for what is not known here."""
+    """Raise ConstraintError if a field is missing, or if an unknown one has an effect."""
     for name in _FIELDS[kind]:
         if name not in given:
             raise _wrong(f"the format {kind!r} has no {name}", place)
@@ -213,7 +213,7 @@ def _check_fields(given: _Given, kind: str, place: str) -> None:
 
 
 def _check_known(given: _Given, known: tuple[str, ...], what: str, place: str) -> None:
-    """Raise UnsupportedFeatureError for a field that is not known, and asks for something."""
+    """Raise UnsupportedFeatureError for an unknown field that would have an effect."""
     for name, value in given.items():
         if name not in known and value not in _ASKS_FOR_NOTHING:
             raise UnsupportedFeatureError(
@@ -224,7 +224,7 @@ def _check_known(given: _Given, known: tuple[str, ...], what: str, place: str) -
 
 
 def _value(given: object, name: str, kind: type, place: str, default: Any = ...) -> Any:
-    """A field of an object; raises InvalidConstraintError where it is missing or of other type."""
+    """Return a field of an object; raises InvalidConstraintError if missing or mistyped."""
     if not isinstance(given, dict):
         raise _wrong("this is no object", place)
     value = given.get(name, default)

@@ -1,4 +1,4 @@
-"""What every constraint on an answer has, and how deep they may nest."""
+"""The base of all constraints on an answer, and how deep they may nest."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from guided.errors import LimitExceededError
 __all__ = ["MAX_NESTING", "MAX_PARTS", "Constraint", "Structure", "check_nesting", "digest_of"]
 
 MAX_NESTING = 30
-"""How deep constraints may stand inside of one another; protobuf reads messages 100 deep."""
+"""How deep constraints may be nested; protobuf reads messages 100 deep."""
 
 MAX_PARTS = 20_000
-"""Constraints that one is made of, on all levels together."""
+"""Most constraints that one is made of, on all levels together."""
 
 
 class Structure:
-    """What an answer must look like: a schema, a grammar, a pattern or a list of texts."""
+    """A constraint on an answer: a schema, a grammar, a pattern or a list of texts."""
 
     __slots__ = ()
 
     def digest(self) -> str:
-        """Key under which the compiled form is cached."""
+        """Return the key under which the compiled form is cached."""
         return self.digest_over([part.digest() for part in self.inner()])
 
-    def digest_over(self, inner: list[str]) -> str:  # noqa: ARG002 - made of others, or not
-        """``digest`` by those of ``inner()``, for who rests between them."""
+    def digest_over(self, inner: list[str]) -> str:  # noqa: ARG002 - only some have parts
+        """Return ``digest`` from those of ``inner()``, for callers that pause between them."""
         return self.digest()
 
     def inner(self) -> tuple[Structure, ...]:
-        """The constraints that this one is made of."""
+        """Return the constraints that this one is made of."""
         return ()
 
 
 Constraint: TypeAlias = Structure | None
-"""What an answer must look like; ``None`` allows every text."""
+"""A constraint on an answer; ``None`` allows every text."""
 
 
 def check_nesting(constraint: Structure) -> None:
-    """Raise LimitExceededError for what nests deeper than MAX_NESTING, or has very many parts."""
+    """Raise LimitExceededError for nesting deeper than MAX_NESTING, or too many parts."""
     level, depth, parts = list(constraint.inner()), 1, 0
     while level:
         depth += 1
@@ -62,7 +62,7 @@ def check_nesting(constraint: Structure) -> None:
 
 
 def digest_of(kind: str, parts: object, text: str = "") -> str:
-    """A key of a constraint: its kind and what it says, a long text apart."""
+    """Return a constraint's key from its kind and its parts, with a long text given separately."""
     # ``repr`` of a long text takes longer than its hash.
     held = text.encode(errors="surrogatepass")
     digest = hashlib.sha256(f"{len(held)} {parts!r}".encode(errors="surrogatepass"))

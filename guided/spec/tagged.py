@@ -21,7 +21,7 @@ class FreeText(Structure):
     without: tuple[str, ...] = ()
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(self, without: str | Iterable[str] = ()) -> None: ...
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ class FreeText(Structure):
 
 @dataclass(frozen=True, slots=True)
 class Until(Structure):
-    """Any text up to the first end of one of the given texts, which it includes.
+    """Any text up to and including the first occurrence of one of the given texts.
 
     >>> Sequence([Until("</think>"), JsonObject()])
     """
@@ -41,7 +41,7 @@ class Until(Structure):
     ends: tuple[str, ...]
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(self, ends: str | Iterable[str]) -> None: ...
 
     def __post_init__(self) -> None:
@@ -55,14 +55,14 @@ class Until(Structure):
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A region of a text: what it begins with, what stands in it, and what it ends with."""
+    """A region of a text: its beginning, its body, and its end."""
 
     begin: str
     body: Structure
     end: str = ""
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(self, begin: str, body: Part, end: str = "") -> None: ...
 
     def __post_init__(self) -> None:
@@ -75,19 +75,19 @@ class Calls(StrEnum):
     """Whether a text has tags in it."""
 
     AUTO = "auto"
-    """Any number of them."""
+    """Any number of tags."""
     REQUIRED = "required"
-    """At least one."""
+    """At least one tag."""
     NONE = "none"
-    """None."""
+    """No tag."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged(Structure):
     """Free text with tags in it.
 
-    Where a trigger first ends, one of the tags that begin with it has begun. After the end of that
-    tag the free text continues. Without triggers, the beginnings of the tags are the triggers.
+    Where a trigger first ends, one of the tags that begin with it has begun. After that tag's end
+    the free text continues. Without triggers, the beginnings of the tags are the triggers.
     """
 
     tags: tuple[Tag, ...]
@@ -97,7 +97,7 @@ class Tagged(Structure):
     """Whether there may be more than one tag."""
 
     if TYPE_CHECKING:
-        # Arguments may be of wider types than the fields that keep them.
+        # Arguments may have wider types than the fields that store them.
         def __init__(
             self,
             tags: Iterable[Tag],
@@ -143,7 +143,7 @@ class Tagged(Structure):
                 )
 
     def by_trigger(self) -> dict[str, list[int]]:
-        """By trigger the numbers of the tags that begin with it."""
+        """Return for each trigger the numbers of the tags that begin with it."""
         begun: dict[str, list[int]] = {trigger: [] for trigger in self.triggers}
         # There are far fewer lengths than triggers.
         lengths = sorted(set(map(len, self.triggers)))
@@ -165,7 +165,7 @@ class Tagged(Structure):
 
 
 def _texts(given: object, what: str) -> tuple[str, ...]:
-    """Texts, each once."""
+    """Return the texts without repetitions."""
     texts = (given,) if isinstance(given, str) else given
     if not isinstance(texts, Iterable):
         raise InvalidConstraintError(f"{given!r} is no list of texts")

@@ -1,4 +1,4 @@
-"""Members that tell the alternatives of a schema apart, as a discriminator does.
+"""Finds members that distinguish the alternatives of a schema, as a discriminator does.
 
 ::
 
@@ -22,10 +22,10 @@ _STANDING_FOR: Final = ("oneOf", "anyOf", "allOf")
 
 
 class _Member(NamedTuple):
-    """What an alternative says of a member."""
+    """What an alternative states about a member."""
 
     values: frozenset[str | int | None]
-    """No other value of it fits."""
+    """The only values that it may have."""
     is_required: bool
 
 
@@ -33,18 +33,18 @@ _Told: TypeAlias = Mapping[str, _Member]
 
 
 class TellingMembers:
-    """Looks at each part of a schema once."""
+    """Reads each part of a schema once."""
 
     def __init__(self, root: Any) -> None:
         self._root = root
         self._known: dict[int, _Told] = {}
-        """By identity of a part of the schema, which holds it."""
+        """Results by id of a part of the schema, which the schema keeps referenced."""
         self._draft = old_draft(root)
 
     def of(self, branches: Any) -> dict[str, bool]:
-        """Members with other values in each of these alternatives, which are all objects.
+        """Return the members that have different values in each of these alternatives, all objects.
 
-        By their names whether every alternative requires them: where one does not, an object
+        Each name maps to whether every alternative requires the member: if one does not, an object
         without the member may fit several.
         """
         if not isinstance(branches, list) or not branches:
@@ -60,14 +60,14 @@ class TellingMembers:
         if not isinstance(branch, dict):
             return {}
         if id(branch) not in self._known:
-            self._known[id(branch)] = {}  # what leads back to itself tells nothing
+            self._known[id(branch)] = {}  # a part that refers back to itself gives nothing
             self._known[id(branch)] = self._found(branch)
         return self._known[id(branch)]
 
     def _found(self, branch: dict[str, Any]) -> _Told:
-        """What is said of members that have few values, in whatever stands for the branch.
+        """Return the members that have few values, in whatever the branch stands for.
 
-        Looked at is one of the keywords that say so. The others can only leave fewer values.
+        It reads only one of the keywords that state values; the others can only reduce them.
         """
         if "$ref" in branch:
             target = self._of(target_of(self._root, branch["$ref"]))
@@ -108,14 +108,14 @@ class TellingMembers:
 
 
 def _requiring(told: _Told, required: object) -> Iterator[tuple[str, _Member]]:
-    """What is told where some members are required besides."""
+    """Yield the members, some of them now required in addition."""
     for name, member in told.items():
         is_named = isinstance(required, list) and name in required
         yield name, _Member(member.values, member.is_required or is_named)
 
 
 def _are_apart(members: Iterator[_Member | None]) -> bool:
-    """Whether all are there, and no two have a value in common."""
+    """Whether all members exist, and no two have a value in common."""
     seen = set[str | int | None]()
     for member in members:
         if member is None or not seen.isdisjoint(member.values):

@@ -1,4 +1,4 @@
-"""How a text stands to a constraint: whether it fits, and where it leaves it."""
+"""The report on a text and a constraint: whether the text fits, and where it leaves it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ class TextFit(StrEnum):
     """Whether a text fits a constraint."""
 
     COMPLETE = "complete"
-    """It is one of its texts."""
+    """The text is one of the constraint's texts."""
     PREFIX = "prefix"
-    """One of its texts begins with it."""
+    """One of the constraint's texts begins with it."""
     REFUSED = "refused"
-    """None of its texts begins with it."""
+    """None of the constraint's texts begins with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextReport:
-    """Where a text leaves a constraint, or ends."""
+    """Where a text leaves a constraint, or where it ends."""
 
     fit: TextFit
     offset: int
-    """Bytes of the text, as UTF-8, that fit: the first that does not stands there."""
+    """The number of bytes, in UTF-8, that fit; the first byte that does not is at this offset."""
     allowed: bytes
-    """Each byte that might stand there, in rising order; none where the text has to end."""
+    """The bytes that may be at this offset, in rising order; none if the text must end."""
     may_end: bool
-    """Whether the text might end there."""
+    """Whether the text may end at this offset."""
     shortest_end: bytes
-    """Bytes that complete the text from there, close to as few as can be."""
+    """Bytes that complete the text from there, close to the fewest possible."""

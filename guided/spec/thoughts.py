@@ -1,4 +1,4 @@
-"""Thoughts before an answer: how models write them, and what becomes of them and the answer.
+"""How models write thoughts before an answer, and the constraint on both.
 
 ::
 
@@ -22,17 +22,17 @@ __all__ = ["FORMATS", "AfterThoughts", "ReasoningFormat", "pieces_of"]
 
 @dataclass(frozen=True, slots=True)
 class ReasoningFormat:
-    """What stands around thoughts."""
+    """The texts around thoughts."""
 
     name: str
     sign: str
-    """What chat templates have in them that know the format."""
+    """A text that chat templates of this format contain."""
     begin: str
     end: str
     answer: str = ""
-    """What an answer begins with, after thoughts and without them."""
+    """The beginning of an answer, with or without thoughts before it."""
     is_asked_for: bool = False
-    """Whether the model thinks only where its prompt says so."""
+    """Whether the model thinks only if its prompt says so."""
 
 
 FORMATS: Final[tuple[ReasoningFormat, ...]] = (
@@ -65,23 +65,23 @@ FORMATS: Final[tuple[ReasoningFormat, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class AfterThoughts(Structure):
-    """Thoughts, and after them a text of a constraint; what an engine makes of a request.
+    """Thoughts followed by a text of a constraint; an engine makes it from a request.
 
-    It counts tokens, which grammars know nothing of, so it stands in no other constraint.
+    It counts tokens, which grammars cannot, so it is never part of another constraint.
     """
 
     end: tuple[Text | SpecialToken, ...]
-    """What ends the thoughts; not empty."""
+    """The end of the thoughts; not empty."""
     answer: Constraint
     max_tokens: int
-    """Of the thoughts, without what ends them."""
+    """Most tokens of the thoughts, without their end."""
 
     @property
     def thoughts(self) -> Structure:
-        """Any text up to the first that ends it, and with that.
+        """The constraint of the thoughts: any text up to and including the first end.
 
-        No thought has a special token in it, so an end that has one is told by that token, however
-        often the text before the token stands in the thoughts.
+        Thoughts contain no special token, so an end with a special token is recognised by that
+        token, however often the text before it occurs in the thoughts.
         """
         match self.end:
             case (Text(text),):
@@ -98,7 +98,7 @@ class AfterThoughts(Structure):
 
 
 def pieces_of(text: str, named: Mapping[str, object]) -> tuple[Text | SpecialToken, ...]:
-    """A text cut at the names of special tokens, which are those tokens."""
+    """Cut a text at the names of special tokens, which become those tokens."""
     pieces: list[Text | SpecialToken] = []
     # The longest first: one name may begin with another.
     names = sorted((name for name in named if name and name in text), key=len, reverse=True)

@@ -1,4 +1,4 @@
-"""The grammar of an answer that may call tools."""
+"""Builds the grammar of an answer that may call tools."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NOTHING: Final[dict[str, Any]] = {
 
 
 def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
-    """The constraint of an answer that may call tools.
+    """Return the constraint of an answer that may call tools.
 
-    ``beside`` is what the answer is where it calls none; without it, any text::
+    ``beside`` constrains an answer without calls; without it, that is any text::
 
         auto              text with calls in it, or none; where ``beside`` is set, it or calls
-        required          calls alone
-        one by its name   that call alone
+        required          calls only
+        one by its name   that call only
         none              text without any; where ``beside`` is set, it
     """
     tools = use.callable
@@ -63,13 +63,13 @@ def with_calls(use: ToolUse, beside: Constraint, form: ToolFormat) -> Structure:
     if use.choice != "auto":
         return calls
     if is_free:
-        # After its calls such an answer is over.
+        # In these formats an answer ends after its calls.
         return Sequence([_content(None, form), Repeat(calls, 0, 1)])
     return AnyOf([_content(beside, form), calls])
 
 
 def _written(tool: Tool, form: ToolFormat) -> Structure:
-    """The constraint of a tool's arguments as the format writes them."""
+    """Return the constraint of a tool's arguments in the format's notation."""
     schema = arguments_of(tool)
     with naming((f"the tool {tool.name}",)):
         if form.members is not None:
@@ -80,14 +80,14 @@ def _written(tool: Tool, form: ToolFormat) -> Structure:
 
 
 def _calls(call: Structure, separator: str | None) -> Structure:
-    """One call, or several where something separates them."""
+    """Return one call, or several if the format separates them."""
     if separator is None:
         return call
     return Sequence([call, Repeat(Sequence([*_parts(separator), call]))])
 
 
 def _content(beside: Constraint, form: ToolFormat) -> Structure:
-    """An answer that calls nothing."""
+    """Return an answer without calls."""
     if beside is None:
         beside = FreeText(MARK if form.signs else form.trigger)
     before = _parts(form.before_content)
@@ -95,13 +95,13 @@ def _content(beside: Constraint, form: ToolFormat) -> Structure:
 
 
 def _parts(text: str) -> list[Part]:
-    """A text of a format; the names in it that are marked are special tokens."""
+    """Split a text of a format; marked names in it are special tokens."""
     pieces = enumerate(text.split(MARK))
     return [SpecialToken(piece) if at % 2 else piece for at, piece in pieces if piece]
 
 
 def arguments_of(tool: Tool) -> JsonSchema:
-    """The constraint of a tool's arguments; raises RequestError for what is no schema of them."""
+    """Return the constraint of a tool's arguments; raises RequestError for an invalid schema."""
     with naming((f"the tool {tool.name}",)):
         read = json.loads(tool.parameters) if tool.parameters else _NOTHING
         schema = {"type": "object"} | read

@@ -1,4 +1,4 @@
-"""How models write calls of tools: the formats that their chat templates were trained with.
+"""The formats of tool calls that chat templates of models were trained with.
 
 ::
 
@@ -10,8 +10,8 @@
     GEMMA     <|tool_call>call:weather{city:<|"|>Oslo<|"|>}<tool_call|>
     GLM       <tool_call>weather⏎<arg_key>city</arg_key>⏎<arg_value>Oslo</arg_value>⏎</tool_call>
 
-Where one has special tokens in it, its texts have their names between two marks (``sign``), and so
-has the text of an answer until its calls are read: a text that spells such a name is none.
+If a format has special tokens, its texts have their names between two marks (``sign``), and so does
+the text of an answer until its calls are read: text that merely spells such a name is not marked.
 """
 
 from __future__ import annotations
@@ -41,66 +41,65 @@ __all__ = [
 ]
 
 MARK: Final = "\x01"
-"""Stands before and after the name of a special token. JSON has no such character, and texts beside
-calls of a format with special tokens are kept from it."""
+"""Stands before and after the name of a special token. JSON has no such character, and text outside
+calls must not contain it in a format with special tokens."""
 
 
 def sign(name: str) -> str:
-    """A special token in the texts of a format."""
+    """Return a special token as written in the texts of a format."""
     return f"{MARK}{name}{MARK}"
 
 
 def unmarked(text: str) -> str:
-    """A text with the names of its special tokens in it, as people write it."""
+    """Return a text with the plain names of its special tokens, as people write it."""
     return text.replace(MARK, "")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """What stands around the name and the arguments of a call.
+    """The texts around the name and the arguments of a call.
 
-    Arguments are JSON but where ``members`` or ``quote`` says otherwise.
+    Arguments are JSON unless ``members`` or ``quote`` is set.
     """
 
     name: str
     trigger: str
-    """What every call begins with, and text beside calls never holds."""
+    """The beginning of every call, which text outside calls never contains."""
     before_name: str
     before_arguments: str
     end: str
     separator: str | None
-    """What stands between two calls; ``None`` where a call is a whole answer: nothing stands
-    before or after it."""
+    """The text between two calls; ``None`` if a call is a whole answer, with nothing before or
+    after it."""
     is_quoted: bool = True
     """Whether the name is a string of JSON."""
     before_content: str = ""
-    """What an answer begins with that calls nothing."""
+    """The beginning of an answer without calls."""
     members: MemberFormat | None = None
-    """Where arguments are written one by one in tags, what stands around each."""
+    """If arguments are written one by one in tags, the texts around each."""
     quote: str = ""
-    """Where texts in arguments stand between special tokens, and names without any quotes, that
-    token, with its marks."""
+    """If arguments have bare names, and texts between special tokens, that token with its marks."""
 
     @property
     def signs(self) -> tuple[str, ...]:
-        """The names of the special tokens in it, each once."""
+        """The names of the special tokens in the format, each once."""
         around = (self.before_name, self.before_arguments, self.end)
         texts = (*around, self.quote, self.before_content)
         return tuple(dict.fromkeys(name for text in texts for name in text.split(MARK)[1::2]))
 
     @property
     def opening(self) -> str:
-        """The sign after which any answer begins, call or not; empty where one has only text."""
+        """The sign after which any answer begins, with or without calls; empty if none has one."""
         names = self.before_content.split(MARK)[1::2]
         return sign(names[-1]) if names else ""
 
     def header(self, name: str) -> str:
-        """What stands before the arguments of a call."""
+        """Return the text before the arguments of a call."""
         told = json.dumps(name) if self.is_quoted else name
         return f"{self.before_name}{told}{self.before_arguments}"
 
     def call(self, name: str, arguments: str) -> str:
-        """A whole call; ``arguments`` are JSON."""
+        """Return a whole call; ``arguments`` are JSON."""
         if self.members is not None:
             arguments = "".join(written_members(arguments, self.members))
         elif self.quote:
@@ -116,11 +115,11 @@ HERMES: Final = ToolFormat(
     end="}\n</tool_call>",
     separator="\n",
 )
-"""Of Hermes, Qwen 2.5, Qwen 3 and SmolLM 3; models that know no tools are told to write it."""
+"""Of Hermes, Qwen 2.5, Qwen 3 and SmolLM 3; taught in prompts to models without tools."""
 
 LLAMA: Final = ToolFormat(
     name="llama",
-    # Documents are compact, so the blank tells a call from one of them.
+    # Documents are compact, so the blank distinguishes a call from a document.
     trigger='{"name": "',
     before_name='{"name": ',
     before_arguments=', "parameters": ',
@@ -178,7 +177,7 @@ GLM: Final = ToolFormat(
 
 
 def _bare_names(name: str, begin: str, end: str, quote: str) -> ToolFormat:
-    """A format of Gemma's, by its special tokens."""
+    """Return a format of Gemma's from its special tokens."""
     return ToolFormat(
         name=name,
         trigger=sign(begin),
@@ -197,10 +196,10 @@ GEMMA: Final = _bare_names("gemma", "<|tool_call>", "<tool_call|>", '<|"|>')
 FUNCTION_GEMMA: Final = _bare_names(
     "function_gemma", "<start_function_call>", "<end_function_call>", "<escape>"
 )
-"""Of FunctionGemma, which is made of Gemma 3."""
+"""Of FunctionGemma, which is derived from Gemma 3."""
 
 FORMATS: Final[Mapping[str, ToolFormat]] = {
     each.name: each
     for each in (HERMES, LLAMA, MISTRAL, HARMONY, QWEN_XML, GEMMA, FUNCTION_GEMMA, GLM)
 }
-"""By their names."""
+"""All formats by name."""

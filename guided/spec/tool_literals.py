@@ -1,14 +1,13 @@
-"""Arguments that a format of calls writes with bare names, and texts between special tokens.
+"""Builds the grammar of call arguments with bare names, and texts between special tokens.
 
 ::
 
     {"city": "Oslo", "days": [1, 2]}  →  city:<|"|>Oslo<|"|>,days:[1,2]
 
-Members stand in the order in which templates sort them, by name. What a schema says of texts,
-numbers and words (``true``, ``false``, ``null``) is held to, whatever it is: each is a hole of the
-grammar that this writes, filled by the schema itself. Of objects and arrays the grammar knows which
-members they have, what their values are, and how many items there are; a schema that says more of
-them is refused.
+Members are in the order in which templates sort them, by name. Whatever a schema says of texts,
+numbers and words (``true``, ``false``, ``null``) is enforced: each is a hole of this grammar,
+filled by the schema itself. For objects and arrays the grammar enforces which members they have,
+what their values are, and how many items there are; a schema that says more of them is refused.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ _TEXT: Final = "TEXT"
 _WORDS: Final = frozenset({"boolean", "integer", "null", "number"})
 _CONTAINERS: Final = frozenset({"array", "object"})
 _MOST_UNIONS: Final = 64
-"""Sets of types and of members that are always there, in which one place is written."""
+"""Most combinations of types and required members in which one place is written."""
 
 
 def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Structure:
-    """The constraint of arguments that fit the schema of a tool, but for the braces around them.
+    """Return the constraint of arguments that fit a tool's schema, without their outer braces.
 
-    ``quote`` is the special token before and after each text, and no text has ``without`` in it.
-    Raises UnsupportedFeatureError for what the format cannot be held to.
+    ``quote`` is the special token before and after each text; no text contains ``without``. Raises
+    UnsupportedFeatureError for what the format cannot enforce.
     """
     lowering = _Lowering(schema, f"tool:{tool.name}", SpecialToken(quote), without)
     try:
@@ -60,7 +59,7 @@ def literals_of(tool: Tool, schema: JsonSchema, quote: str, without: str) -> Str
 
 
 def written_literals(arguments: str, quote: str) -> str:
-    """The arguments of a call as chat templates write them, without the braces around them."""
+    """Return the arguments of a call as chat templates write them, without the outer braces."""
     return _written(json.loads(arguments), quote)[1:-1]
 
 
@@ -77,12 +76,12 @@ def _written(value: object, quote: str) -> str:
 
 
 def _sorted(members: Mapping[str, object]) -> list[str]:
-    """Names in the order of Jinja's ``dictsort``."""
+    """Return names in the order of Jinja's ``dictsort``."""
     return sorted(members, key=str.lower)
 
 
 class _Lowering:
-    """Writes a grammar; a place in the schema has one rule, so places may refer to each other."""
+    """Writes a grammar with one rule per place of the schema, so that places may be recursive."""
 
     def __init__(self, schema: JsonSchema, uri: str, quote: SpecialToken, without: str) -> None:
         self._text = schema.text
@@ -91,18 +90,18 @@ class _Lowering:
         self._without = without
         self._schema = LiteralSchema(schema.text)
         self.rules: dict[str, str] = {}
-        """By name the body of each."""
+        """Bodies of rules by name."""
         self.holes: dict[str, Structure] = {_QUOTE: quote, _TEXT: FreeText(without)}
         self._filled: dict[str, str] = {}
-        """By the digest of what fills a hole its name."""
+        """Names of holes by the digest of what fills them."""
         self._values_at: dict[str, str] = {}
-        """By pointer the rule of a place; empty where no value fits."""
+        """Rules of places by pointer; empty if no value fits."""
         self._containers_at: dict[str, dict[tuple[frozenset[str], frozenset[str]], str]] = {}
-        """By pointer, types and members that are always there the rule of a place's containers;
-        empty where it has none."""
+        """Rules of places' containers by pointer, types and required members; empty if there are
+        none."""
 
     def arguments(self) -> str:
-        """The members of the whole."""
+        """Return the rule body of the whole arguments' members."""
         pointer, always = self._schema.container_place("")
         if "object" not in self._schema.types_at("") or self._schema.at(pointer) is False:
             raise unsupported("no object fits", "")
@@ -110,7 +109,7 @@ class _Lowering:
         return self._members(pointer, always)
 
     def _value(self, pointer: str) -> str:
-        """The name of the rule of all values of a place; empty where there is none."""
+        """Return the name of the rule of a place's values; empty if no value fits."""
         pointer = self._schema.place(pointer)
         if pointer not in self._values_at:
             name = self._values_at[pointer] = self._rule("")
@@ -118,7 +117,7 @@ class _Lowering:
         return self._values_at[pointer]
 
     def _values(self, pointer: str) -> Iterator[str]:
-        """What a value of a place is written as: texts, words, and containers."""
+        """Yield the ways to write a place's values: texts, words, and containers."""
         told = self._schema.at(pointer)
         if told is False:
             return
@@ -138,9 +137,9 @@ class _Lowering:
     def _containers(
         self, pointer: str, types: frozenset[str], always: frozenset[str] = frozenset()
     ) -> str:
-        """The rule of a place's objects and arrays of some types; empty where there are none.
+        """Return the rule of a place's objects and arrays of some types; empty if there are none.
 
-        Its objects have the members ``always``, whether they are required there or not.
+        Its objects always have the members ``always``, even if they are not required there.
         """
         pointer, required = self._schema.container_place(pointer)
         always |= required
@@ -150,7 +149,8 @@ class _Lowering:
         if (key := (types, always)) not in rules:
             if len(rules) == _MOST_UNIONS:
                 raise unsupported("what stands in that many unions is not held to", pointer)
-            # It has its name before it is written, as members and items may be such a value again.
+            # The rule is named before it is written, as members and items may be such a value
+            # again.
             name = rules[key] = self._rule("")
             rules[key] = self._filled_in(name, self._each_container(pointer, types, always))
         return rules[key]
@@ -177,7 +177,7 @@ class _Lowering:
     def _branches(
         self, pointer: str, name: str, types: frozenset[str], always: frozenset[str]
     ) -> Iterator[str]:
-        """The containers of the alternatives of a place."""
+        """Yield the rules of the containers of a place's alternatives."""
         told = self._schema.at(pointer)
         always |= {*told.get("required", ())}
         places = [f"{pointer}/{name}/{number}" for number in range(len(told[name]))]
@@ -189,7 +189,7 @@ class _Lowering:
         yield from filter(None, (self._containers(at, of, always) for at, of in types_at.items()))
 
     def _members(self, pointer: str, always: frozenset[str]) -> str:
-        """The members of an object, between commas; no more of them than are named."""
+        """Return the members of an object, separated by commas; only named ones."""
         told = self._schema.at(pointer)
         properties, required = told.get("properties", {}), always | {*told.get("required", ())}
         if missing := sorted(name for name in required if name not in properties):
@@ -208,7 +208,7 @@ class _Lowering:
         return self._between_commas(listed)
 
     def _between_commas(self, members: list[tuple[str, bool]]) -> str:
-        """Members in their order, each with whether it must be there."""
+        """Return members in order, separated by commas, each with whether it is required."""
         first = next((at for at, (_, is_required) in enumerate(members) if is_required), None)
         if first is not None:
             before = [f'({member} ",")?' for member, _ in members[:first]]
@@ -217,7 +217,7 @@ class _Lowering:
                 for member, is_required in members[first + 1 :]
             ]
             return " ".join([*before, members[first][0], *after])
-        # Each may be the first; what may follow it is the rule of the next one.
+        # Each may be the first; the rule of the next one is what may follow it.
         options, follows = [""], ""
         for member, _ in reversed(members):
             options.append(f"{member} {follows}")
@@ -225,7 +225,7 @@ class _Lowering:
         return " | ".join(reversed(options))
 
     def _array(self, pointer: str) -> str:
-        """An array between its brackets; empty where none fits."""
+        """Return an array between its brackets; empty if none fits."""
         told = self._schema.at(pointer)
         least, most = int(told.get("minItems", 0)), told.get("maxItems")
         most = None if most is None else int(most)
@@ -245,7 +245,7 @@ class _Lowering:
         return f'"[" {items if least else f"[{items}]"} "]"'
 
     def _listed(self, value: object, pointer: str) -> Iterator[str]:
-        """A value that a schema lists, as it is written; none that could not be read again."""
+        """Yield a value that a schema lists, as written; none if it could not be read back."""
         for name in _keywords_in(value):
             if not _NAME.fullmatch(name):
                 raise unsupported(f"the name {name[:80]!r} cannot stand without quotes", pointer)
@@ -259,10 +259,10 @@ class _Lowering:
         yield " ".join(texts)
 
     def _narrowed(self, pointer: str, types: list[str]) -> JsonSchema:
-        """A place's values of some types.
+        """Return the schema of a place's values of some types.
 
-        One that refers to no other is taken out of the whole, so that equal ones of all tools are
-        one; of the others errors say where they are.
+        A schema without references is extracted, so that equal ones of all tools are one; for
+        others, errors name their place.
         """
         told: dict[str, Any] = self._schema.at(pointer)
         if _REFERRING.isdisjoint(_keywords_in(told)):
@@ -274,18 +274,18 @@ class _Lowering:
         return JsonSchema(json.dumps(told), documents=((self._uri, self._text),))
 
     def _rule(self, body: str) -> str:
-        """The name of a rule of its own with this body."""
+        """Add a rule with this body, and return its name."""
         name = f"part_{len(self.rules)}"
         self.rules[name] = body
         return name
 
     def _filled_in(self, name: str, options: Iterator[str]) -> str:
-        """The name of a rule, with these alternatives; empty where there are none."""
+        """Give a rule these alternatives, and return its name; empty if there are none."""
         self.rules[name] = " | ".join(dict.fromkeys(options))
         return name if self.rules[name] else ""
 
     def _hole(self, filling: Structure, pointer: str) -> str:
-        """The name of a hole, which errors tell; it is made of where it first stands."""
+        """Return the name of a hole, made from its first place, as errors show it."""
         digest = filling.digest()
         if digest not in self._filled:
             names = [name for name in pointer.split("/") if name not in ("properties", "$defs")]
@@ -296,7 +296,7 @@ class _Lowering:
 
 
 def _keywords_in(value: object) -> Iterator[str]:
-    """The names of all members, in whatever stands inside."""
+    """Yield the names of all members, on all levels."""
     if isinstance(value, dict):
         yield from value
         for each in value.values():

@@ -1,14 +1,14 @@
-"""Arguments that a format of calls writes one by one, in tags: texts as they are, the rest as JSON.
+"""Builds the grammar of call arguments in tags, one by one: texts as they are, the rest as JSON.
 
 ::
 
     {"city": "Oslo", "days": 3}  →  <parameter=city>⏎Oslo⏎</parameter>⏎<parameter=days>⏎3⏎…
 
-What stands in a tag is known by the schema of the tool alone (``text_members``): a member that is
-nothing but a string, or a string or ``null``, is text up to the first end of its tag, and any other
-is JSON. Of one that may be ``null`` the text "null" is that. Either fits all that the schema says
-of it. What the schema says of the arguments as a whole, but for which members they have, cannot be
-held to and is refused.
+The schema of the tool alone determines the content of a tag (``text_members``): a member that is
+only a string, or a string or ``null``, is text up to the first end of its tag, and any other is
+JSON. If a member may be ``null``, the text "null" means that. Both fit everything that the schema
+says of the member. What the schema says of the arguments as a whole, except which members they
+have, cannot be enforced and is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from guided.spec.tools import Tool
 __all__ = ["NULL", "MemberFormat", "members_of", "text_members", "written_members"]
 
 NULL: Final = "null"
-"""The text of a member that is no text."""
+"""How ``null`` is written."""
 _NAME: Final = re.compile(r"[\w.$-]{1,256}")
 _OF_OBJECT: Final = NOTES | {"additionalProperties", "properties", "required", "type"}
 _TEXT_OR_NULL: Final = frozenset({"null", "string"})
@@ -41,21 +41,21 @@ _OF_ANY_TEXT: Final = NOTES | {"type"}
 
 @dataclass(frozen=True, slots=True)
 class MemberFormat:
-    """What stands around the name and the value of an argument."""
+    """The texts around the name and the value of an argument."""
 
     before_name: str
     before_value: str
     end: str
 
     def header(self, name: str) -> str:
-        """What stands before a value."""
+        """Return the text before a value."""
         return f"{self.before_name}{name}{self.before_value}"
 
 
 def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
-    """The constraint of arguments that fit the schema of a tool, in the order of its properties.
+    """Return the constraint of arguments that fit a tool's schema, in the order of its properties.
 
-    Raises UnsupportedFeatureError for what the format cannot be held to.
+    Raises UnsupportedFeatureError for what the format cannot enforce.
     """
     read = json.loads(schema.text)
     check_shape(read, "")
@@ -70,7 +70,8 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
         if not _NAME.fullmatch(name):
             raise _unsupported(f"the name {name[:80]!r} cannot stand in a tag", pointer)
         header = form.header(name)
-        # By reference: so a member may refer to any part of the whole, and errors say where it is.
+        # By reference, so that a member may refer to any part of the whole, and errors name its
+        # place.
         value = JsonSchema(
             json.dumps({"$ref": f"{uri}#{pointer}"}), documents=((uri, schema.text),)
         )
@@ -79,7 +80,7 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
         elif told.keys() <= _OF_ANY_TEXT:
             member = Sequence([header, Until(form.end)])
         else:
-            # One character of the header, so that nothing else begins where the string does.
+            # With one character of the header, so that nothing else begins where the string does.
             begun: Structure = BareString(header[-1], value, form.end)
             if texts[name]:
                 begun = AnyOf([begun, f"{header[-1]}{NULL}{form.end}"])
@@ -89,12 +90,12 @@ def members_of(tool: Tool, schema: JsonSchema, form: MemberFormat) -> Structure:
 
 
 def text_members(tool: Tool) -> Mapping[str, bool]:
-    """By the names of a tool's arguments that are written as text, whether each may be ``null``."""
+    """Return the arguments written as text, each with whether it may be ``null``."""
     return _texts_among(json.loads(tool.parameters) if tool.parameters else {})
 
 
 def _texts_among(read: Mapping[str, Any]) -> Mapping[str, bool]:
-    """As ``text_members``, of a schema that is read; whether its objects are closed is the same."""
+    """Do the same for a parsed schema; it does not matter whether its objects are closed."""
     properties, said = read.get("properties"), SaidTypes(read)
     names = properties if isinstance(properties, dict) else ()
     types = {name: said.of_property(name) for name in names}
@@ -102,7 +103,7 @@ def _texts_among(read: Mapping[str, Any]) -> Mapping[str, bool]:
 
 
 def written_members(arguments: str, form: MemberFormat) -> Iterator[str]:
-    """The arguments of a call as chat templates write them."""
+    """Yield the arguments of a call as chat templates write them."""
     for name, value in json.loads(arguments).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         yield f"{form.header(name)}{text}{form.end}"

@@ -13,10 +13,10 @@ from guided.errors import InvalidConstraintError, LimitExceededError, RequestErr
 __all__ = ["MOST_TOOLS", "Tool", "ToolCall", "ToolUse", "check_call", "check_call_id"]
 
 MOST_TOOLS: Final = 128
-"""Tools of one request, as many as OpenAI takes."""
+"""Most tools of one request, the same as OpenAI's limit."""
 
 MOST_NESTING: Final = 256
-"""Objects and arrays inside of one another, in a tool's schema or in arguments of a call."""
+"""Deepest nesting of objects and arrays in a tool's schema or in arguments of a call."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ID: Final = re.compile(r"[A-Za-z0-9_.:-]{0,128}")
@@ -30,12 +30,12 @@ class Tool:
     name: str
     """1 to 64 of letters, digits, ``_``, ``.`` and ``-``."""
     description: str = ""
-    """What the model is told of it."""
+    """The description shown to the model."""
     parameters: str = ""
     """JSON Schema of its arguments, which are an object, as text; empty: it takes none."""
     strict: bool = True
-    """Objects take no other members than those that are named, as far as that narrows what the
-    schema allows (docs/openai.md); else they are open, as JSON Schema has them."""
+    """Whether objects take only named members, as far as that narrows what the schema allows
+    (docs/openai.md); otherwise they are open, as in JSON Schema."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Tool:
         parameters: str | Mapping[str, object] = "",
         strict: bool = True,
     ) -> None:
-        """``parameters`` are text or a mapping, which is kept as text; raises RequestError."""
+        """``parameters`` are text or a mapping, which is stored as text; raises RequestError."""
         if not _is_named(name, _NAME):
             raise RequestError(
                 f"the name {name!r:.82} of a tool is not of 1 to 64 letters, digits, '_', '.'"
@@ -69,12 +69,12 @@ class ToolCall:
 
     name: str
     arguments: str
-    """JSON, an object that fits the schema of the tool."""
+    """A JSON object that fits the schema of the tool."""
     id: str = ""
-    """By which a message of role ``tool`` says which call it answers."""
+    """The id by which a message of role ``tool`` names the call it answers."""
 
     def __init__(self, name: str, arguments: str | Mapping[str, object], id: str = "") -> None:
-        """``arguments`` are text or a mapping, which is kept as text; raises RequestError."""
+        """``arguments`` are text or a mapping, which is stored as text; raises RequestError."""
         field = "messages.tool_calls"
         _check_type(name, str, "the name of a call", field)
         _check_type(id, str, "the id of a call", field)
@@ -85,7 +85,7 @@ class ToolCall:
 
 
 def check_call(call: object) -> None:
-    """Raise RequestError for a call that stands in a message and is none."""
+    """Raise RequestError for an invalid call in a message."""
     field = "messages.tool_calls"
     if not isinstance(call, ToolCall):
         raise RequestError(
@@ -131,20 +131,20 @@ def _json_text(given: object, what: str, field: str) -> str:
 
 
 def _parsed(text: str) -> object:
-    """The value of JSON; raises ValueError or RecursionError."""
+    """Parse JSON; raises ValueError or RecursionError."""
     read: object = json.loads(text, parse_constant=_refuse_constant)
-    # Half of a surrogate pair, which no text holds, cannot be written, and no number past all.
+    # Raises for half of a surrogate pair, which cannot be encoded, and for numbers out of range.
     json.dumps(read, ensure_ascii=False, allow_nan=False).encode()
     return read
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """Raise ValueError for what Python writes and JSON has not."""
+    """Raise ValueError for a constant that Python writes but JSON does not have."""
     raise ValueError(f"{name} is no number of JSON")
 
 
 def _check_schema(text: str, what: str) -> None:
-    """Raise InvalidConstraintError or LimitExceededError for what no template can be told."""
+    """Raise InvalidConstraintError or LimitExceededError for a schema that no template can show."""
     try:
         read = _parsed(text)
     except (ValueError, RecursionError) as error:
@@ -170,7 +170,7 @@ def _inside(value: object) -> Iterable[object]:
 
 
 def check_call_id(name: object, field: str) -> None:
-    """Raise RequestError for what is no id of a call, or might be taken for more than one."""
+    """Raise RequestError for an invalid or ambiguous id of a call."""
     if not _is_named(name, _ID):
         raise RequestError(
             f"the id {name!r:.82} of a call is not of up to 128 letters, digits, '_', '.', ':' "
@@ -185,10 +185,10 @@ class ToolUse:
 
     tools: tuple[Tool, ...]
     choice: str = "auto"
-    """``auto``: as the model likes; ``required``: at least one call and nothing else; ``none``: no
+    """``auto``: the model decides; ``required``: at least one call and nothing else; ``none``: no
     call; or the name of the one tool that is called, once."""
     parallel: bool = True
-    """Whether there may be more than one call, where the model's format has several."""
+    """Whether an answer may have more than one call, if the model's format allows several."""
 
     def __post_init__(self) -> None:
         names = [tool.name for tool in self.tools]
@@ -216,12 +216,12 @@ class ToolUse:
 
     @property
     def callable(self) -> tuple[Tool, ...]:
-        """Those that may be called."""
+        """The tools that may be called."""
         if self.choice == "none":
             return ()
         return tuple(tool for tool in self.tools if not self.is_named or tool.name == self.choice)
 
     @property
     def is_named(self) -> bool:
-        """Whether one tool has to be called, by its name."""
+        """Whether the choice names one tool that must be called."""
         return self.choice not in _WORDS

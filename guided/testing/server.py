@@ -1,4 +1,4 @@
-"""A server without a model, in a thread of the process that tests."""
+"""A server without a model, in a thread of the test's process."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ __all__ = ["Server"]
 _CONFIG: Final = ServerConfig.model_construct(
     host="127.0.0.1", port=0, http_host="127.0.0.1", http_port=0
 )
-"""The defaults whatever the environment says: a test must not depend on it."""
+"""The defaults, whatever the environment says: a test must not depend on it."""
 
 
 class Server:
-    """A gRPC server, and OpenAI's API where it is asked for; for use in ``with``.
+    """A gRPC server, and OpenAI's API if requested; use it in ``with``.
 
-    Replies answer requests in the order in which these come, those of several answers (``n``) one
-    each. One that does not fit the constraint of its request is a ``RequestError`` to the caller;
-    an error among them is raised there as if the server had met it.
+    Replies answer requests in order of arrival; a request for several answers (``n``) takes one
+    reply each. A reply that does not fit the constraint of its request is a ``RequestError`` for
+    the caller; an error among the replies is raised there as if the server had met it.
     """
 
     def __init__(self, *replies: Reply, http: bool = False) -> None:
@@ -55,7 +55,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Where it listens, for ``guided.Client``."""
+        """Its address, for ``guided.Client``."""
         return self._listening()[0]
 
     @property
@@ -67,11 +67,11 @@ class Server:
 
     @property
     def requests(self) -> Sequence[GenerationRequest]:
-        """What was asked, in the order in which it came; refused requests are not there."""
+        """The requests in order of arrival, without refused ones."""
         return tuple(self._model.requests)
 
     def reply(self, *replies: Reply) -> None:
-        """Give answers for more of the requests to come."""
+        """Add replies for further requests."""
         self._model.replies.extend(replies)
 
     def __enter__(self) -> Self:
@@ -114,7 +114,7 @@ class Server:
 
 @asynccontextmanager
 async def _serving(model: WalkingModel, *, has_http: bool) -> AsyncGenerator[tuple[str, str], None]:
-    """The parts of a server, as ``guided serve`` puts them together, and their addresses."""
+    """Put together and run the parts of a server, like ``guided serve``; yields their addresses."""
     health = HealthServicer(_CONFIG.max_health_watchers)
     readers = Readers()
     servicer = GenerationServicer(model, _CONFIG, readers)

@@ -1,4 +1,4 @@
-"""Answers without a model: given ones, or ways through the constraint."""
+"""Answers without a model: given ones, or walks through the constraint."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ from guided_service.stream_events import StreamEvent
 __all__ = ["FREE_TEXT", "Reply", "WalkingModel"]
 
 Reply: TypeAlias = str | GuidedError
-"""The text of an answer, or the error that a request meets instead."""
+"""The text of an answer, or an error that the request gets instead."""
 
 FREE_TEXT: Final = "An answer without a model."
-"""What there is to say where nothing is asked of an answer."""
+"""The answer to a request without a constraint."""
 
 _END: Final = TokenId(256)
 _PIECE: Final = 4
-"""Characters of one piece of a stream."""
+"""Characters per piece of a stream."""
 _LIKELY: Final = frozenset(b'{}[]",:')
 _MOST_CHOSEN: Final = 200
-"""Bytes that a random answer chooses before it takes the shortest way out."""
+"""Bytes that a random answer chooses before it takes the shortest end."""
 _MODEL: Final = ModelInfo("no model", context_window=2**20, vocabulary_size=257)
 
 _NO_TIMES: Final = Histogram((1.0,), (0, 0))
 
 
 class WalkingModel:
-    """What a server has instead of an engine; a token is a byte.
+    """Takes the place of an engine in a server; a token is a byte.
 
     Constraints are compiled in threads, so an event loop may call it.
     """
 
     def __init__(self, replies: tuple[Reply, ...] = ()) -> None:
         self.replies = deque(replies)
-        """What the next requests are answered, first come first served."""
+        """Replies to the next requests, in order of arrival."""
         self.requests: list[GenerationRequest] = []
-        """All that were asked, in order."""
+        """All requests, in order."""
         tokens = (*(bytes((byte,)) for byte in range(256)), None)
         vocabulary = Vocabulary(tokens, frozenset({_END}), lambda text: [*text.encode()])
         self._compiler = ConstraintCompiler(vocabulary)
@@ -76,22 +76,22 @@ class WalkingModel:
         self._answered = Counter[FinishReason]()
 
     def check_ready(self) -> None:
-        """There is nothing to wait for."""
+        """Accept at once: it is always ready."""
 
     def check_prompt(self, request: GenerationRequest) -> None:
-        """Any length is fine."""
+        """Accept any length."""
 
     def model(self, name: str = "") -> ModelInfo:
-        """What ``client.model()`` tells; UnknownModelError for another name."""
+        """Return what ``client.model()`` returns; UnknownModelError for another name."""
         check_model(name, (_MODEL.name,))
         return _MODEL
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """What ``client.models()`` tells."""
+        """Return what ``client.models()`` returns."""
         return (_MODEL,)
 
     def stats(self) -> EngineStats:
-        """What ``client.stats()`` tells."""
+        """Return what ``client.stats()`` returns."""
         return EngineStats(
             seconds=time.monotonic() - self._made,
             running=0,
@@ -111,7 +111,7 @@ class WalkingModel:
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
-        """One answer."""
+        """Generate one answer."""
         del received, client  # nothing waits here
         return await asyncio.to_thread(self._answer, request)
 
@@ -123,7 +123,7 @@ class WalkingModel:
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """The pieces of one answer, then the answer; several come whole."""
+        """Yield the pieces of one answer, then the answer; several answers come whole."""
         if is_watched:
             raise RequestError(
                 "how an answer comes to be is not told by a server without a model",
@@ -136,7 +136,7 @@ class WalkingModel:
         yield result
 
     async def inspect(self, asked: Inspect) -> Finding:
-        """What an engine finds out about a constraint."""
+        """Return what an engine finds about a constraint."""
         return await asyncio.to_thread(self._inspect, asked)
 
     def _inspect(self, asked: Inspect) -> Finding:
@@ -190,7 +190,7 @@ def _seeds(request: GenerationRequest) -> range:
 
 
 def _check(request: GenerationRequest) -> None:
-    """Raise RequestError for what only a model knows."""
+    """Raise RequestError for options that only a model supports."""
     for name, is_asked in (
         ("beams", request.beams is not None),
         ("top_logprobs", request.top_logprobs is not None),
@@ -206,7 +206,7 @@ def _check(request: GenerationRequest) -> None:
 
 
 def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
-    """Why a reply ends; raises RequestError for one that no server would have given."""
+    """Return why a reply ends; raises RequestError for one that no server would give."""
     if request.constraint is None:
         return FinishReason.STOP
     report = read_text(request.constraint, reply.encode())
@@ -222,7 +222,7 @@ def _end_of(request: GenerationRequest, reply: str) -> FinishReason:
 
 
 def _walk(start: Matcher, drawn: random.Random, most: int) -> tuple[str, FinishReason]:
-    """So many random choices at most, and the shortest way to the end."""
+    """Make at most ``most`` random choices, then take the shortest way to the end."""
     matcher, tokens = start, list[TokenId]()
     while len(tokens) < most and not matcher.is_complete:
         token = _chosen(drawn, tokens_of(matcher.mask()).tolist())
@@ -239,7 +239,7 @@ def _walk(start: Matcher, drawn: random.Random, most: int) -> tuple[str, FinishR
 
 
 def _chosen(drawn: random.Random, tokens: list[int]) -> TokenId:
-    """One of the tokens; those that build JSON and printable ones come up more often."""
+    """Choose one of the tokens, favouring those that build JSON and printable ones."""
     structure = [token for token in tokens if token in _LIKELY]
     if structure and drawn.random() < 0.4:
         return TokenId(drawn.choice(structure))
@@ -250,7 +250,7 @@ def _chosen(drawn: random.Random, tokens: list[int]) -> TokenId:
 def _stopped(
     request: GenerationRequest, text: str, reason: FinishReason
 ) -> tuple[str, FinishReason]:
-    """The text up to the stop string that is complete first."""
+    """Return the text up to the stop string that is complete first."""
     found = [(text.find(stop) + len(stop), stop) for stop in request.stop if stop in text]
     if not found:
         return text, reason

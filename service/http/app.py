@@ -1,4 +1,4 @@
-"""The paths of the face over HTTP."""
+"""The paths of OpenAI's API over HTTP."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from guided_service.listening import has_playground
 __all__ = ["IsServing", "application"]
 
 IsServing = Callable[[], bool]
-"""Whether the health says that requests are taken."""
+"""Returns whether the health service reports that requests are taken."""
 
 _PATHS: Final = "docs/openai.md lists the paths"
 
 
 def application(face: Face, is_serving: IsServing) -> ASGIApp:
-    """All paths; what is none of them is an error of the same form as all others."""
+    """Build the application of all paths; an unknown path gets an error of the usual form."""
     facts = _Facts(face, int(time.time()))
     gets: dict[str, ASGIApp] = {
         "/health": _Health(face, is_serving),
@@ -72,7 +72,7 @@ class _OneMethod:
 
 
 class _NoPath:
-    """What is said of every other path."""
+    """Answers calls of every other path."""
 
     def __init__(self, face: Face) -> None:
         self._face = face
@@ -85,12 +85,12 @@ class _NoPath:
 
 
 def _unlogged(face: Face, scope: Scope, send: Send) -> Response:
-    """The response to a call that leaves no line in the log, as it asks the model for nothing."""
+    """Return the response to a call that is not logged, as it asks nothing of the model."""
     return Response(scope, send, uuid4().hex, face.config.stall_seconds)
 
 
 class _Health:
-    """Says whether requests are taken, to everybody, as load balancers ask."""
+    """Reports to everybody, load balancers above all, whether requests are taken."""
 
     def __init__(self, face: Face, is_serving: IsServing) -> None:
         self._face = face
@@ -104,7 +104,7 @@ class _Health:
 
 
 class _Told:
-    """A path that tells facts to callers who are known."""
+    """A path that returns facts to known callers."""
 
     def __init__(self, face: Face, tell: Callable[[Scope], JsonObject]) -> None:
         self._face = face
@@ -121,7 +121,7 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is told of the model."""
+    """The facts returned about the model."""
 
     face: Face
     begun: int
@@ -139,7 +139,7 @@ class _Facts:
         return self._told(asked, parent=model.name) if is_adapter else self._told(model.name)
 
     def _told(self, name: str, parent: str | None = None) -> JsonObject:
-        """``parent`` is the model that an adapter is added to, as vLLM tells it."""
+        """``parent`` is the model that an adapter is added to, named as vLLM does."""
         model = self.face.engine.model()
         of_adapter: JsonObject = {} if parent is None else {"parent": parent}
         return of_adapter | {

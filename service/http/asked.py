@@ -1,4 +1,4 @@
-"""What a call over HTTP asks for: the request for the engine, and how its answer is shown."""
+"""What a call over HTTP requests: a request for the engine, and the form of its answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Asked", "Form", "Shown"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What every form of an answer names."""
+    """What every form of an answer states."""
 
     answer_id: str
     created: int
@@ -26,25 +26,25 @@ class Shown:
 
 
 class Form(Protocol):
-    """How one answer is shown, whole or as it grows; made anew for each answer."""
+    """The form of one answer, whole or as it grows; each answer gets a new one."""
 
     def whole(self, result: GenerationResult) -> JsonObject:
-        """The body of an answer."""
+        """Return the body of an answer."""
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
-        """The events of more text; none where they have to wait for what follows.
+        """Return the events of more text; none while they depend on what follows.
 
-        ``logprobs`` are those of the tokens that have come with it.
+        ``logprobs`` are those of the tokens that have come with the text.
         """
 
     def thought(self, text: str) -> bytes:
-        """The events of more of the thoughts before the text."""
+        """Return the events of more of the thoughts before the text."""
 
     def ended(self, result: GenerationResult) -> bytes:
-        """The last events of a stream, whose text ``grown`` was told, or of none."""
+        """Return the last events of a stream, after all of its text went through ``grown``."""
 
     def failed(self, error: JsonObject) -> bytes:
-        """The last events of a stream that ends with an error."""
+        """Return the last events of a stream that ends with an error."""
 
 
 class FormOf(Protocol):
@@ -58,20 +58,20 @@ class Asked:
     """One call's request."""
 
     model: str
-    """The name that the caller has for the model."""
+    """The model's name as the caller gave it."""
     request: GenerationRequest
     message: pb.GenerateRequest
-    """The same as it travels on, for traces."""
+    """The request as a message, for traces."""
     form: FormOf
     is_streamed: bool = False
     constraint_field: str | None = None
     """The field of the body that the constraint came from, for errors."""
     reasoning_field: str | None = None
-    """The same of thoughts."""
+    """The field of the body that the thoughts came from."""
 
     @property
     def came_from(self) -> dict[str, str | None]:
-        """By fields of the request those of the body, where they have other names."""
+        """Maps fields of the request to the differently named fields of the body."""
         return {"constraint": self.constraint_field, "reasoning": self.reasoning_field}
 
     @classmethod
@@ -85,7 +85,7 @@ class Asked:
         constraint_field: str | None,
         reasoning_field: str | None = None,
     ) -> Asked:
-        """What is asked for, with its message."""
+        """Return what a call requests, with its message."""
         message = encode_request(request)
         fields = constraint_field, reasoning_field
         return cls(model, request, message, form, is_streamed, *fields)

@@ -1,4 +1,4 @@
-"""Bodies of calls: read within bounds of size and time, counted, and only then parsed."""
+"""Reads bodies of calls within bounds of size and time, and counts their values before parsing."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _OF_A_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 class Bodies:
-    """Reads the bodies of calls, which count in what their calls hold."""
+    """Reads the bodies of calls and counts them in what their calls hold."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._most_bytes = config.max_message_bytes
         self._seconds = config.stall_seconds
 
     async def read(self, headers: Headers, receive: Receive) -> bytes:
-        """The body of a call, which has to be JSON by its header.
+        """Return the body of a call, whose header must declare JSON.
 
-        Raises TooLargeError, OverloadedError where calls hold too much, and RefusedCallError for
-        one that does not come in time.
+        Raises TooLargeError, OverloadedError if calls hold too much, and RefusedCallError for a
+        body that does not come in time.
         """
         _check_kind(headers)
         self._check_size(_told_size(headers))
@@ -73,9 +73,8 @@ class Bodies:
 
 
 def read_json(body: bytes, most_values: int) -> dict[str, Any]:
-    """The object that a body holds; raises RequestError for anything else, and for members that are
-    named twice.
-    """
+    """Return the object that a body holds; raises RequestError for anything else, and for members
+    named twice."""
     check_values(body, most_values)
     try:
         read = msgspec.json.decode(body)
@@ -96,7 +95,7 @@ def read_json(body: bytes, most_values: int) -> dict[str, Any]:
 def check_values(body: bytes, most: int) -> None:
     """Raise LimitExceededError for a body of more than ``most`` values, before any is made.
 
-    Lists and objects count, and so do members and all elements of a list but the first.
+    Lists, objects, members and all elements of a list but the first count.
     """
     if len(body) <= most or _signs(body) <= most:
         return
@@ -115,7 +114,7 @@ def _signs(body: bytes) -> int:
 def _check_kind(headers: Headers) -> None:
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        # What a page of another site may send unasked is never of this kind.
+        # A page of another site cannot send this type without a preflight request.
         raise RefusedCallError(
             f"the content-type of the call is {kind[:100]!r}",
             status=415,
@@ -130,6 +129,6 @@ def _check_kind(headers: Headers) -> None:
 
 
 def _told_size(headers: Headers) -> int:
-    """What the header says; one that is no number the transport refuses."""
+    """Return the size in the header; the transport refuses one that is no number."""
     told = headers.get("content-length", "0")
     return int(told) if told.isdecimal() else 0

@@ -58,33 +58,33 @@ __all__ = [
 ]
 
 SERVICE: Final = "openai.v1"
-"""How logs and traces name this face."""
+"""The name of this service in logs and traces."""
 
 Reads: TypeAlias = Callable[[dict[str, Any], ServerConfig], Asked]
-"""From the body of a call to what it asks for; raises RequestError."""
+"""Turns the body of a call into what it requests; raises RequestError."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Engine(AnswerMaker, ModelSource, Protocol):
-    """Where answers come from, and facts about the model."""
+    """Makes answers and reports on the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What all calls over HTTP share with those over gRPC."""
+    """What all calls over HTTP share, most of it with those over gRPC."""
 
     engine: Engine
     door: Door
     readers: Readers
     watch: WatchesRequests
     book: TokenBook | None
-    """The tokens that callers have to show."""
+    """The tokens of which callers must show one; ``None`` to require none."""
     config: ServerConfig
     bodies: Bodies
 
     def caller(self, scope: Scope, headers: Headers) -> Caller:
-        """Whose call it is; raises ``UnauthenticatedError`` for a stranger where tokens count."""
+        """Return the caller; raises ``UnauthenticatedError`` if it lacks a required token."""
         if self.book is None:
             return self.door.stranger(identity_of(scope))
         shown = headers.getlist("authorization")
@@ -102,7 +102,7 @@ class Face:
 
 @dataclass(slots=True)
 class Response:
-    """What is sent to the caller of one call."""
+    """Sends the response to one call."""
 
     scope: Scope
     send: Send
@@ -126,11 +126,11 @@ class Response:
         await self._put({"type": "http.response.body", "body": content})
 
     async def piece(self, events: bytes) -> None:
-        """Send some events of a stream, which begins with the first of them."""
+        """Send some events of a stream, which the first call begins."""
         if not self.is_begun:
             self.is_stream = True
             kind = ("content-type", "text/event-stream; charset=utf-8")
-            # Proxies that collect answers would collect these.
+            # Keeps proxies from buffering the stream.
             await self._begin(
                 200, (kind, ("cache-control", "no-cache"), ("x-accel-buffering", "no"))
             )
@@ -160,14 +160,14 @@ class Response:
 
 
 class Answers:
-    """The application behind one path: it answers calls that ask the model for something."""
+    """The application of one path: answers calls that ask the model for something."""
 
     def __init__(
         self, face: Face, method: str, prefix: str, read: Reads, *, is_watched: bool = False
     ) -> None:
-        """``method`` is its name in logs, ``prefix`` that of the ids of its answers.
+        """``method`` is its name in logs, ``prefix`` begins the ids of its answers.
 
-        Streams of answers that are watched are lines of ``guided_service.watching``.
+        Streams of watched answers are lines of ``guided_service.watching``.
         """
         self._face = face
         self._is_watched = is_watched
@@ -188,7 +188,7 @@ class Answers:
                 await self._answer(asked, caller, receive, response, size, received)
 
     async def _asked(self, headers: Headers, receive: Receive) -> tuple[Asked, int]:
-        """What a call asks for, and the size of its body, which is not kept."""
+        """Return what a call requests, and the size of its body, which is not kept."""
         face = self._face
         body = await face.bodies.read(headers, receive)
         asked, made = await face.readers.do(partial(self._read_body, body), len(body))
@@ -196,7 +196,7 @@ class Answers:
         return asked, len(body)
 
     def _read_body(self, body: bytes) -> tuple[Asked, int]:
-        """What it asks for, and the memory that this takes."""
+        """Return what the body requests, and the memory that this takes."""
         config = self._face.config
         asked = self._read(read_json(body, config.max_message_fields), config)
         return asked, memory_of(asked.request) + asked.message.ByteSize()
@@ -239,7 +239,7 @@ class Answers:
         size: int,
         received: float,
     ) -> None:
-        """Have an answer made and sent; a stream holds its place until its last text is taken."""
+        """Generate an answer and send it; a stream holds its place until its last text is taken."""
         name = caller.client.name
         async with self._face.door.admitted(caller, asked.request, size, received) as admitted:
             note_admitted()
@@ -249,7 +249,7 @@ class Answers:
                 result = await self._face.engine.generate(admitted.request, admitted.received, name)
             note_answered(result)
             admitted.charge.answered(result)
-        # Its place is free: an answer that waits to be read keeps nobody else from being served.
+        # The place is free by now: an answer that waits to be read delays nobody else.
         if asked.is_streamed:
             await response.piece(form.ended(result))
             await response.end()
@@ -281,7 +281,7 @@ class Answers:
 async def recorded_call(
     face: Face, method: str, scope: Scope, send: Send
 ) -> AsyncIterator[tuple[RequestRecord, Response]]:
-    """A call with its line in the log, and an answer where the block raises an error."""
+    """Record a call in the log, and answer with the error if the block raises one."""
     client = scope["client"] or ("unknown", 0)
     record = RequestRecord(
         service=SERVICE,
@@ -308,7 +308,7 @@ async def fail(
 ) -> None:
     """End a call with an error: as its answer, or as the last event of a stream.
 
-    ``came_from`` is that of ``refusal_of``.
+    ``came_from`` is as in ``refusal_of``.
     """
     refusal = refusal_of(error, face.config.retry_after_seconds, came_from)
     try:
@@ -317,13 +317,13 @@ async def fail(
         elif response.is_stream and form is not None:
             await response.piece(form.failed(refusal.body))
             await response.end()
-        # Else the answer is on its way, and nobody takes it.
+        # Else the answer was being sent, and its caller is not reading it.
     except RequestCancelledError:
-        return  # nobody reads what went wrong
+        return  # nobody reads the error
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Do some work; it is cancelled, and RequestCancelledError raised, where the caller leaves."""
+    """Do some work; if the caller leaves, cancels it and raises RequestCancelledError."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(receive))
     try:
@@ -343,7 +343,7 @@ async def _left(receive: Receive) -> None:
 
 
 def check_model(asked: str, model: ModelInfo, config: ServerConfig) -> None:
-    """Raise RefusedCallError unless the server has it: the model, by either name, or an adapter."""
+    """Raise RefusedCallError unless the name is one of the model's names or an adapter's."""
     if asked not in (model.name, config.model, *model.adapters):
         names = ", ".join(map(repr, (model.name, *model.adapters)))
         raise RefusedCallError(

@@ -1,4 +1,4 @@
-"""Calls of functions in a conversation, to which the answers in it belong."""
+"""Keeps the function calls in a conversation, to check the answers to them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ __all__ = ["CallsMade"]
 
 
 class CallsMade:
-    """Those that were made so far."""
+    """The calls made so far in a conversation."""
 
     def __init__(self, id_field: str) -> None:
         """``id_field`` is the field in which an answer says which call it answers."""
         self._id_field = id_field
         self._names: dict[str, str] = {}
-        """Of the functions, by the ids of their calls."""
+        """Names of functions by the ids of their calls."""
 
     def add(self, calls: Iterable[ToolCall]) -> None:
-        """Note calls that were made now."""
+        """Add calls."""
         self._names.update((call.id, call.name) for call in calls)
 
     def check_answer(self, call_id: str, name: str | None, place: str) -> None:
-        """Raise RequestError for an answer to a call of nobody's, or of another function."""
+        """Raise RequestError for an answer to an unknown call, or to a call of another function."""
         called = self._names.get(call_id)
         if called is None:
             raise RequestError(

@@ -31,12 +31,12 @@ One: TypeAlias = GenerationResult | CandidateResult
 
 @dataclass(frozen=True, slots=True)
 class ChatStyle:
-    """What a request says of the form of its answer."""
+    """How a request wants its answer formed."""
 
     reader: Callable[[ToolFormat], ReaderOf | None]
-    """By the format of calls, what takes an answer apart where it may call functions."""
+    """Given the format of calls, makes readers of answers, or is ``None`` without calls."""
     is_named: bool
-    """Whether one function has to be called: then the call is the answer."""
+    """Whether one named function must be called: then the call is the answer."""
     is_structured: bool
     """Whether an answer without calls has a constraint."""
     tells_usage: bool
@@ -44,12 +44,12 @@ class ChatStyle:
     tells_thoughts: bool = False
 
     def reader_of(self, form: ToolFormat) -> CallReader | None:
-        """What takes one answer apart, where it may call functions."""
+        """Return a reader of one answer, or ``None`` if it may not call functions."""
         made = self.reader(form)
         return None if made is None else made()
 
     def finish(self, reason: FinishReason, reader: CallReader | None) -> Finish:
-        """Why an answer ended, all of which its reader has read."""
+        """Return why an answer ended, once its reader has read all of it."""
         calls = 0 if reader is None else reader.num_calls
         is_cut = bool(calls) and reason.is_cut_short and not self.is_named
         return finish_of(
@@ -61,16 +61,16 @@ class ChatStyle:
 
 
 class ChatForm:
-    """One answer; ``n`` of them are choices of it."""
+    """Forms one answer; with ``n``, each is one of its choices."""
 
     def __init__(self, style: ChatStyle, shown: Shown) -> None:
         self._style = style
         self._shown = shown
         self._growing = self._choice(0)
-        """The choice that is told as it grows."""
+        """The choice that is streamed as it grows."""
 
     def whole(self, result: GenerationResult) -> JsonObject:
-        """The body of an answer."""
+        """Return the body of an answer."""
         choices = [self._choice(index).whole(one) for index, one in enumerate(answers_of(result))]
         return {
             **self._head("chat.completion"),
@@ -79,15 +79,15 @@ class ChatForm:
         }
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:
-        """The chunks of more text, the first of them with the log-probabilities so far."""
+        """Return the chunks of more text; the first has the log-probabilities so far."""
         return self._chunks(self._growing.grown(text, logprobs))
 
     def thought(self, text: str) -> bytes:
-        """The chunk of more of the thoughts."""
+        """Return the chunk of more of the thoughts."""
         return self._chunks([self._growing.thought(text)])
 
     def ended(self, result: GenerationResult) -> bytes:
-        """The last chunks: all of several answers, else what is left of the only one."""
+        """Return the last chunks: all of several answers, or what is left of a single one."""
         told = [
             self._growing,
             *(self._choice(i) for i in range(1, len(answers_of(result)))),
@@ -105,7 +105,7 @@ class ChatForm:
         return b"".join((*events, DONE))
 
     def failed(self, error: JsonObject) -> bytes:
-        """What ends a stream with an error; no end is said, so no client takes it for one."""
+        """Return an error's event, without an end, so that no client takes it for success."""
         return event(error)
 
     def _choice(self, index: int) -> _Choice:
@@ -136,9 +136,9 @@ class _Choice:
         self._reader = style.reader_of(form)
         self._is_begun = False
         self._num_scored = 0
-        """Tokens whose log-probabilities have come."""
+        """The number of tokens whose log-probabilities have come."""
         self._untold: list[TokenLogprobs] = []
-        """Those of them that no chunk has told."""
+        """Log-probabilities not yet sent in a chunk."""
 
     def whole(self, one: One) -> JsonObject:
         read = (one.text, ()) if self._reader is None else calls_in(one.text, self._reader)
@@ -208,7 +208,7 @@ class _Choice:
         return self._reader.num_calls - 1
 
     def _begun(self, delta: JsonObject) -> JsonObject:
-        """The delta, with the role in the first one."""
+        """Return the delta, with the role if it is the first one."""
         if self._is_begun:
             return delta
         self._is_begun = True
@@ -233,12 +233,12 @@ def _call(name: str, arguments: str) -> JsonObject:
 
 
 def answers_of(result: GenerationResult) -> tuple[One, ...]:
-    """All answers that a request is given."""
+    """Return all answers to a request."""
     return result.candidates or (result,)
 
 
 def usage_of(usage: Usage) -> JsonObject:
-    """What an answer cost; ``guided`` has what OpenAI does not count."""
+    """Return what an answer cost; ``guided`` has what OpenAI does not count."""
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.output_tokens,

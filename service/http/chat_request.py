@@ -25,15 +25,15 @@ from guided_service.http.tools import NamedChoice, Tool, ToolChoice, tool_use
 __all__ = ["DEFAULT_BUDGET", "ChatRequest", "StreamOptions", "read_chat"]
 
 DEFAULT_BUDGET: Final = 1024
-"""Tokens of an answer whose request names no bound."""
+"""The budget of an answer whose request sets none."""
 
 
 class StreamOptions(Given):
-    """What a stream tells besides."""
+    """What a stream contains in addition."""
 
     include_usage: bool = False
     include_obfuscation: Literal[False] | None = None
-    """Nothing is added to hide the length of tokens."""
+    """No padding is added to hide the length of tokens."""
 
 
 class ChatRequest(ConstraintFields):
@@ -55,17 +55,17 @@ class ChatRequest(ConstraintFields):
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool = True
     modalities: Listed[Literal["text"]] | None = None
-    """Answers are text."""
+    """Answers are always text."""
     reasoning_effort: Effort | None = None
 
     # Ours
     max_reasoning_tokens: Annotated[int, Field(ge=0)] | None = None
-    """Tokens of thoughts before the answer, of all that it may have."""
+    """Budget of thoughts before the answer, a part of the whole budget."""
     show_schema: bool = False
-    """Tell the model the schema of the answer in a system message."""
+    """Show the model the answer's schema in a system message."""
 
     def checked(self) -> ChatRequest:
-        """The request; raises RequestError where fields contradict each other."""
+        """Return the request; raises RequestError if fields contradict each other."""
         if self.top_logprobs is not None and not self.logprobs:
             raise RequestError("top_logprobs needs logprobs", field="top_logprobs")
         if self.stream_options is not None and not self.stream:
@@ -85,11 +85,11 @@ class ChatRequest(ConstraintFields):
 
     @property
     def budget(self) -> int:
-        """Tokens of thoughts and answer together."""
+        """The budget of thoughts and answer together, in tokens."""
         return self.max_completion_tokens or self.max_tokens or DEFAULT_BUDGET
 
     def thinking(self) -> Thinking | None:
-        """How long the model thinks first; raises RequestError for what contradicts itself."""
+        """Return how long the model thinks first; raises RequestError for contradictions."""
         return thinking_of(
             self.reasoning_effort,
             self.max_reasoning_tokens,
@@ -100,14 +100,14 @@ class ChatRequest(ConstraintFields):
 
 
 def read_chat(body: Body, _: ServerConfig) -> Asked:
-    """What a call asks for; raises RequestError."""
+    """Return what a call requests; raises RequestError."""
     chat = given(ChatRequest, body).checked()
     wanted, thinking = chat.wanted(), chat.thinking()
     structure = None if wanted is None else wanted.structure
     field = None if wanted is None else wanted.field
     tools = tool_use(chat.tools, chat.tool_choice, wanted, is_parallel=chat.parallel_tool_calls)
     if tools is not None:
-        # An error names the tag, and with it the tool.
+        # An error names the tag, which names the tool.
         field = "tools" if wanted is None else f"tools, or {field}"
     if chat.show_schema and not isinstance(structure, JsonSchema):
         raise RequestError("show_schema needs a schema", field="show_schema")

@@ -1,4 +1,4 @@
-"""``POST /v1/completions``: a plain text goes on, without a chat template."""
+"""``POST /v1/completions``: continues a plain text, without a chat template."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from guided_service.http.unions import OneOfKinds
 __all__ = ["CompletionForm", "CompletionRequest", "read_completion"]
 
 _BUDGET: Final = 16
-"""Tokens of a completion whose request names no bound, as OpenAI has it."""
+"""The budget of a completion whose request sets none, the same as OpenAI's."""
 
 
 OnePrompt: TypeAlias = Annotated[list[str], Field(min_length=1, max_length=1)]
-"""Several prompts are several calls here."""
+"""One prompt; several prompts take several calls here."""
 
 
 class CompletionRequest(ConstraintFields):
@@ -48,7 +48,7 @@ class CompletionRequest(ConstraintFields):
     best_of: Annotated[int, Field(ge=1)] | None = None
     logprobs: Annotated[int, Field(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
     echo: Literal[False] | None = None
-    """The prompt is not told again."""
+    """The prompt is never repeated."""
     stream_options: StreamOptions | None = None
 
 
@@ -60,7 +60,7 @@ class _Style:
 
 
 def read_completion(body: Body, _: ServerConfig) -> Asked:
-    """What a call asks for; raises RequestError."""
+    """Return what a call requests; raises RequestError."""
     asked = given(CompletionRequest, body)
     if asked.stream_options is not None and not asked.stream:
         raise RequestError("stream_options needs stream", field="stream_options")
@@ -76,7 +76,7 @@ def read_completion(body: Body, _: ServerConfig) -> Asked:
         constraint=None if wanted is None else wanted.structure,
         max_tokens=asked.max_tokens,
         top_logprobs=asked.logprobs,
-        # One of one draws no more than one.
+        # If all drawn answers are returned, nothing more is drawn.
         best_of=None if asked.best_of == asked.n else asked.best_of,
         **asked.common(),
     )
@@ -95,29 +95,29 @@ def read_completion(body: Body, _: ServerConfig) -> Asked:
 
 
 class CompletionForm:
-    """One completion; ``n`` of them are choices of it."""
+    """Forms one completion; with ``n``, each is one of its choices."""
 
     def __init__(self, style: _Style, shown: Shown) -> None:
         self._style = style
         self._shown = shown
 
     def whole(self, result: GenerationResult) -> JsonObject:
-        """The body of an answer."""
+        """Return the body of an answer."""
         choices = [
             self._choice(index, one.text, one) for index, one in enumerate(answers_of(result))
         ]
         return {**self._head(), "choices": choices, "usage": usage_of(result.usage)}
 
     def thought(self, text: str) -> bytes:
-        """None: nothing asks for thoughts here."""
+        """Never called: nothing here requests thoughts."""
         raise AssertionError(f"a thought in an answer without any: {text!r}")
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
-        """The chunk of more text; log-probabilities come with the last one."""
+        """Return the chunk of more text; log-probabilities come with the last one."""
         return self._chunk(self._choice(0, text, None))
 
     def ended(self, result: GenerationResult) -> bytes:
-        """The last chunks: all of several answers, else what is left of the only one."""
+        """Return the last chunks: all of several answers, or what is left of a single one."""
         last = [
             self._chunk(self._choice(index, one.text if result.candidates else "", one))
             for index, one in enumerate(answers_of(result))
@@ -127,7 +127,7 @@ class CompletionForm:
         return b"".join((*last, DONE))
 
     def failed(self, error: JsonObject) -> bytes:
-        """What ends a stream with an error."""
+        """Return the event of an error, which ends a stream."""
         return event(error)
 
     def _chunk(self, choice: JsonObject) -> bytes:

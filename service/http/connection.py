@@ -1,7 +1,7 @@
-"""Connections over HTTP/1.1: how long each may take, and whose it is.
+"""Bounds the time of connections over HTTP/1.1, and identifies their callers.
 
-uvicorn bounds the time between two calls. Here the time before a call's header has come is bounded
-as well, so is the age of a connection, and one whose caller reads nothing can be cut.
+uvicorn bounds the time between two calls. This module also bounds the time until a call's header
+has come and the age of a connection, and can cut one whose caller reads nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 __all__ = ["ConnectionLimits", "connection_kind", "cut", "identity_of"]
 
 _CONNECTION: Final = "guided.connection"
-"""Under which the scope of a call has its connection."""
+"""The key of the connection in the scope of a call."""
 
 
 class ConnectionLimits(Protocol):
@@ -27,15 +27,15 @@ class ConnectionLimits(Protocol):
 
     @property
     def stall_seconds(self) -> float:
-        """Until the header of a call has come, once the connection is made or it has begun."""
+        """Time for a call's header to come, from the connection or from its first byte."""
 
     @property
     def connection_age_seconds(self) -> float:
-        """Age at which it is closed after the call that it runs."""
+        """Age after which it is closed once its current call ends."""
 
 
 def connection_kind(limits: ConnectionLimits) -> type[H11Protocol]:
-    """The protocol of connections with these bounds, as uvicorn takes it."""
+    """Return the protocol class of connections with these bounds, as uvicorn takes it."""
 
     class BoundedConnection(_Connection):
         stall_seconds = limits.stall_seconds
@@ -65,7 +65,7 @@ class _Connection(H11Protocol):
         if self.cycle is not seen:
             self._stop_waiting()
         elif self._late is None and self._is_idle():
-            # The first bytes of another header.
+            # These are the first bytes of another header.
             self._await_header()
 
     @override
@@ -80,7 +80,7 @@ class _Connection(H11Protocol):
         super().on_response_complete()
 
     def identity(self) -> str:
-        """The subject of the certificate that was shown, or the connection."""
+        """Return the subject of the certificate shown, or else the connection."""
         found = cast("ssl.SSLObject | None", self.transport.get_extra_info("ssl_object"))
         shown = None if found is None else found.getpeercert()
         if shown:
@@ -100,14 +100,14 @@ class _Connection(H11Protocol):
 
 
 def identity_of(scope: Scope) -> str:
-    """Who calls without a token: the subject of its certificate, or its connection."""
+    """Return the caller without a token: the subject of its certificate, or its connection."""
     return _connection_of(scope).identity()
 
 
 def cut(scope: Scope) -> None:
     """End a connection at once, and drop what its caller has not read."""
     transport = _connection_of(scope).transport
-    # By itself the system would keep trying to deliver it.
+    # Otherwise the system would keep trying to deliver it.
     linger = struct.pack("ii", 1, 0)
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     transport.abort()
@@ -118,7 +118,7 @@ def _connection_of(scope: Scope) -> _Connection:
 
 
 def _names(certificate: Any) -> list[str]:
-    """Alternative names of the subject, or where there is none its common name."""
+    """Return the subject's alternative names, or its common name if it has none."""
     names = [value for _, value in certificate.get("subjectAltName", ())]
     common = [
         value

@@ -1,7 +1,7 @@
-"""From the fields that say what an answer must look like to a constraint.
+"""Builds a constraint from the fields that say what an answer must look like.
 
-They are OpenAI's ``response_format``, and vLLM's ``structured_outputs`` and ``guided_*``. At most
-one of them may say something: two would contradict each other, or one be passed over.
+The fields are OpenAI's ``response_format``, and vLLM's ``structured_outputs`` and ``guided_*``. At
+most one of them may be set: two would contradict each other, or one would be ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SchemaOrText: TypeAlias = Annotated[Schema | str, OneOfKinds()]
 
 
 class NamedSchema(Given):
-    """A schema with the name that it has for the caller."""
+    """A schema with the caller's name for it."""
 
     name: Annotated[str, Field(max_length=64)]
     description: str | None = None
@@ -49,7 +49,7 @@ class JsonObjectFormat(Given):
 
 
 class JsonSchemaFormat(Given):
-    """A document of a schema."""
+    """A JSON document that fits a schema."""
 
     type: Literal["json_schema"]
     json_schema: NamedSchema
@@ -61,7 +61,7 @@ ResponseFormat: TypeAlias = Annotated[
 
 
 class StructuredOutputs(Given):
-    """vLLM's field of that name; exactly one of them is given."""
+    """vLLM's field of that name; exactly one of its fields is given."""
 
     json_: Annotated[SchemaOrText | None, Field(alias="json")] = None
     regex: str | None = None
@@ -72,7 +72,7 @@ class StructuredOutputs(Given):
 
 
 class ConstraintFields(GenerationFields):
-    """What an answer must look like."""
+    """The fields that say what an answer must look like."""
 
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
@@ -82,7 +82,7 @@ class ConstraintFields(GenerationFields):
     guided_grammar: str | None = None
 
     def wanted(self) -> Wanted | None:
-        """The constraint, with the field that it came from."""
+        """Return the constraint and the field that it came from."""
         found = [*self._of_response_format(), *self._of_vllm()]
         if len(found) > 1:
             one, other = found[0].field, found[1].field
@@ -119,16 +119,16 @@ class ConstraintFields(GenerationFields):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A constraint, and the field that it came from."""
+    """A constraint and the field that it came from."""
 
     structure: Structure
     field: str
     description: str = ""
-    """What the model is told of it."""
+    """A description shown to the model."""
 
 
 def schema_of(schema: Schema, *, strict: bool | None) -> JsonSchema:
-    """The constraint of a schema, whose objects are closed unless that is refused."""
+    """Return the constraint of a schema; its objects are closed unless ``strict`` is false."""
     held = schema if strict is False else closed(schema)
     return JsonSchema(msgspec.json.encode(held).decode())
 
@@ -142,7 +142,7 @@ def _of_outputs(outputs: StructuredOutputs, place: str) -> list[Wanted]:
     if outputs.choice is not None:
         found.append(("choice", Choice(outputs.choice)))
     if outputs.grammar is not None:
-        # As vLLM tells the two apart: rules of EBNF have this sign, and those of Lark a colon.
+        # vLLM distinguishes them the same way: rules of EBNF have this sign, those of Lark a colon.
         is_ebnf = "::=" in outputs.grammar
         found.append(("grammar", (Ebnf if is_ebnf else Lark)(outputs.grammar)))
     if outputs.json_object is not None:
@@ -175,7 +175,7 @@ def _tagged(text: str, field: str) -> Structure:
 
 
 def _check_members(text: str, field: str) -> None:
-    """Raise RequestError for a text of JSON that has been read and names a member twice."""
+    """Raise RequestError if a valid JSON text names a member twice."""
     try:
         name = repeated_member(text)
     except RecursionError as error:
@@ -185,7 +185,7 @@ def _check_members(text: str, field: str) -> None:
 
 
 def _held(schema: object) -> JsonSchema:
-    """The constraint of a schema inside a structural tag."""
+    """Return the constraint of a schema inside a structural tag."""
     if not isinstance(schema, dict):
         raise InvalidConstraintError("the schema is no object", pointer="")
     return schema_of(schema, strict=None)

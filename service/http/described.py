@@ -1,4 +1,4 @@
-"""Descriptions of answers, which the model is told as it is shown their schemas."""
+"""Shows the model the descriptions of answers, in the system message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["described"]
 
 
 def described(messages: tuple[Message, ...], wanted: Wanted | None) -> tuple[Message, ...]:
-    """The conversation with the description of its answer, if any, in the system message."""
+    """Return the conversation with the description of its answer, if any, in the system message."""
     if wanted is None or not wanted.description:
         return messages
     note = f"Answer with JSON of this description:\n{wanted.description}"

@@ -1,4 +1,4 @@
-"""Errors as OpenAI's API tells them: a status, an object, and when to come again."""
+"""Turns errors into those of OpenAI's API: a status, an object, and when to try again."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _STATUS: Final[Mapping[grpc.StatusCode, int]] = {
     grpc.StatusCode.UNAVAILABLE: 503,
     grpc.StatusCode.DEADLINE_EXCEEDED: 504,
 }
-"""The HTTP status for each of the codes that errors have over gRPC."""
+"""The HTTP status of each gRPC status code that errors have."""
 
 _LONGEST_MESSAGE: Final = 2000
-"""Characters."""
+"""In characters."""
 
 _OUR_PLACES: Final = ("sampling.", "json_options.")
-"""What stands before the names of options in our own requests."""
+"""Prefixes of the names of options in our own requests."""
 
 
 class RefusedCallError(RequestError):
@@ -52,7 +52,7 @@ class RefusedCallError(RequestError):
         hint: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """``headers`` are those that belong to the status."""
+        """``headers`` are sent with the status."""
         super().__init__(message, field=field, hint=hint)
         self.status = status
         self.headers = headers
@@ -66,7 +66,7 @@ class TooLargeError(LimitExceededError):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a caller is told of an error."""
+    """The answer to a call that failed."""
 
     status: int
     body: JsonObject
@@ -78,10 +78,10 @@ def refusal_of(
     retry_after_seconds: float,
     came_from: Mapping[str, str | None] | None = None,
 ) -> Refusal:
-    """What a caller is told of an error, which is noted for the log.
+    """Return the answer for an error, and note the error for the log.
 
-    ``came_from`` tells by fields of our own requests the field of the body that they came from.
-    Faults of the server are told by the id of their incident alone.
+    ``came_from`` maps fields of our own requests to the fields of the body they came from. Faults
+    of the server are reported by their incident's id alone.
     """
     failure = shown(error)
     code = status_code_of(failure)
@@ -101,10 +101,10 @@ def refusal_of(
 
 
 def _message(error: GuidedError, came_from: Mapping[str, str | None]) -> str:
-    """What went wrong, and a way out by the names that the caller knows."""
+    """Return what went wrong and how to fix it, with the caller's names of fields."""
     field = error.field if isinstance(error, RequestError) else None
     if field == "reasoning" and came_from.get(field) is not None:
-        # The engine's hint is about options that a body has not.
+        # The engine's hint names options that a body does not have.
         return f"{error.message}; leave {came_from[field]} out, or set it to none or 0"
     return str(error)
 
@@ -118,7 +118,7 @@ def _type_of(status: int) -> str:
 
 
 def _code_of(error: GuidedError) -> str:
-    """The kind of the error; where clients look for a name of OpenAI's, that one."""
+    """Return the kind of the error, under OpenAI's name where clients look for it."""
     match error:
         case UnauthenticatedError():
             return "invalid_api_key"
@@ -151,7 +151,7 @@ def _headers(
     if code not in MAY_PASS:
         return []
     if isinstance(error, CutOffError):
-        # It may be what ended the engine, and would end the next one.
+        # The request may have ended the engine, and might end the next one.
         return [("x-should-retry", "false")]
     seconds = pause_of(error) or retry_after_seconds
     return [
@@ -161,6 +161,6 @@ def _headers(
 
 
 def _short(message: str) -> str:
-    # Texts that quote a caller may hold half a surrogate pair, which JSON cannot carry.
+    # A text that quotes a caller may have half a surrogate pair, which JSON cannot carry.
     text = message.encode(errors="replace").decode()
     return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"

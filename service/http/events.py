@@ -1,4 +1,4 @@
-"""Server-sent events, as OpenAI's streams are made of them."""
+"""Encodes server-sent events, of which OpenAI's streams consist."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DONE: Final = b"data: [DONE]\n\n"
 _encode = msgspec.json.Encoder().encode
 
 _BREAKS: Final = re.compile("\x85|\u2028|\u2029".encode())
-"""Line breaks of Unicode. None ends a line of an event, but clients think so that split lines by
-their language's own rule. JSON has an escape for each; those of ASCII it escapes anyway."""
+"""Unicode line breaks. None of them ends a line of an event, but clients that split lines by their
+language's own rule believe so. They are escaped here; JSON escapes those of ASCII anyway."""
 
 
 def event(data: JsonObject, name: str | None = None) -> bytes:
-    """One event, with the name that some streams give theirs."""
+    """Encode an event, with a name in streams that name theirs."""
     named = b"" if name is None else b"event: " + name.encode() + b"\n"
     return b"".join((named, b"data: ", _BREAKS.sub(_escaped, _encode(data)), b"\n\n"))
 

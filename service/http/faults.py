@@ -1,4 +1,4 @@
-"""What is wrong with a body, as its sender is told: where, what, and the way out."""
+"""Explains what is wrong with a body: where, what, and how to fix it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from guided_service.http.unions import NO_MEMBER
 __all__ = ["MANY_UNKNOWN", "refused"]
 
 MANY_UNKNOWN: Final = "many_unknown"
-"""The kind of the fault of an object with many fields that are not known; its context has those
-``named``, and ``num_others``.
-"""
+"""The fault of an object with many unknown fields; its context has some of them as ``named``, and
+the count of the others as ``num_others``."""
 _WAY_OUT: Final = "leave it out; docs/openai.md lists what is honoured"
 _LONGEST_NAME: Final = 100
-"""Of a name in a body as it is told."""
+"""The longest name from a body that is quoted."""
 
 
 def refused(
     faults: list[ErrorDetails], body: Mapping[str, Any], hints: Mapping[str, str]
 ) -> RequestError:
-    """The error of a body with these faults; ``hints`` say by fields what to do instead.
+    """Return the error of a body with these faults; ``hints`` say by field what to do instead.
 
-    One of them is told: what is wrong tells more than a lack.
+    It reports one of them: a wrong field says more than a missing one.
     """
     fault = min(faults, key=lambda each: each["type"] == "missing")
     path = _path(fault, body)
@@ -89,7 +88,7 @@ def _no_member(fault: ErrorDetails, path: str, hint: str | None) -> RequestError
 def _lack_beside(
     extra: ErrorDetails, faults: list[ErrorDetails], body: Mapping[str, Any]
 ) -> str | None:
-    """What is missing where something else was said, most often by a wrong name."""
+    """Return what is missing next to an unknown field, which is most often a misspelling of it."""
     for fault in faults:
         if fault["type"] == "missing" and fault["loc"][:-1] == extra["loc"][:-1]:
             return f"{_path(fault, body)} is missing"
@@ -101,9 +100,9 @@ def _parts(number: int) -> str:
 
 
 def _path(fault: ErrorDetails, body: Any) -> str:
-    """Where a fault is, as OpenAI writes it: ``messages[0].content[1].type``.
+    """Return where a fault is, as OpenAI writes it: ``messages[0].content[1].type``.
 
-    The place that pydantic tells has names of union members in it as well, which no body has.
+    Pydantic's location also has the names of union members, which are in no body.
     """
     path, at = "", body
     *within, last = fault["loc"] or ("the body",)

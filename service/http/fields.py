@@ -1,7 +1,7 @@
-"""Fields of requests: only those that are honoured, and few others that ask for nothing here.
+"""Fields of requests: those that are honoured, and a few others that change nothing here.
 
-A field that is not listed is an error that names it, so nothing that a caller asks for is passed
-over in silence. ``null`` is the same as leaving a field out.
+A field that is not listed causes an error that names it, so nothing that a caller requests is
+ignored in silence. ``null`` is the same as leaving a field out.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ __all__ = ["Body", "GenerationFields", "Given", "Listed", "given"]
 
 _MANY_BIASES: Final = 1024
 _MANY_UNKNOWN: Final = 8
-"""Fields of one object that are not ours, of which pydantic may write down each."""
+"""At most this many unknown fields of an object are left for pydantic to report one by one."""
 _MOST_NAMED: Final = 3
-"""Of more than that are named."""
+"""How many fields are named if there are more."""
 _Item = TypeVar("_Item")
 
 Listed: TypeAlias = Annotated[list[_Item], Field(fail_fast=True)]
-"""A list of which one faulty item is told: to write down 50,000 would take the time of others."""
+"""A list of which only the first faulty item is reported: reporting 50,000 would delay others."""
 
 Stops: TypeAlias = Annotated[list[str], Field(max_length=MOST_STOPS)]
 
 
 def _not_too_many(biases: object) -> object:
-    """Counted before they are looked at; a bound of pydantic would look at all of them first."""
+    """Count biases before validating them; a bound of pydantic would validate all of them first."""
     if isinstance(biases, dict) and len(biases) > _MANY_BIASES:
         told = {
             "field_type": "Dictionary",
@@ -54,16 +54,16 @@ def _not_too_many(biases: object) -> object:
 
 
 class Given(BaseModel):
-    """A part of a request, of which every field is honoured."""
+    """A part of a request whose fields are all honoured."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _has_few_unknown(cls, told: Any) -> Any:
-        """Fields are counted first: to write down 50,000 faults would take the time of others.
+        """Count unknown fields first: reporting 50,000 faults would delay others.
 
-        Those of ``null`` are left out.
+        Fields that are ``null`` are dropped.
         """
         if not isinstance(told, dict):
             return told
@@ -82,13 +82,13 @@ class Given(BaseModel):
 
 
 class GenerationFields(Given):
-    """What requests for text have in common; fields without a note mean what OpenAI says.
+    """The fields that all requests for text share; a field without a note means what OpenAI says.
 
-    Of vLLM's own fields those are here that say the same of our options.
+    Of vLLM's own fields, it has those that equal one of our options.
     """
 
     hints: ClassVar[Mapping[str, str]] = {}
-    """What to do instead, by fields that are refused."""
+    """What to do instead of a refused field, by its name."""
 
     model: str
     stream: bool = False
@@ -103,29 +103,29 @@ class GenerationFields(Given):
 
     # vLLM's
     top_k: int | None = None
-    """None, 0 and -1 keep all."""
+    """``None``, 0 and -1 keep all tokens."""
     min_p: float | None = None
     repetition_penalty: float = 1.0
     stop_token_ids: Annotated[list[int], Field(max_length=MOST_STOPS)] = []
     priority: int = 0
     cache_salt: str = ""
 
-    # What asks for nothing here
+    # Fields that change nothing here
     user: str | None = None
-    """Who asks is told by the token; this is not looked at."""
+    """Ignored: the token identifies the caller."""
     metadata: dict[str, Any] | None = None
-    """Kept nowhere."""
+    """Not stored."""
     safety_identifier: str | None = None
-    """Not looked at, as ``user``."""
+    """Ignored, like ``user``."""
     prompt_cache_key: str | None = None
-    """Prompts are shared by what they begin with, whatever is said of them."""
+    """Ignored: prompts share what they begin with in any case."""
     store: Literal[False] | None = None
     """Nothing is stored."""
     service_tier: Literal["auto", "default"] | None = None
-    """There is one."""
+    """Ignored: there is one tier."""
 
     def sampling(self) -> Sampling:
-        """How tokens are chosen."""
+        """Return how tokens are chosen."""
         return Sampling(
             temperature=self.temperature,
             top_p=self.top_p,
@@ -139,7 +139,7 @@ class GenerationFields(Given):
         )
 
     def common(self) -> dict[str, Any]:
-        """Options of a GenerationRequest, by name."""
+        """Return the common options of a GenerationRequest, by name."""
         return {
             "sampling": self.sampling(),
             "stop": (self.stop,) if isinstance(self.stop, str) else tuple(self.stop),
@@ -156,7 +156,7 @@ _Model = TypeVar("_Model", bound=GenerationFields)
 
 
 def given(kind: type[_Model], body: Body) -> _Model:
-    """The request that a body says; raises RequestError for a field that is not honoured."""
+    """Validate a body as a request; raises RequestError for a field that is not honoured."""
     try:
         return kind.model_validate(body)
     except ValidationError as error:
@@ -165,7 +165,7 @@ def given(kind: type[_Model], body: Body) -> _Model:
 
 @cache
 def _names(kind: type[BaseModel]) -> frozenset[str]:
-    """The names of the fields as a body has them."""
+    """Return the names of the fields as written in a body."""
     return frozenset(field.alias or name for name, field in kind.model_fields.items())
 
 

@@ -1,7 +1,7 @@
-"""Calls that look at a constraint: the mask after some tokens, and its automaton.
+"""Answers calls that look at a constraint: the mask after some tokens, and its automaton.
 
-Somebody in a browser waits for it, so it is given up after ``look_seconds``; HTTP has
-no deadline that a caller could name.
+Somebody waits for it in a browser, so it is given up after ``look_seconds``; HTTP has no deadline
+that a caller could name.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ __all__ = ["Findings", "read_drawing", "read_mask", "told"]
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What a call asks for."""
+    """What a call requests."""
 
     model: str
-    """The name that the caller has for the model."""
+    """The model's name as the caller gave it."""
     work: Inspect
     constraint_field: str
     """The field of the body that the constraint came from, for errors."""
@@ -57,17 +57,17 @@ class MaskRequest(ConstraintFields):
     """The body of a call for a mask: a constraint as in chat completions, and tokens."""
 
     tokens: Listed[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
-    """Those after which the mask is asked for, by their numbers."""
+    """Ids of the tokens after which the mask is requested."""
 
 
 def read_mask(body: Body) -> Look:
-    """The mask after some tokens; raises RequestError."""
+    """Read a request for the mask after some tokens; raises RequestError."""
     asked = given(MaskRequest, body)
     return _asked(asked, Inspect(uuid4().hex, "mask", b"", tokens=tuple(asked.tokens)))
 
 
 def read_drawing(body: Body) -> Look:
-    """The automaton of a constraint; raises RequestError."""
+    """Read a request for the automaton of a constraint; raises RequestError."""
     return _asked(given(ConstraintFields, body), Inspect(uuid4().hex, "draw", b""))
 
 
@@ -81,7 +81,7 @@ def _asked(fields: ConstraintFields, work: Inspect) -> Look:
 
 
 def told(finding: Finding) -> JsonObject:
-    """What was found, as JSON."""
+    """Return a finding as JSON."""
     match finding:
         case MaskReport():
             return {
@@ -102,7 +102,7 @@ def _text(text: bytes) -> str:
 
 
 class Findings:
-    """The application behind one path: it has a constraint worked on beside the answers."""
+    """The application of one path: has the engine work on a constraint while answers run."""
 
     def __init__(self, face: Face, method: str, read: _Reads) -> None:
         """``method`` is its name in logs."""

@@ -1,10 +1,10 @@
-"""Why an answer ended, in the words of OpenAI's API.
+"""Maps why an answer ended to the words of OpenAI's API.
 
-``length`` makes clients throw an answer away: ``openai``'s ``parse`` raises an error, and so do
-instructor and others. So it is said of text that breaks off, and not of an answer that fits its
-constraint, although the budget had to close it. Calls of tools are the exception: a call that the
-budget closed fits its schema, ``{"city":""}`` say, and is none to make. The exact reason stands
-beside, as ``guided.finish_reason``.
+``length`` makes clients discard an answer: ``openai``'s ``parse`` raises an error, and so do
+instructor and others. So it is used for text that breaks off, and not for an answer that fits its
+constraint although the budget had to close it. Tool calls are the exception: a call that the budget
+closed fits its schema, for example ``{"city":""}``, but should not be made. The exact reason is
+given as ``guided.finish_reason``.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CLOSED: Final = (FinishReason.LENGTH_CLOSED, FinishReason.DEADLINE_CLOSED)
 def finish_of(
     reason: FinishReason, *, is_structured: bool, num_calls: int = 0, is_cut_call: bool = False
 ) -> Finish:
-    """What is told of an answer.
+    """Return the finish reason of an answer.
 
-    ``is_structured``: it was closed to a whole answer, and not in the middle of free text.
-    ``is_cut_call``: a call in it is none to make.
+    ``is_structured``: it was closed to a whole answer, not in the middle of free text.
+    ``is_cut_call``: a call in it should not be made.
     """
     if is_cut_call:
         return "length"

@@ -1,8 +1,8 @@
-"""The socket that takes connections over HTTP, with a bound on those that are open.
+"""The socket that accepts connections over HTTP, with a bound on open ones.
 
-Where there are as many as there may be, those that are worth least are ended for the next one
-(``connection_worth``). It counts from the moment in which the system hands a connection over, so
-those whose encryption is not set up yet count as well.
+At the bound, the connections that are worth least are ended to admit the next one
+(``connection_worth``). A connection counts from the moment the system hands it over, so those whose
+encryption is not set up yet count as well.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["Listener"]
 
 
 class Listener(socket.socket):
-    """A socket that listens, in place of one that was bound."""
+    """A listening socket that replaces a bound one."""
 
     def __init__(self, bound: socket.socket, most: int, notes: CallNotes) -> None:
         super().__init__(fileno=bound.detach())
         self._most = most
         self._notes = notes
         self._open: dict[socket.socket, tuple[Peer, float]] = {}
-        """With the time at which each came."""
+        """Open connections, with their peer and the time at which each came."""
 
     @override
     def accept(self) -> tuple[socket.socket, Any]:
-        """Take a connection; raises ``ConnectionAbortedError`` where all others are busy."""
+        """Accept a connection; raises ``ConnectionAbortedError`` if the others are all busy."""
         taken, address = super().accept()
         if len(self._open) >= self._most:
             self._make_room()

@@ -1,7 +1,7 @@
-"""Log-probabilities as OpenAI's API tells them.
+"""Formats log-probabilities as OpenAI's API does.
 
-They are those among the allowed tokens (``masked``), from which tokens are chosen; without a
-constraint these are the model's own. A forced token had no other beside it: 0.
+They are relative to the allowed tokens (``masked``), from which tokens are chosen; without a
+constraint they are the model's own. A forced token had no alternative: 0.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from guided_service.http.errors import JsonObject
 __all__ = ["chat_logprobs", "completion_logprobs", "told_tokens"]
 
 _LEAST: Final = -9999.0
-"""What is told of a probability of 0, whose logarithm JSON cannot carry."""
+"""Stands for the logarithm of 0, which JSON cannot represent."""
 
 
 def chat_logprobs(tokens: Iterable[TokenLogprobs]) -> JsonObject:
-    """The ``logprobs`` of a message."""
+    """Return the ``logprobs`` of a message."""
     return {"content": told_tokens(tokens), "refusal": None}
 
 
 def told_tokens(tokens: Iterable[TokenLogprobs]) -> list[JsonObject]:
-    """Each token with its logarithm and those beside it."""
+    """Return each token with its log-probability and its alternatives."""
     return [
         {**_told(token), "top_logprobs": [_told(other) for other in token.top]} for token in tokens
     ]
 
 
 def completion_logprobs(tokens: tuple[TokenLogprobs, ...]) -> JsonObject:
-    """The ``logprobs`` of a completion: lists by token, and where the text of each begins."""
+    """Return the ``logprobs`` of a completion: lists by token, with each token's text offset."""
     offsets, text = [], b""
     for token in tokens:
         offsets.append(len(text.decode(errors="ignore")))

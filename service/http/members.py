@@ -1,4 +1,4 @@
-"""Members of JSON objects that are named twice, of which parsers keep the last."""
+"""Finds members that a JSON object names twice, of which parsers keep the last."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import msgspec
 __all__ = ["may_repeat_members", "repeated_member"]
 
 _ESCAPED: Final = (rb"\u003a", rb"\u003A")
-"""A colon in a text, which is written again as it is."""
+"""Escapes of a colon in a string, which are encoded again as a plain colon."""
 _LONGEST_NAME: Final = 100
-"""Of a name as it is told."""
+"""Longest part of a name that is quoted."""
 
 
 def may_repeat_members(text: bytes, read: object) -> bool:
-    """Whether an object in a text of JSON, ``read`` from it, may name a member twice.
+    """Whether an object in a JSON text, parsed to ``read``, may name a member twice.
 
-    Each member has a colon, and one that was dropped lacks it where what was read is written again.
-    All other colons stand in texts: as they are in both, unless they were escaped. So they are
-    counted, as a parser that tells of members takes longer.
+    Each member has a colon, and encoding ``read`` again loses the colons of dropped members. All
+    other colons are in strings and stay the same, unless they were escaped. So comparing the counts
+    suffices; a parser that reports members takes longer.
     """
     if any(escaped in text for escaped in _ESCAPED):
         return True
@@ -28,7 +28,7 @@ def may_repeat_members(text: bytes, read: object) -> bool:
 
 
 def repeated_member(text: str | bytes) -> str | None:
-    """The beginning of the name of a member that an object in a text of JSON names twice."""
+    """Return the beginning of a member's name that an object in a JSON text has twice."""
     found: list[str] = []
 
     def look(members: list[tuple[str, object]]) -> None:
@@ -39,6 +39,6 @@ def repeated_member(text: str | bytes) -> str | None:
                 return
             names.add(name)
 
-    # Numbers are not looked at, and long ones would take long.
+    # Numbers do not matter, and parsing long ones would take long.
     json.loads(text, object_pairs_hook=look, parse_int=len, parse_float=len)
     return found[0] if found else None

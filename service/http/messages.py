@@ -1,4 +1,4 @@
-"""Conversations as OpenAI's clients send them, and as the engine takes them."""
+"""Turns conversations as OpenAI's clients send them into messages for the engine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["RefusalPart", "Turn", "conversation", "written_arguments"]
 
 
 class TextPart(Given):
-    """A part of what a message says; text is the only kind."""
+    """A part of a message's content; text is the only kind."""
 
     type: Literal["text"]
     text: str
 
 
 class RefusalPart(Given):
-    """A part in which the assistant said that it would not."""
+    """A part in which the assistant refused."""
 
     type: Literal["refusal"]
     refusal: str
@@ -38,16 +38,16 @@ Said: TypeAlias = Annotated[
 
 
 class SystemTurn(Given):
-    """What the model is to do."""
+    """A message of instructions to the model."""
 
     role: Literal["system", "developer"]
     content: Content
     name: str | None = None
-    """Templates know no names, so all messages of a role have the same or none."""
+    """Templates have no names, so all messages of a role must have the same name or none."""
 
 
 class UserTurn(Given):
-    """What somebody says to it."""
+    """A message of a user."""
 
     role: Literal["user"]
     content: Content
@@ -55,13 +55,13 @@ class UserTurn(Given):
 
 
 class Called(Given):
-    """What was called."""
+    """A function call's name and arguments."""
 
     name: str
     arguments: str
-    """JSON, as the call was given."""
+    """JSON, as the call was sent to the client."""
     parsed_arguments: Any = None
-    """The same again, as openai's ``parse`` puts it beside; not looked at."""
+    """The parsed arguments, which openai's ``parse`` adds; ignored."""
 
 
 class CallMade(Given):
@@ -71,42 +71,42 @@ class CallMade(Given):
     type: Literal["function"] = "function"
     function: Called
     index: int | None = None
-    """Its place in the stream that it came in; not looked at, as calls stand in order."""
+    """Its place in the stream that it came in; ignored, as the calls are in order."""
 
 
 class AssistantTurn(Given):
-    """What the model said, or called."""
+    """A message of the model: text, calls, or both."""
 
     role: Literal["assistant"]
     content: Said | None = None
     refusal: str | None = None
-    """What it said instead of a content."""
+    """A refusal, said instead of a content."""
     parsed: Any = None
-    """The content again, as openai's ``parse`` puts it beside; not looked at."""
+    """The parsed content, which openai's ``parse`` adds; ignored."""
     audio: None = None
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     function_call: None = None
     tool_calls: Listed[CallMade] | None = None
     reasoning_content: str | None = None
-    """What it thought before, as it was told; templates leave it out, so it is not looked at."""
+    """The thoughts before the message, as returned; ignored, as templates leave them out."""
     name: str | None = None
 
 
 class ToolTurn(Given):
-    """What a call gave back."""
+    """The result of a call."""
 
     role: Literal["tool"]
     content: Content
     tool_call_id: str
     name: str | None = None
-    """That of the function that was called."""
+    """The name of the function that was called."""
 
 
 Turn: TypeAlias = Annotated[SystemTurn | UserTurn | AssistantTurn | ToolTurn, OneOf("role")]
 
 
 def conversation(turns: list[Turn]) -> tuple[Message, ...]:
-    """The messages for the chat template; raises RequestError for what they cannot tell."""
+    """Return the messages for the chat template; raises RequestError for what it cannot express."""
     _check_names(turns)
     calls = CallsMade("tool_call_id")
     return tuple(_told(turn, f"messages[{at}]", calls) for at, turn in enumerate(turns))
@@ -128,7 +128,7 @@ def _told(turn: Turn, place: str, calls: CallsMade) -> Message:
 
 
 def _joined(content: str | Sequence[TextPart | RefusalPart] | None) -> str:
-    """The text of all parts, as if they had been one."""
+    """Return the text of all parts joined."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(part.text if isinstance(part, TextPart) else part.refusal for part in content)
@@ -151,11 +151,11 @@ def _call(call: CallMade, place: str) -> ToolCall:
 
 
 def written_arguments(told: str, call_id: str, field: str) -> str:
-    """The arguments of a call on one line, as calls are written here; raises RequestError."""
+    """Return a call's arguments on one line, as calls are written here; raises RequestError."""
     try:
-        # Another parser than the body's: what a client got is what it sends back.
+        # Not the body's parser: the text must stay as the client received it.
         written = json.dumps(json.loads(told), ensure_ascii=False, separators=(",", ":"))
-        written.encode()  # raises for half a surrogate pair, which no text holds
+        written.encode()  # raises for half a surrogate pair
     except (ValueError, RecursionError) as error:
         raise RequestError(
             f"the arguments of the call {call_id[:80]!r} are not JSON", field=field
@@ -164,7 +164,7 @@ def written_arguments(told: str, call_id: str, field: str) -> str:
 
 
 def _check_names(turns: list[Turn]) -> None:
-    """Raise RequestError where names tell apart who speaks, which no template does."""
+    """Raise RequestError if names distinguish speakers of a role, which no template does."""
     found: dict[str, str] = {}
     for at, turn in enumerate(turns):
         if isinstance(turn, ToolTurn) or not turn.name:

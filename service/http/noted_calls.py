@@ -1,4 +1,4 @@
-"""An application whose calls are noted by the connection that they come over."""
+"""Notes the calls of an application by their connection."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["NotedCalls"]
 
 
 class NotedCalls:
-    """The application, which notes who asks, and who waits for an answer to a whole call.
+    """The application, noting which peers make calls and which wait for answers to whole calls.
 
-    Who has sent half a call holds its connection no better than one who is silent.
+    A peer that has sent half a call keeps its connection no better than a silent one.
     """
 
     def __init__(self, app: ASGIApp, notes: CallNotes) -> None:
@@ -23,7 +23,7 @@ class NotedCalls:
         self._notes = notes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["client"] is None:  # it has gone by now
+        if scope["client"] is None:  # the peer is gone
             return await self._app(scope, receive, send)
         host, port = scope["client"]
         peer = address_of(host), port

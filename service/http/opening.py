@@ -1,4 +1,4 @@
-"""The face over HTTP of a server: its parts put together, and its port."""
+"""Puts together the parts of the HTTP service and opens its port."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def open_http(
     health: HealthServicer,
     config: ServerConfig,
 ) -> WebServer:
-    """A server of OpenAI's API, which takes calls once it is started.
+    """Return a server of OpenAI's API, which takes calls once it is started.
 
-    Raises ``ServiceError`` with what keeps it from listening.
+    Raises ``ServiceError`` with the reason if it cannot listen.
     """
     face = Face(engine, door, readers, watch, book, config, Bodies(config))
     return WebServer(application(face, health.is_serving), config)

@@ -1,4 +1,4 @@
-"""The files of a page, with the headers that keep everything else out of it."""
+"""Serves the files of a page, with headers that keep all foreign content out."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Scripts and styles are those of this server alone, and none stand in the page itself."""
+"""Scripts and styles come only from this server, and none are inline."""
 _HEADERS: Final = (
     ("content-security-policy", _POLICY),
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
-    # A server that was renewed has other files under the same names.
+    # After an update the server has different files under the same names.
     ("cache-control", "no-cache"),
 )
 
 
 class PageFile:
-    """One file, which is told to everybody: it holds nothing of this server."""
+    """Serves one file to everybody: it contains nothing specific to this server."""
 
     def __init__(self, face: Face, name: str, content: bytes) -> None:
         self._face = face
@@ -51,7 +51,7 @@ class PageFile:
 
 
 class Redirect:
-    """From a path to another one, which is told as it is seen from there."""
+    """Redirects a path to another one, given relative to it."""
 
     def __init__(self, face: Face, target: str) -> None:
         self._face = face
@@ -63,8 +63,8 @@ class Redirect:
 
 
 def page_files() -> Iterator[tuple[str, bytes]]:
-    """The files of the playground by their names, its page under the empty one."""
-    # Not as a part of guided.inspection: that would load what only engines need.
+    """Yield the playground's files by name; its page has an empty name."""
+    # Found through ``guided``: importing guided.inspection would load what only engines need.
     colors = files("guided") / "inspection" / "colors.css"
     yield colors.name, colors.read_bytes()
     for file in (files("guided_service") / "http" / "page").iterdir():

@@ -1,6 +1,6 @@
-"""The playground: a page in the browser, and the calls that it makes besides those of OpenAI's API.
+"""The playground: a page in the browser, and the calls it makes besides those of OpenAI's API.
 
-Its calls are let in as all others are; see docs/playground.md.
+Its calls are admitted like all others; see docs/playground.md.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _PATH: Final = "/playground"
 
 
 def playground_gets(face: Face) -> dict[str, ASGIApp]:
-    """The page and its files, by path."""
+    """Return the page and its files, by path."""
     pages = {
         f"{_PATH}/{name}": PageFile(face, name or ".html", text) for name, text in page_files()
     }
-    # The files are named as they are seen from below the path.
+    # Relative, so that the page finds its files below the path.
     return {_PATH: Redirect(face, f"{_PATH[1:]}/"), **pages}
 
 
 def playground_posts(face: Face) -> dict[str, ASGIApp]:
-    """Its calls, by path."""
+    """Return the playground's calls, by path."""
     return {
         f"{_PATH}/answer": Answers(
             face, "playground.answer", "watched-", read_watched, is_watched=True

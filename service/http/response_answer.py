@@ -4,11 +4,11 @@
 
     response.created, response.in_progress
       response.output_item.added            thoughts, a message, or a call of a function
-        response.content_part.added         but for a call
+        response.content_part.added         except for a call
           response.output_text.delta …      or reasoning_text, or function_call_arguments
           response.output_text.done
         response.content_part.done
-        response.reasoning_summary_part.added, its text, and done   of thoughts, where asked for
+        response.reasoning_summary_part.added, its text, and done   for thoughts, if requested
       response.output_item.done
     response.completed, or response.incomplete
 """
@@ -35,8 +35,8 @@ class ResponseForm:
     def __init__(
         self, style: ChatStyle, repeated: JsonObject, shown: Shown, *, is_summarized: bool = False
     ) -> None:
-        """``repeated`` is what a response tells again of its request; with ``is_summarized`` the
-        thoughts are their summary, too.
+        """``repeated`` has the fields of the request that a response repeats; with
+        ``is_summarized`` the thoughts also serve as their summary.
         """
         self._style = style
         self._is_summarized = is_summarized
@@ -45,12 +45,12 @@ class ResponseForm:
         self._reader = style.reader_of(shown.tool_format)
         self._items: list[Item] = []
         self._done: list[JsonObject] = []
-        """Items that have ended, as they are shown."""
+        """Finished items, as they are shown."""
         self._num_events = 0
         self._logprobs: list[JsonObject] = []
 
     def whole(self, result: GenerationResult) -> JsonObject:
-        """The body of an answer."""
+        """Return the body of an answer."""
         if result.reasoning:
             self.thought(result.reasoning)
         self.grown(result.text)
@@ -58,18 +58,18 @@ class ResponseForm:
         return self._response(result)
 
     def thought(self, text: str) -> bytes:
-        """The events of more of the thoughts."""
+        """Return the events of more of the thoughts."""
         events = self._begin()
         if not self._items:
             events += self._added("reasoning")
         return b"".join([*events, self._delta(text)])
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
-        """The events of more text; log-probabilities come with those of its end."""
+        """Return the events of more text; log-probabilities come with the last events."""
         return b"".join([*self._begin(), *self._told(self._read(text))])
 
     def ended(self, result: GenerationResult) -> bytes:
-        """The last events."""
+        """Return the last events."""
         of_answer = result.logprobs[result.reasoning_tokens :]
         self._logprobs = told_tokens(of_answer) if self._style.tells_logprobs else []
         rest = () if self._reader is None else self._reader.end()
@@ -82,7 +82,7 @@ class ResponseForm:
         return b"".join(events)
 
     def failed(self, error: JsonObject) -> bytes:
-        """What ends a stream with an error."""
+        """Return the event of an error, which ends a stream."""
         told = error["error"]
         assert isinstance(told, dict), "an error without its object"
         fields = {name: told[name] for name in ("code", "message", "param")}
@@ -117,7 +117,7 @@ class ResponseForm:
         return events
 
     def _added(self, kind: Kind, name: str = "") -> list[bytes]:
-        """Events of a new item, after those that end the one before."""
+        """Return the events that end the last item, then those that begin a new one."""
         events = self._end_item("completed")
         item = Item(kind, name, self._is_summarized)
         self._items.append(item)
@@ -135,7 +135,7 @@ class ResponseForm:
         return self._event(f"{TEXT_EVENTS[item.kind]}.delta", **self._at(), delta=text, **beside)
 
     def _end_item(self, status: str) -> list[bytes]:
-        """Events of the end of the last item."""
+        """Return the events that end the last item."""
         if len(self._done) == len(self._items):
             return []
         item = self._items[-1]
@@ -174,7 +174,7 @@ class ResponseForm:
         return {"output_index": len(self._items) - 1}
 
     def _at(self) -> JsonObject:
-        """The place of the last text; a call has no parts."""
+        """Return the place of the last text; a call has no parts."""
         item = self._items[-1]
         part: JsonObject = {} if item.kind == "function_call" else {"content_index": 0}
         return {**self._place(), "item_id": item.item_id, **part}
@@ -188,7 +188,7 @@ class ResponseForm:
         return self._style.finish(result.finish_reason, self._reader) == "length"
 
     def _response(self, result: GenerationResult | None) -> JsonObject:
-        """The response as it is now: with its output and its cost once it is complete."""
+        """Return the response as it is now; once complete, with its output and cost."""
         shown = self._shown
         is_incomplete = result is not None and self._is_incomplete(result)
         ended = "incomplete" if is_incomplete else "completed"
@@ -212,7 +212,7 @@ class ResponseForm:
             said["guided"] = {"finish_reason": result.finish_reason.value}
             said["usage"] = {
                 "input_tokens": usage.prompt_tokens,
-                # Which tokens stay in the cache, and for how long, is open: none are promised.
+                # Which tokens stay cached, and for how long, is not promised.
                 "input_tokens_details": {
                     "cached_tokens": usage.reused_tokens,
                     "cache_write_tokens": 0,

@@ -1,7 +1,6 @@
-"""What is sent to ``POST /v1/responses`` as ``input``: what was said, called and thought.
+"""Turns the ``input`` of ``POST /v1/responses`` (messages, calls and thoughts) into messages.
 
-The ``id`` and the ``status`` that an item was given with are not looked at: all there is of it was
-said.
+The ``id`` and ``status`` of an item are ignored: the item is complete in itself.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ __all__ = ["Item", "messages_of"]
 
 
 class Text(Given):
-    """A text in a message; of what the model said, with what it was given back beside it."""
+    """A text in a message; a text of the model may have the fields it was returned with."""
 
     type: Literal["input_text", "output_text", "text"]
     text: str
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
     logprobs: list[Any] | None = None
-    """Not looked at: they are of an answer that was given."""
+    """Ignored: they belong to an earlier answer."""
     parsed: Any = None
-    """The text again, as openai's ``parse`` puts it beside; not looked at."""
+    """The parsed text, which openai's ``parse`` adds; ignored."""
 
 
 Texts: TypeAlias = Annotated[
@@ -38,13 +37,13 @@ Texts: TypeAlias = Annotated[
 
 
 class MessageItem(Given):
-    """What somebody said."""
+    """A message."""
 
     type: Literal["message"] = "message"
     role: Literal["system", "developer", "user", "assistant"]
     content: Texts
     phase: Literal["final_answer"] | None = None
-    """Messages of the assistant are answers here; commentary would not be told from them."""
+    """Messages of the assistant are answers here; commentary could not be told apart from them."""
     id: str | None = None
     status: str | None = None
 
@@ -57,34 +56,33 @@ class CallItem(Given):
     name: str
     arguments: str
     parsed_arguments: Any = None
-    """The same again, as openai's ``parse`` puts it beside; not looked at."""
+    """The parsed arguments, which openai's ``parse`` adds; ignored."""
     id: str | None = None
     status: str | None = None
 
 
 class OutputItem(Given):
-    """What a call gave back."""
+    """The result of a call."""
 
     type: Literal["function_call_output"]
     call_id: str
     output: Texts
     name: str | None = None
-    """That of the function that was called."""
+    """The name of the function that was called."""
     id: str | None = None
     status: str | None = None
 
 
 class ThoughtPart(Given):
-    """A part of what the model thought, or of its summary."""
+    """A part of the model's thoughts, or of their summary."""
 
     type: Literal["reasoning_text", "summary_text"]
     text: str
 
 
 class ThoughtItem(Given):
-    """What the model thought before an answer that was given: templates leave it out of what they
-    tell the model of earlier turns, so it is not looked at.
-    """
+    """The thoughts before an earlier answer; ignored, as templates leave them out of earlier
+    turns."""
 
     type: Literal["reasoning"]
     summary: Listed[ThoughtPart] = Field(default_factory=list)
@@ -100,7 +98,7 @@ Item: TypeAlias = Annotated[
 
 
 def messages_of(said: str | list[Item], instructions: str | None) -> tuple[Message, ...]:
-    """What was said and called, in order, after the instructions; raises RequestError."""
+    """Return the instructions and the input as messages, in order; raises RequestError."""
     turns = [_Turn("system", instructions)] if instructions else []
     calls = CallsMade("call_id")
     if isinstance(said, str):
@@ -113,26 +111,26 @@ def messages_of(said: str | list[Item], instructions: str | None) -> tuple[Messa
 
 @dataclass(slots=True)
 class _Turn:
-    """A message, to which more calls may come."""
+    """A message, to which calls may be added."""
 
     role: str
     content: str = ""
     calls: list[ToolCall] = field(default_factory=list)
     answers: str = ""
-    """The call that it answers."""
+    """The id of the call that it answers."""
 
     def message(self) -> Message:
         return Message(self.role, self.content, tuple(self.calls), self.answers)
 
 
 def _add(item: Item, place: str, turns: list[_Turn], calls: CallsMade) -> None:
-    """Add what an item says to the turns; calls in a row are of one turn."""
+    """Add an item to the turns; consecutive calls belong to one turn."""
     match item:
         case MessageItem():
             role = "system" if item.role == "developer" else item.role
             turns.append(_Turn(role, _joined(item.content)))
         case ThoughtItem():
-            pass  # not told to the model again
+            pass  # not shown to the model again
         case OutputItem():
             calls.check_answer(item.call_id, item.name, place)
             turns.append(_Turn("tool", _joined(item.output), answers=item.call_id))

@@ -1,4 +1,4 @@
-"""Parts of the output of a response: thoughts, messages, calls of functions."""
+"""The items in the output of a response: thoughts, messages, function calls."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ TEXT_EVENTS: Final[Mapping[Kind, str]] = {
     "message": "response.output_text",
     "function_call": "response.function_call_arguments",
 }
-"""What the events of an item's text are called, before ``.delta`` and ``.done``."""
+"""The names of the events of an item's text, before ``.delta`` and ``.done``."""
 
 
 @dataclass(slots=True)
 class Item:
-    """A part of the output, as it grows."""
+    """An item of the output, as it grows."""
 
     kind: Kind
     name: str = ""
-    """Of the function that is called."""
+    """The name of the function that is called."""
     is_summarized: bool = False
-    """Whether thoughts are told as their summary, too."""
+    """Whether thoughts also serve as their summary."""
     item_id: str = field(init=False)
     call_id: str = field(default_factory=call_id)
     pieces: list[str] = field(default_factory=list)
@@ -42,21 +42,21 @@ class Item:
 
     @property
     def text(self) -> str:
-        """All that has come of it."""
+        """The text so far."""
         return "".join(self.pieces)
 
     def part(self, text: str, logprobs: list[JsonObject]) -> JsonObject:
-        """The only part of a message or of thoughts, with this much of its text."""
+        """Return the only part of a message or of thoughts, with this much of its text."""
         if self.kind == "reasoning":
             return {"type": "reasoning_text", "text": text}
         return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
 
     def begun(self) -> JsonObject:
-        """The item before any text of it."""
+        """Return the item before any text of it."""
         return self._shown("in_progress", [], [], "")
 
     def ended(self, status: str, logprobs: list[JsonObject]) -> JsonObject:
-        """The whole item."""
+        """Return the whole item."""
         summary = [summary_part(self.text)] if self.is_summarized else []
         return self._shown(status, [self.part(self.text, logprobs)], summary, self.text)
 
@@ -74,5 +74,5 @@ class Item:
 
 
 def summary_part(text: str) -> JsonObject:
-    """The only part of a summary."""
+    """Return the only part of a summary."""
     return {"type": "summary_text", "text": text}

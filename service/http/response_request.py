@@ -1,4 +1,4 @@
-"""Requests of ``POST /v1/responses``: texts and functions, nothing that is kept between calls."""
+"""Requests of ``POST /v1/responses``: texts and functions; nothing is kept between calls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ObjectFormat(Given):
 
 
 class SchemaFormat(Given):
-    """A document of a schema."""
+    """A JSON document that fits a schema."""
 
     type: Literal["json_schema"]
     name: Annotated[str, Field(max_length=64)]
@@ -56,11 +56,11 @@ Format: TypeAlias = Annotated[TextFormat | ObjectFormat | SchemaFormat, OneOf("t
 
 
 class TextOptions(Given):
-    """What the text of an answer is."""
+    """The format of the answer's text."""
 
     format: Format | None = None
     verbosity: Literal["medium"] | None = None
-    """As OpenAI has it where it is left out."""
+    """OpenAI's default."""
 
 
 class ReasoningOptions(Given):
@@ -68,18 +68,18 @@ class ReasoningOptions(Given):
 
     effort: Effort | None = None
     summary: Literal["auto", "detailed"] | None = None
-    """The thoughts are told as their own summary: nobody here writes a shorter one."""
+    """The thoughts serve as their own summary: nothing here writes a shorter one."""
 
 
 class StreamOptions(Given):
-    """What a stream tells besides."""
+    """What a stream contains in addition."""
 
     include_obfuscation: Literal[False] | None = None
-    """Nothing is added to hide the length of tokens."""
+    """No padding is added to hide the length of tokens."""
 
 
 _ENCRYPTED: Final = "reasoning.encrypted_content"
-"""Where nobody thinks there is nothing of it."""
+"""Allowed without thoughts, where it is empty."""
 
 Items: TypeAlias = Annotated[Listed[Item], Field(min_length=1, max_length=MOST_MESSAGES)]
 
@@ -116,10 +116,10 @@ class ResponseRequest(GenerationFields):
 
     # Ours
     max_reasoning_tokens: Annotated[int, Field(ge=0)] | None = None
-    """Tokens of thoughts before the answer, of all that it may have."""
+    """Budget of thoughts before the answer, a part of the whole budget."""
 
     def checked(self) -> ResponseRequest:
-        """The request; raises RequestError where fields contradict each other."""
+        """Return the request; raises RequestError if fields contradict each other."""
         if self.stream_options is not None and not self.stream:
             raise RequestError("stream_options needs stream", field="stream_options")
         thinking = self.thinking()
@@ -134,16 +134,16 @@ class ResponseRequest(GenerationFields):
 
     @property
     def budget(self) -> int:
-        """Tokens of thoughts and answer together."""
+        """The budget of thoughts and answer together, in tokens."""
         return self.max_output_tokens or DEFAULT_BUDGET
 
     @property
     def is_summarized(self) -> bool:
-        """Whether the thoughts are told as their summary, too."""
+        """Whether the thoughts also serve as their summary."""
         return self.reasoning is not None and self.reasoning.summary is not None
 
     def thinking(self) -> Thinking | None:
-        """How long the model thinks first; raises RequestError for what contradicts itself."""
+        """Return how long the model thinks first; raises RequestError for contradictions."""
         thinking = thinking_of(
             None if self.reasoning is None else self.reasoning.effort,
             self.max_reasoning_tokens,
@@ -152,7 +152,7 @@ class ResponseRequest(GenerationFields):
             budget_field="max_output_tokens",
         )
         if thinking is None and self.is_summarized:
-            # OpenAI's models think by themselves; here thoughts are told apart where asked for.
+            # OpenAI's models think by default; here thoughts exist only if they are requested.
             raise RequestError(
                 "reasoning.summary asks for the thoughts, and nothing has the model think",
                 field="reasoning.summary",
@@ -161,7 +161,7 @@ class ResponseRequest(GenerationFields):
         return thinking
 
     def wanted(self) -> Wanted | None:
-        """The constraint of its text, with the field that it came from."""
+        """Return the constraint of the answer's text, and the field that it came from."""
         match None if self.text is None else self.text.format:
             case ObjectFormat():
                 return Wanted(JsonObject(), "text.format")
@@ -181,11 +181,11 @@ _REPEATED: Final = {
     "temperature",
     "user",
 }
-"""Fields that a response tells again as they were given."""
+"""Fields that a response repeats as given."""
 
 
 def read_response(body: Body, _: ServerConfig) -> Asked:
-    """What a call asks for; raises RequestError."""
+    """Return what a call requests; raises RequestError."""
     asked = given(ResponseRequest, body).checked()
     wanted, choice, thinking = asked.wanted(), choice_of(asked.tool_choice), asked.thinking()
     structure = None if wanted is None else wanted.structure
@@ -226,7 +226,7 @@ def read_response(body: Body, _: ServerConfig) -> Asked:
 
 
 def _repeated(asked: ResponseRequest) -> dict[str, Any]:
-    """What a response tells again of its request."""
+    """Return the fields of the request that its response repeats."""
     said = asked.model_dump(include=_REPEATED)
     tools = [one.model_dump() | {"strict": one.strict} for one in asked.tools]
     choice = asked.tool_choice

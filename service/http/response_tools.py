@@ -1,4 +1,4 @@
-"""Tools as they are sent to ``POST /v1/responses``: the same as in chats, less nested."""
+"""Tools in requests of ``POST /v1/responses``: the same as in chats, less nested."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FunctionTool(Function):
 
 
 class ChosenFunction(Given):
-    """A function by its name: the one that has to be called, or one of those that may be."""
+    """A function by its name: one that must be called, or one that may be."""
 
     type: Literal["function"]
     name: str
@@ -51,7 +51,7 @@ ResponseToolChoice: TypeAlias = Annotated[
 
 
 def choice_of(chosen: ResponseToolChoice | None) -> ToolChoice:
-    """Which tools have to be called, as chats say it."""
+    """Return the choice of tools in the form used by chats."""
     match chosen:
         case ChosenFunction(name=name):
             return NamedChoice(type="function", function=Named(name=name))

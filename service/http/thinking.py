@@ -1,4 +1,4 @@
-"""How long a model thinks before it answers, as the fields of requests say it."""
+"""Reads from a request's fields how long the model thinks before it answers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SHARES: Final[Mapping[Effort, float]] = {
     "xhigh": 0.9,
     "max": 0.95,
 }
-"""By effort the part of the budget that thoughts may take."""
+"""The part of the budget that thoughts may take, by effort."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """Thoughts before an answer, and the field that asks for them."""
+    """Thoughts before an answer, and the field that requests them."""
 
     reasoning: Reasoning
     field: str
@@ -36,11 +36,11 @@ class Thinking:
 def thinking_of(
     effort: Effort | None, most: int | None, budget: int, *, effort_field: str, budget_field: str
 ) -> Thinking | None:
-    """What an effort or a number of tokens (``max_reasoning_tokens``) asks for.
+    """Return the thoughts that an effort or a number of tokens (``max_reasoning_tokens``) requests.
 
-    ``budget`` is in tokens, of thoughts and answer together. Raises RequestError for both at once,
-    for a number that leaves nothing of the budget for the answer, and for an effort of which the
-    budget leaves no token.
+    ``budget`` is in tokens, for thoughts and answer together. Raises RequestError if both are
+    given, if the number leaves no budget for the answer, and if the effort's share of the budget is
+    no token.
     """
     if effort is not None and most is not None:
         raise RequestError(

@@ -42,7 +42,7 @@ class Function(Given):
     """``False`` leaves objects open, as with a schema."""
 
     def tool(self) -> spec.Tool:
-        """The tool as the engine knows it."""
+        """Return the tool as the engine knows it."""
         parameters = (
             "" if self.parameters is None else msgspec.json.encode(self.parameters).decode()
         )
@@ -63,7 +63,7 @@ class Named(Given):
 
 
 class NamedChoice(Given):
-    """The one function that has to be called."""
+    """The one function that must be called."""
 
     type: Literal["function"]
     function: Named
@@ -80,7 +80,7 @@ AllowedMode: TypeAlias = Literal["auto", "required"]
 
 
 class AllowedTools(Given):
-    """Those that may be called, of all that there are."""
+    """The tools that may be called, of all tools."""
 
     mode: AllowedMode
     tools: Annotated[Listed[NamedTool], Field(min_length=1, max_length=MOST_TOOLS)]
@@ -102,7 +102,7 @@ ToolChoice: TypeAlias = Annotated[
 def tool_use(
     tools: list[Tool], choice: ToolChoice | None, beside: Wanted | None, *, is_parallel: bool
 ) -> spec.ToolUse | None:
-    """The tools of a request; raises RequestError for what they cannot stand beside."""
+    """Return the tools of a request; raises RequestError if they conflict with its constraint."""
     if not tools:
         return None
     found = tuple(tool.function.tool() for tool in tools)
@@ -110,7 +110,7 @@ def tool_use(
     match choice:
         case NamedChoice():
             named = choice.function.name
-            # A function's name may be a word that has another meaning where a choice is a word.
+            # A function may be named like one of the words of a choice.
             _check_listed([named], found)
         case AllowedChoice(allowed_tools=allowed):
             named = allowed.mode
@@ -126,7 +126,7 @@ def tool_use(
             hint="leave it or the tools out, or set tool_choice to none",
         )
     use = spec.ToolUse(found, named, is_parallel)
-    # The engine does it by the model's own format; what is wrong with a tool is told here.
+    # The engine repeats this with the model's own format; here it reports faulty tools early.
     with_calls(use, None if beside is None else beside.structure, HERMES)
     return use
 

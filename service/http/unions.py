@@ -1,6 +1,6 @@
-"""Unions of which a value means one member, so that no other member complains of it.
+"""Unions that select one member for a value, so that only this member reports faults.
 
-Pydantic by itself tries all members, and tells what each of them misses.
+Pydantic's default tries all members and reports what is wrong for each.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from pydantic_core import CoreSchema, core_schema
 __all__ = ["NO_MEMBER", "OneOf", "OneOfKinds"]
 
 NO_MEMBER: Final = "no_member"
-"""The kind of the fault of a value that means no member; its context has the ``members``, and the
-``field`` where one tells them apart.
-"""
+"""The fault of a value that matches no member; its context has the ``members``, and the ``field``
+if one distinguishes them."""
 
 _OBJECT: Final = "an object"
 
 
 @dataclass(frozen=True, slots=True)
 class OneOfKinds:
-    """The member is the one of the value's kind: a text, a list, or an object."""
+    """Selects the member by the value's kind: a text, a list, or an object."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -35,11 +34,11 @@ class OneOfKinds:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The member is the model that has the value's text in this field."""
+    """Selects the model that has the value's text in this field."""
 
     field: str
     default: str | None = None
-    """The text of a value without the field."""
+    """The text assumed for a value without the field."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -49,7 +48,7 @@ class OneOf:
             for model in get_args(source)
             for text in _texts(model, self.field)
         }
-        # No body has fields of these names, as its own places are told by names.
+        # No body has fields with these names, so paths of faults stay unambiguous.
         tagged = {self._tag(text): schema for text, schema in members.items()}
         told = {"field": self.field, "members": ", ".join(map(repr, members))}
         return _union(tagged, self._meant, told)
@@ -65,7 +64,7 @@ class OneOf:
 
 
 def kind_of(value: object) -> str | None:
-    """The kind of a value of JSON, where it is one that members are told by."""
+    """Return the kind of a JSON value that members are distinguished by, or ``None``."""
     match value:
         case str():
             return "a text"
@@ -89,7 +88,7 @@ def _union(
 
 
 def _kind_of_type(member: object) -> str:
-    """The kind of the values of a type: of texts that are listed, of lists, or of objects."""
+    """Return the kind of a type's values: listed texts, lists, or objects."""
     while hasattr(member, "__metadata__"):
         member = get_args(member)[0]
     if member is str or (get_args(member) and isinstance(get_args(member)[0], str)):

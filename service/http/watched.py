@@ -1,4 +1,4 @@
-"""Answers that are watched: events tell how each of them comes to be, step by step.
+"""Streams answers that are watched: events show how each comes about, step by step.
 
 ::
 
@@ -24,17 +24,17 @@ from guided_service.http.fields import Body
 __all__ = ["WatchForm", "read_watched"]
 
 _LIKELIEST: Final = 10
-"""Allowed tokens that are told of each choice, where the call does not say how many."""
+"""How many allowed tokens each choice lists, unless the call says."""
 
 
 class WatchForm:
-    """One answer as it comes to be."""
+    """Streams how one answer comes about."""
 
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
 
     def whole(self, result: GenerationResult) -> JsonObject:
-        """What ends a stream; there is no other form."""
+        """Return the content of the last event; there is no other form."""
         usage = result.usage
         ends = result.finish_reason is FinishReason.STOP
         told = {
@@ -47,7 +47,7 @@ class WatchForm:
             "reused_tokens": usage.reused_tokens,
             "output_tokens": usage.output_tokens,
             "model_calls": usage.model_calls,
-            # One for each token, and one for an end that the model chose.
+            # One per token, and one for an end that the model chose.
             "plain_model_calls": usage.output_tokens + ends,
             "drafted_tokens": usage.drafted_tokens,
             "accepted_tokens": usage.accepted_tokens,
@@ -55,26 +55,26 @@ class WatchForm:
         return {"end": told}
 
     def thought(self, text: str) -> bytes:
-        """Never: what is watched tells tokens instead of its text, those of thoughts among them."""
+        """Never called: a watched answer yields tokens, those of thoughts too, not text."""
         raise AssertionError(f"a thought in an answer that is watched: {text!r}")
 
     def grown(self, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> bytes:  # noqa: ARG002
-        """The events of some lines, each of which is JSON already."""
-        # Not by ``splitlines``: there are more line breaks in texts than those between lines.
+        """Return the events of some lines, each of which is JSON already."""
+        # Not by ``splitlines``, which would also split at line breaks inside texts.
         lines = text.removesuffix("\n").split("\n")
         return b"".join(b"data: " + line.encode() + b"\n\n" for line in lines)
 
     def ended(self, result: GenerationResult) -> bytes:
-        """The last event."""
+        """Return the last event."""
         return event(self.whole(result))
 
     def failed(self, error: JsonObject) -> bytes:
-        """The same where the answer ended with an error."""
+        """Return the last event of an answer that ended with an error."""
         return event(error)
 
 
 def read_watched(body: Body, config: ServerConfig) -> Asked:
-    """What a call asks for: a chat completion of one answer; raises RequestError."""
+    """Return what a call requests: a chat completion of one answer; raises RequestError."""
     asked = read_chat(body, config)
     request = asked.request
     if request.has_candidates:

@@ -1,7 +1,7 @@
-"""Where HTTP is listened for, and its end: uvicorn in the event loop of the gRPC services.
+"""Listens for HTTP and stops: uvicorn in the event loop of the gRPC services.
 
-One loop serves both faces. So a request goes to the engine without a hop between threads, and the
-door, the quotas and the log need no locks.
+One loop serves both HTTP and gRPC. So a request reaches the engine without a hop between threads,
+and the door, the quotas and the log need no locks.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from guided_service.renewed_certificate import RenewedCertificate
 __all__ = ["WebServer"]
 
 _MOST_HEADER_BYTES: Final = 2**15
-"""Of the first line of a call and its headers."""
+"""Limit for the first line of a call and its headers together."""
 
 _PART_OF_DESCRIPTORS: Final = 4
-"""The share of descriptors that connections over HTTP may take; those over gRPC have half."""
+"""Connections over HTTP may take one in this many descriptors; those over gRPC have half."""
 
 _PENDING: Final = 1024
-"""Connections that the system keeps until they are taken."""
+"""Connections that the system queues until they are accepted."""
 
 
 class _Server(uvicorn.Server):
@@ -47,10 +47,10 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """An application behind a port, until it is stopped."""
+    """Serves an application on a port until it is stopped."""
 
     def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
-        """Bind the port; raises ``ServiceError`` with what is in the way."""
+        """Bind the port; raises ``ServiceError`` with the reason if it cannot."""
         assert config.http_port is not None, "there is no port for HTTP"
         self.host, port = config.http_host, config.http_port
         check_exposure(config, self.host, port)
@@ -59,8 +59,9 @@ class WebServer:
             Listener(each, most, notes) for each in _bound(self.host, port)
         ]
         for each in self._sockets:
-            # Connections have it from here; asyncio sets it for sockets that it made itself. Else
-            # what follows a header waits for a caller to confirm that, which takes up to 40 ms.
+            # Connections inherit it; asyncio sets it only for sockets that it made itself.
+            # Otherwise what follows a header waits for the caller to confirm the header, which
+            # takes up to 40 ms.
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._sockets[0].getsockname()[1]
         files = files_of(config)
@@ -74,7 +75,7 @@ class WebServer:
                 interface="asgi3",
                 lifespan="off",
                 workers=1,
-                # What strangers do wrong is theirs to know; calls have lines of their own.
+                # Faults of strangers are not logged; calls have log lines of their own.
                 log_config=None,
                 log_level="critical",
                 access_log=False,
@@ -93,21 +94,21 @@ class WebServer:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """The URL for clients."""
         return f"{self.scheme}://{in_url(self.host)}:{self.port}"
 
     async def start(self) -> None:
-        """Take calls from now on."""
+        """Begin to take calls."""
         self._serving = asyncio.create_task(self._server.serve(self._sockets))
         while not self._server.started and not self._serving.done():
             await asyncio.sleep(0)
 
     def close(self) -> None:
-        """Take no more connections, and let those that are open end with the call they run."""
+        """Stop accepting connections; open ones end after the call they run."""
         self._server.should_exit = True
 
     async def stop(self, seconds: float) -> None:
-        """The same, and end after so many seconds what is left."""
+        """Close, and end what is left after this many seconds."""
         self.close()
         if self._serving is None:
             for each in self._sockets:
@@ -123,7 +124,7 @@ class WebServer:
 
 
 def _bound(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen on all addresses of a host, on one port."""
+    """Return sockets that listen on all addresses of a host, on one port."""
     address = f"{in_url(host)}:{port}"
     bound: list[socket.socket] = []
     try:
@@ -131,7 +132,7 @@ def _bound(host: str, port: int) -> list[socket.socket]:
             return [socket.create_server((host, port), family=socket.AF_INET6, dualstack_ipv6=True)]
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, *_, place in dict.fromkeys(found):
-            # All of them on the port that the first one got.
+            # All use the port that the first one got.
             taken = bound[0].getsockname()[1] if bound else port
             bound.append(socket.create_server((place[0], taken, *place[2:]), family=family))
     except OSError as error:

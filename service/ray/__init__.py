@@ -7,5 +7,5 @@
                      bytes, path     the servicers, chosen by router.py: who has the
                      and deadline    as in serve  prompt's beginning and the constraint
 
-Nothing else imports this package, and no other imports ray.
+Only this package imports ray, and no other module imports this package.
 """

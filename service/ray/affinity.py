@@ -1,4 +1,4 @@
-"""What of a request an engine may have kept: beginnings of its prompt, and its constraint.
+"""Digests what an engine may have kept for a request: beginnings of its prompt, and its constraint.
 
 ::
 
@@ -19,7 +19,7 @@ from guided.v1 import generation_pb2 as pb
 __all__ = ["FIRST_BYTES", "Affinity", "affinity_of"]
 
 FIRST_BYTES: Final = 256
-"""Of the shortest beginning; each other one is twice as long as the one before."""
+"""Length of the shortest beginning; each further one is twice as long."""
 
 _MOST_BEGINNINGS: Final = 10
 _DIGEST_BYTES: Final = 16
@@ -27,29 +27,29 @@ _DIGEST_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """By what a request is sent to an engine that has seen such a one."""
+    """What sends a request to an engine that has seen a similar one."""
 
     beginnings: tuple[bytes, ...] = ()
     """Digests of the prompt's beginnings, the shortest first."""
     constraint: bytes | None = None
-    """Digest of the constraint; ``None`` where there is none."""
+    """Digest of the constraint; ``None`` without one."""
     prompt_bytes: int = 0
-    """All that the prompt has."""
+    """Length of the whole prompt."""
     constraint_bytes: int = 0
-    """Of a prompt that take as long to compute as the constraint does to compile (``worth``)."""
+    """Bytes of prompt that take as long to compute as the constraint to compile (``worth``)."""
 
     @property
     def named(self) -> bytes | None:
-        """The digest that most requests of its kind share, if there is any."""
+        """The digest that most similar requests share, if any."""
         return self.beginnings[0] if self.beginnings else self.constraint
 
     def weight(self, engine: str) -> bytes:
-        """What an engine weighs for this request, the same to whoever asks (rendezvous hashing)."""
+        """Return an engine's weight, the same for every caller (rendezvous hashing)."""
         return _digest(engine.encode() + (self.named or b"")).digest()
 
 
 def affinity_of(message: pb.GenerateRequest) -> Affinity:
-    """What a request has in common with others."""
+    """Return what a request may have in common with others."""
     constraint = None
     if message.HasField("constraint"):
         constraint = _digest(message.constraint.SerializeToString(deterministic=True)).digest()
@@ -62,13 +62,13 @@ def affinity_of(message: pb.GenerateRequest) -> Affinity:
 
 
 def _beginnings(message: pb.GenerateRequest, prompt: bytes) -> tuple[bytes, ...]:
-    # What one salt or adapter has computed is of no use to another.
+    # What is computed for one salt or adapter is of no use to another.
     digest = _digest(repr((message.cache_salt, message.adapter)).encode())
     found: list[bytes] = []
     start, end = 0, FIRST_BYTES
     while start < len(prompt) and len(found) < _MOST_BEGINNINGS:
         if len(prompt) < end and found:
-            break  # of what is left no other prompt has as much
+            break  # no other prompt shares exactly this remainder
         digest.update(prompt[start:end])
         found.append(digest.digest())
         start, end = end, 2 * end

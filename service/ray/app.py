@@ -1,8 +1,8 @@
-"""The application: ``import_path: guided_service.ray.app:build`` of a config of Ray Serve.
+"""The Ray Serve application: ``import_path: guided_service.ray.app:build`` in a config.
 
-Its ``args`` are settings of ``guided serve``. How many replicas there are and what each may use is
-said of the deployments ``Ingress`` and ``Engine``, as of any other; with several models, of
-``Engine-`` and their names.
+Its ``args`` are settings of ``guided serve``. The number of replicas and their resources are set on
+the deployments ``Ingress`` and ``Engine``, as for any others; with several models, on ``Engine-``
+followed by each name.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from guided_service.server import ENGINE_COMMAND
 __all__ = ["application", "build"]
 
 _MANY: Final = 100_000
-"""Calls that an ingress may have: who waits there, and how long, is for its door to say."""
+"""Calls that an ingress may have; its door decides which wait, and how long."""
 
 _QUIET: Final = LoggingConfig(enable_access_log=False)
-"""Requests have a line in the log of the ingress, with their tokens."""
+"""Disables Ray's access log: the ingress logs each request, with its tokens."""
 
 
 def build(settings: dict[str, object]) -> serve.Application:
-    """The application with these settings; what is wrong with them raises ``RequestError``."""
+    """Build the application with these settings; raises ``RequestError`` for faulty ones."""
     return application(settings)
 
 
 def application(
     settings: Mapping[str, object], engine_command: Sequence[str] = ENGINE_COMMAND
 ) -> serve.Application:
-    """The same, with engines that are started by this command."""
+    """Build the application, with engines started by this command."""
     config = checked_settings(settings)
     common: dict[str, Any] = {
         "logging_config": _QUIET,
-        # What runs has as long as when a server drains.
+        # Running requests have as long as when a server drains.
         "graceful_shutdown_timeout_s": config.drain_seconds,
         "graceful_shutdown_wait_loop_s": 0.5,
     }
@@ -48,7 +48,7 @@ def application(
         name: serve.deployment(
             Engine,
             name=f"Engine-{name}" if name else "Engine",
-            # As many as an engine takes; the rest wait until one of them has room.
+            # As many as an engine takes; the rest wait for one with room.
             max_ongoing_requests=config.max_requests_in_flight,
             request_router_config=RequestRouterConfig(
                 request_router_class="guided_service.ray.router:AffinityRouter",
@@ -62,7 +62,7 @@ def application(
         Ingress,
         name="Ingress",
         max_ongoing_requests=_MANY,
-        # The next one is there before this one goes, so that calls find a door at any moment.
+        # A new replica starts before an old one ends, so that calls always find a door.
         max_surge_percent=100,
         **common,
     )

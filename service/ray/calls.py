@@ -1,4 +1,4 @@
-"""The services' methods without gRPC's server: found, wrapped and called as it does."""
+"""Finds, wraps and calls the services' methods as gRPC's server does, without that server."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ _END: Final = None
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A message as Ray takes it: its bytes, after the method by which Ray asks for them."""
+    """A message as Ray takes it: bytes behind protobuf's method for serializing."""
 
     content: bytes
 
-    def SerializeToString(self) -> bytes:  # noqa: N802 - as of messages of protobuf
-        """The bytes of the message."""
+    def SerializeToString(self) -> bytes:  # noqa: N802 - named as in protobuf
+        """Return the bytes of the message."""
         return self.content
 
 
 class CallContext:
-    """What handlers ask of a call, as far as it got through Ray: a ``grpc.aio.ServicerContext``."""
+    """What handlers need of a ``grpc.aio.ServicerContext``, as far as Ray passes it on."""
 
     def __init__(self, told: Any) -> None:
-        """``told`` is Ray's context, which takes what is set of it back to the proxy."""
+        """``told`` is Ray's context, which returns what is set on it to the proxy."""
         self._told = told
         metadata: list[tuple[str, str | bytes]] = told.invocation_metadata()
         found = dict(metadata)
         self.method = str(found[METHOD])
-        """The path of what is called."""
+        """The path of the called method."""
         self._metadata = [each for each in metadata if each[0] not in (METHOD, SECONDS_LEFT)]
         left = found.get(SECONDS_LEFT)
         self._deadline = None if left is None else asyncio.get_running_loop().time() + float(left)
         self._written: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]]:
-        """What the caller sent."""
+        """Return the metadata that the caller sent."""
         return self._metadata
 
     def time_remaining(self) -> float | None:
-        """Seconds until the call's deadline; ``None`` where it has none."""
+        """Return the seconds until the call's deadline; ``None`` if it has none."""
         if self._deadline is None:
             return None
         return max(self._deadline - asyncio.get_running_loop().time(), 0.0)
 
     def peer(self) -> str:
-        """The address of the caller, as the proxy sees it."""
+        """Return the caller's address, as the proxy sees it."""
         return str(self._told.peer())
 
     def peer_identities(self) -> Sequence[bytes] | None:
-        """Who the caller is by its certificate."""
+        """Return the caller's identities by its certificate."""
         found: Sequence[bytes] | None = self._told.peer_identities()
         return found
 
     def code(self) -> Any:
-        """The status that was set."""
+        """Return the status that was set."""
         return self._told.code()
 
     def set_trailing_metadata(self, metadata: Sequence[tuple[str, str | bytes]]) -> None:
-        """What goes to the caller at the end."""
+        """Set the metadata sent to the caller at the end."""
         self._told.set_trailing_metadata(list(metadata))
 
     async def abort(
@@ -91,11 +91,11 @@ class CallContext:
         await self._written.join()
 
     def end(self) -> None:
-        """Nothing more is written."""
+        """End what is written."""
         self._written.put_nowait(_END)
 
     async def written(self) -> AsyncIterator[bytes]:
-        """What is written, up to its end."""
+        """Yield the written messages, up to the end."""
         while (message := await self._written.get()) is not _END:
             self._written.task_done()
             yield message
@@ -113,13 +113,13 @@ class Calls:
         self._handlers |= {f"/{service}/{name}": each for name, each in handlers.items()}
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """The same methods once more, for servers that know nothing better."""
+        """Ignore the same methods, which generated code registers again for older servers."""
 
     async def answer(self, message: bytes, context: CallContext) -> bytes:
-        """The response to a call, empty where it failed or was written to the context."""
+        """Return the response to a call, empty if it failed or was written to the context."""
         try:
             handler = await self._found(context)
-            # One that refuses a call reads nothing.
+            # A handler that refuses a call has no deserializer.
             deserialize = handler.request_deserializer or bytes
             response = await _behaviour(handler)(deserialize(message), context)
         except grpc.aio.AbortError:
@@ -130,13 +130,13 @@ class Calls:
         return b"" if response is None else bytes(handler.response_serializer(response))
 
     async def stream(self, message: bytes, context: CallContext) -> AsyncGenerator[bytes, None]:
-        """The messages of a call that streams, and an empty one, which brings its status."""
+        """Yield the messages of a streaming call, then an empty one, which carries its status."""
 
         async def answer() -> None:
             try:
                 await self.answer(message, context)
             except asyncio.CancelledError:
-                # By who makes the answer: the caller, who does not wait any more, hears nothing.
+                # Cancelled by the engine's side; a caller that stopped waiting gets nothing.
                 await _aborted(context, grpc.StatusCode.CANCELLED, "the call was cancelled")
                 raise
             finally:
@@ -164,7 +164,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class _Details:
-    """What interceptors are told of a call: ``grpc.HandlerCallDetails``."""
+    """What interceptors are given of a call: ``grpc.HandlerCallDetails``."""
 
     method: str
     invocation_metadata: tuple[tuple[str, str | bytes], ...]

@@ -26,12 +26,12 @@ __all__ = ["deploy"]
 deploy = typer.Typer(no_args_is_help=True, help="Serve a model on a cluster.")
 
 _APPLICATIONS: Final = "/api/serve/applications/"
-"""Where Ray's REST API for Serve takes a config and tells what became of it."""
+"""The path of Ray's REST API for Serve, which takes a config and returns its status."""
 
 _LOOK_SECONDS: Final = 1.0
 
 _ANSWER_SECONDS: Final = 60.0
-"""For the dashboard to answer in."""
+"""Time for the dashboard to answer."""
 
 
 def _flags() -> Iterator[Parameter]:
@@ -112,7 +112,7 @@ def _wait(address: str) -> None:
 
 
 def _call(address: str, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Tell Ray a config, or ask what became of one."""
+    """Send Ray a config, or request the status of the current one."""
     url = address.rstrip("/") + _APPLICATIONS
     if not url.startswith(("http://", "https://")):
         raise RequestError(f"{address!r} is no address of a dashboard", hint="http://head:8265")
@@ -139,7 +139,7 @@ def _call(address: str, config: Mapping[str, Any] | None = None) -> dict[str, An
 
 
 def _plain(value: object) -> object:
-    """As a config has it."""
+    """Return a value as a config has it."""
     return list(value) if isinstance(value, tuple) else value
 
 

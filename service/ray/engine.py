@@ -1,4 +1,4 @@
-"""One replica of the deployment ``Engine``: an engine process, kept running as a server does."""
+"""One replica of the deployment ``Engine``: an engine process, kept running as by a server."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from guided_service.stream_events import Scored, StreamEvent, Thought
 __all__ = ["BEGUN", "KV_USE", "Engine"]
 
 KV_USE: Final = "kv_use"
-"""The share of the cache's blocks that running requests hold, as router and autoscaling see it."""
+"""The share of the cache's blocks that running requests hold, for the router and autoscaling."""
 
 BEGUN: Final = "begun"
-"""How many engines the replica has had: each begins with empty caches."""
+"""How many engines the replica has had; each starts with empty caches."""
 
 _Told = ParamSpec("_Told")
 
@@ -39,7 +39,7 @@ _Told = ParamSpec("_Told")
 def _written(
     method: Callable[Concatenate[Engine, _Told], Awaitable[Reply]],
 ) -> Callable[Concatenate[Engine, _Told], Coroutine[Any, Any, bytes]]:
-    """Have the reply of a method written; what it raises is a reply too, and no error of Ray's."""
+    """Encode the reply of a method; an exception becomes a reply too, not an error of Ray's."""
 
     @wraps(method)
     async def write(engine: Engine, /, *told: _Told.args, **named: _Told.kwargs) -> bytes:
@@ -52,7 +52,7 @@ def _written(
 
 
 class Engine:
-    """Makes answers; everything it is told and tells is bytes, but for what the router reads."""
+    """Generates answers; takes and returns bytes, except for what the router reads."""
 
     def __init__(self, settings: Mapping[str, object], command: Sequence[str]) -> None:
         config = ServerConfig.model_validate(settings)
@@ -63,10 +63,11 @@ class Engine:
         self._replica: str = serve.get_replica_context().replica_id.unique_id
 
     async def check_health(self) -> None:
-        """Return once the engine was ready for the first time; raise where it cannot be started.
+        """Return once the engine has been ready for the first time; raises if it cannot start.
 
-        Ray gives a replica no request before its first return, and ends one that raises. An engine
-        that is lost later is made again by its supervisor, in seconds; others are asked meanwhile.
+        Ray sends a replica no request before its first return, and ends one that raises. An engine
+        lost later is restarted by its supervisor within seconds; other replicas take its requests
+        meanwhile.
         """
         if self._life is None:
             self._life = asyncio.create_task(self._supervisor.run())
@@ -78,21 +79,21 @@ class Engine:
 
     @_written
     async def ready(self) -> Reply:
-        """The model that is loaded, and how long prompts may be: ``Ready``."""
+        """Return the loaded model and the bound on prompts: ``Ready``."""
         return Ready(self._supervisor.model(), self._supervisor.prompt_bound)
 
     @_written
     async def report(self) -> Reply:
-        """What the engine has done: ``Report``."""
+        """Return the engine's statistics: ``Report``."""
         return Report(self._supervisor.stats())
 
     @_written
     async def generate(self, asked: Asked) -> Reply:
-        """Make one answer."""
+        """Generate one answer."""
         return Answered("", await self._supervisor.generate(*_request_of(asked)))
 
     async def stream(self, asked: Asked) -> AsyncIterator[bytes]:
-        """Make one answer, its text as it grows."""
+        """Generate one answer and yield its text as it grows."""
         try:
             async with aclosing(self._supervisor.stream(*_request_of(asked))) as events:
                 async for event in events:
@@ -109,15 +110,15 @@ class Engine:
         return reply_of_finding("", await self._supervisor.inspect(inspect))
 
     def record_routing_stats(self) -> dict[str, float]:
-        """What the router asks for now and then."""
+        """Return the statistics that the router requests periodically."""
         return {KV_USE: self._kv_use(), BEGUN: self._supervisor.starts}
 
     def record_autoscaling_stats(self) -> dict[str, float]:
-        """What autoscaling is decided by, besides the requests that Ray counts."""
+        """Return what autoscaling uses in addition to Ray's count of requests."""
         return {KV_USE: self._kv_use()}
 
     def reply_to(self, error: Exception) -> Reply:
-        """The reply that stands for an error."""
+        """Return the reply that stands for an error."""
         if isinstance(error, ServiceUnavailableError) and not isinstance(error, CutOffError):
             return Absent(self._replica)  # the engine took nothing
         return failed(error)
@@ -126,7 +127,7 @@ class Engine:
         try:
             cache = self._supervisor.stats().cache
         except ServiceUnavailableError:
-            return 0.0  # an engine that has just begun holds nothing
+            return 0.0  # an engine that has just started holds nothing
         return cache.held / max(1, cache.free + cache.held + cache.cached)
 
     async def _set_serving(self, is_serving: bool) -> None:
@@ -135,7 +136,7 @@ class Engine:
 
 
 def _request_of(asked: Asked) -> tuple[GenerationRequest, float, str]:
-    """What is to be answered, when it was received by the clock of this node, and for whom."""
+    """Return the request, when it was received by this node's clock, and its client."""
     received = time.monotonic() - (asked.seconds or 0.0)
     request = decode_request(pb.GenerateRequest.FromString(asked.content))
     return request, received, asked.client

@@ -1,4 +1,4 @@
-"""All engines of a model as one: what makes its answers."""
+"""Presents all engines of a model as one maker of answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from guided_service.stream_events import StreamEvent, Thought
 __all__ = ["Engines"]
 
 _LOOK_SECONDS: Final = 1.0
-"""Between two looks at the engines."""
+"""Time between two looks at the engines."""
 
 _log = structlog.get_logger()
 
@@ -54,29 +54,30 @@ _log = structlog.get_logger()
 class Engines:
     """Sends each request to the engine that Ray's router chooses for it.
 
-    One whose engine ends while it runs is told so and made by no other: it may be what ended it.
-    One that comes to a replica whose engine is being made again goes on to another. While there is
-    no replica for a moment, requests wait for the next one within their deadline.
+    A request whose engine ends while it runs fails and is not retried: it may have ended the
+    engine. A request that reaches a replica whose engine is restarting moves on to another replica.
+    If no replica exists for a moment, requests wait for the next one within their deadline.
     """
 
     def __init__(self, handle: DeploymentHandle[Any], config: ServerConfig) -> None:
         self._handle = handle
         self._config = config
         self.is_serving = False
-        """Whether there are engines."""
+        """Whether any engine is ready."""
         self._model: ModelInfo | None = None
         self._prompt_bound: PromptBound | None = None
         self._stats: EngineStats | None = None
         self._worth = Worth()
         self._heard = -math.inf
-        """When one of them last said that it is ready."""
+        """When an engine last reported that it is ready."""
 
     async def watch(self, set_serving: Callable[[bool], Awaitable[None]]) -> Never:
-        """Look at the engines again and again, and say whether there are any."""
+        """Check the engines periodically, and report whether any is ready."""
         patience = self._config.silence_seconds
         while True:
             await _looked(self._ask_one(), patience)
-            # One that hangs keeps back what all have done, and not that there are others.
+            # An engine that hangs delays the statistics of all, but not the news that others are
+            # ready.
             await _looked(self._ask_all(), patience / 3)
             is_there = time.monotonic() - self._heard < patience
             if is_there != self.is_serving:
@@ -85,32 +86,32 @@ class Engines:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def check_ready(self) -> None:
-        """Raise ``ServiceUnavailableError`` unless there are engines."""
+        """Raise ``ServiceUnavailableError`` unless an engine is ready."""
         if not self.is_serving:
             raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
 
     def check_prompt(self, request: GenerationRequest) -> None:
-        """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
+        """Raise ``LimitExceededError`` for a prompt that must be too long, whatever its tokens."""
         if self._prompt_bound is not None:
             self._prompt_bound.check(request.prompt)
 
     def model(self) -> ModelInfo:
-        """The model that all engines have loaded."""
+        """Return the model that all engines have loaded."""
         self.check_ready()
         return self.known_model()
 
     def known_model(self) -> ModelInfo:
-        """The same, while there are no engines, too; ``ServiceUnavailableError`` before any was."""
+        """Return the model, even if none is ready; ``ServiceUnavailableError`` before any was."""
         if self._model is None:
             raise ServiceUnavailableError("no engine was ready yet", hint="try again shortly")
         return self._model
 
     def model_name(self) -> str | None:
-        """The name of the model, once it is known."""
+        """Return the name of the model, once it is known."""
         return None if self._model is None else self._model.name
 
     def stats(self) -> EngineStats:
-        """What the engines of now have done together, a second ago."""
+        """Return the summed statistics of the current engines, about a second old."""
         self.check_ready()
         if self._stats is None:
             raise ServiceUnavailableError("the engines have just started", hint="try again shortly")
@@ -119,7 +120,7 @@ class Engines:
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
-        """Have one answer made for a client; cancelling the caller cancels it in its engine."""
+        """Generate one answer for a client; cancelling this call cancels it in its engine."""
         asked = self._asked(request, received, client)
         reply = await _told(self._handle.generate.remote, asked)
         assert isinstance(reply, Answered), f"an engine answered {reply!r}"
@@ -127,7 +128,7 @@ class Engines:
         return reply.result
 
     async def inspect(self, asked: Inspect) -> Finding:
-        """Have a constraint worked on, by an engine that may have it."""
+        """Work on a constraint, in an engine that may have it already."""
         constraint = pb.Constraint.FromString(asked.constraint)
         affinity = self._worth.weighed(affinity_of(pb.GenerateRequest(constraint=constraint)))
         seconds = None if asked.deadline is None else asked.deadline - time.monotonic()
@@ -139,7 +140,7 @@ class Engines:
     async def stream(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Have one answer made and handed out as it grows; closing cancels it in its engine."""
+        """Generate one answer and yield it as it grows; closing cancels it in its engine."""
         asked = self._asked(request, received, client)
         ask = self._handle.options(stream=True).stream.remote
         while True:
@@ -164,7 +165,7 @@ class Engines:
         self._worth.learn(asked.affinity, result.usage, result.timing)
 
     async def _ask_one(self) -> None:
-        """Hear from any engine which model it has."""
+        """Ask any engine which model it has."""
         reply = _result(await self._handle.ready.remote())
         assert isinstance(reply, Absent | Ready), f"an engine said {reply!r} of its model"
         if isinstance(reply, Ready):
@@ -172,7 +173,7 @@ class Engines:
             self._heard = time.monotonic()
 
     async def _ask_all(self) -> None:
-        """Add up what those engines have done that have something to tell."""
+        """Add up the statistics of the engines that report any."""
         told = await self._handle.broadcast("report").results_async(return_exceptions=True)
         replies = [read_reply(each) for each in told if isinstance(each, bytes)]
         reports = [each.stats for each in replies if isinstance(each, Report)]
@@ -180,19 +181,19 @@ class Engines:
 
 
 async def _looked(look: Awaitable[None], seconds: float) -> None:
-    """Have a look at engines, which may end or hang meanwhile: the next one may find others."""
+    """Look at engines, which may end or hang meanwhile: the next look may find others."""
     try:
         async with asyncio.timeout(seconds):
             await look
     except (TimeoutError, GuidedError, RayError, RayServeException) as error:
         _log.warning("an engine does not answer", error=type(error).__name__)
     except Exception as error:
-        # A fault of ours ends neither the next look nor those at other models.
+        # A fault of ours must not end later looks or those at other models.
         incident_of(error, "a look at the engines failed")
 
 
 async def _told(ask: Callable[..., Any], asked: Asked) -> Reply:
-    """The reply of an engine that is there."""
+    """Return the reply of an engine that is running."""
     while True:
         answering = _begun(ask, asked)
         try:
@@ -207,7 +208,7 @@ async def _told(ask: Callable[..., Any], asked: Asked) -> Reply:
 
 
 async def _streamed(ask: Callable[..., Any], asked: Asked) -> AsyncGenerator[Reply, None]:
-    """The replies of one engine."""
+    """Yield the replies of one engine."""
     answering = _begun(ask, asked)
     try:
         async for reply in answering:
@@ -219,16 +220,16 @@ async def _streamed(ask: Callable[..., Any], asked: Asked) -> AsyncGenerator[Rep
 
 
 def _begun(ask: Callable[..., Any], asked: Asked) -> Any:
-    """Begin a call that Ray sees as one of its own.
+    """Begin a call that Ray treats as separate.
 
-    Calls that are made for one call, as those of a batch are, share its id, and of several that
-    wait Ray's router finds but one by it.
+    Calls made for one call, like those of a batch, share its id, and Ray's router finds only one
+    waiting call per id.
     """
     return Context().run(ask, asked)
 
 
 def _result(payload: bytes) -> Reply:
-    """What an engine replied, or its error."""
+    """Return an engine's reply, or raise its error."""
     reply = read_reply(payload)
     if isinstance(reply, CutOff | Failed):
         raise error_of(reply)
@@ -246,7 +247,7 @@ def _event_of(reply: Reply) -> StreamEvent:
 
 
 def _shown(error: Exception) -> Any:
-    """What callers are to see of an error of Ray's."""
+    """Return the error that callers see for an error of Ray's."""
     match error:
         case RayTaskError():
             return error  # a fault of ours: engines let no error out

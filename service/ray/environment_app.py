@@ -1,4 +1,4 @@
-"""The application with the settings of the environment, for ``serve build`` and ``serve run``."""
+"""The application with settings from the environment, for ``serve build`` and ``serve run``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One replica of the deployment ``Ingress``: the servicers of ``guided serve``, behind Ray's proxy.
 
-Admission, quotas, priorities, repeated requests and stored constraints are this process's own, as
-they are a server's.
+Admission, quotas, priorities, repeated requests and stored constraints belong to this process, as
+in a server.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = ["Ingress"]
 
 
 class Ingress:
-    """Answers calls of all services, those that the proxy takes (``proxied``)."""
+    """Answers calls of all services that the proxy takes (``proxied``)."""
 
     def __init__(
         self, engines: Mapping[str, DeploymentHandle[Any]], settings: Mapping[str, object]
     ) -> None:
-        """``engines`` are those of each model, by its name."""
+        """``engines`` maps the name of each model to its engines."""
         config = ServerConfig.model_validate(settings)
         configure_logs(log_choice_of(config))
         self._models = Models(engines, config)
@@ -51,14 +51,14 @@ class Ingress:
         self._calls = _calls(self._models, self._health, config)
         self._patience = config.silence_seconds
         self._serving = asyncio.Event()
-        """Set once there was an engine."""
+        """Set once an engine has been ready."""
         self._watching: asyncio.Task[None] | None = None
 
     async def check_health(self) -> None:
-        """Begin to look at the engines, or raise what ended that.
+        """Begin to watch the engines, or raise the error that ended watching.
 
-        Ray hands over no call before the first return. So that an ingress which takes the place of
-        another refuses none, that waits for an engine, if there is one.
+        Ray passes no call before the first return, which waits for an engine for a while, so that
+        an ingress that replaces another refuses no calls.
         """
         if self._watching is None:
             await set_health(self._health, False)
@@ -71,11 +71,11 @@ class Ingress:
             self._watching.result()
 
     async def unary(self, message: bytes, grpc_context: Any) -> Packed:
-        """A call with one response."""
+        """Answer a call with one response."""
         return Packed(await self._calls.answer(message, CallContext(grpc_context)))
 
     async def stream(self, message: bytes, grpc_context: Any) -> AsyncIterator[Packed]:
-        """A call with a stream of them."""
+        """Answer a call with a stream of responses."""
         async for part in self._calls.stream(message, CallContext(grpc_context)):
             yield Packed(part)
 
@@ -86,9 +86,9 @@ class Ingress:
 
 
 def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Calls:
-    """The methods of all services, watched and guarded as a server's are.
+    """Build the methods of all services, watched and guarded as in a server.
 
-    What bounds connections and slow senders is the proxy's: messages are whole here.
+    The proxy bounds connections and slow senders: messages are whole here.
     """
     readers = Readers()
     servicer = GenerationServicer(models, config, readers)
@@ -103,7 +103,7 @@ def _calls(models: Models, health: HealthServicer, config: ServerConfig) -> Call
             *intakes(servicer.door, readers, config),
         )
     )
-    server: Any = calls  # as far as generated code asks
+    server: Any = calls  # as far as generated code needs
     add_GenerationServiceServicer_to_server(servicer, server)
     add_GrammarServiceServicer_to_server(
         GrammarServicer(models, servicer.door, servicer.stored, config), server

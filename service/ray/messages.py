@@ -1,6 +1,6 @@
-"""What ingress and engines say to each other: answers are the messages of engine processes.
+"""The messages between ingress and engines; answers are the messages of engine processes.
 
-Ray carries bytes as they are, so all but what its router reads is written here.
+Ray carries bytes unchanged, so everything but what its router reads is encoded here.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ __all__ = ["Absent", "Asked", "CutOff", "Reply", "error_of", "failed", "read_rep
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Something for an engine to do."""
+    """A task for an engine."""
 
     affinity: Affinity
-    """By what the router chooses the engine."""
+    """What the router chooses the engine by."""
     content: bytes
-    """A ``guided.v1.GenerateRequest``, or ``Inspect``."""
+    """An encoded ``guided.v1.GenerateRequest`` or ``Inspect``."""
     seconds: float | None
-    """Since a request came; until nobody waits for an inspection. Clocks of nodes differ."""
+    """Seconds since a request came, or until nobody waits for an inspection; clocks differ."""
     client: str = ""
-    """Who asks for an answer; an inspection says so itself."""
+    """The client of a request for an answer; an inspection names its own."""
     avoided: frozenset[str] = frozenset()
-    """Replicas that said that they have no engine for the moment; others are asked first."""
+    """Replicas that reported no engine for the moment; others are tried first."""
 
     def elsewhere(self, absent: Absent) -> Asked:
-        """The same for another engine; ``ServiceUnavailableError`` where there was no other."""
+        """Return the task for another engine; ``ServiceUnavailableError`` if none is left."""
         if absent.replica in self.avoided:
             raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
         return replace(self, avoided=self.avoided | {absent.replica})
 
 
 class Absent(msgspec.Struct, frozen=True, tag=True):
-    """The engine of this replica is being made again, and took nothing of what was asked."""
+    """The engine of this replica is restarting and took nothing of the task."""
 
     replica: str
 
 
 class CutOff(msgspec.Struct, frozen=True, tag=True):
-    """The request had begun to run when its engine process ended."""
+    """The request was running when its engine process ended."""
 
     error: ErrorRecord
 
@@ -82,26 +82,26 @@ _decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 
 
 def write_reply(reply: Reply) -> bytes:
-    """A reply as bytes, which Ray carries as they are."""
+    """Encode a reply."""
     return _encoder.encode(reply)
 
 
 def read_reply(payload: bytes) -> Reply:
-    """The reply that an engine wrote."""
+    """Decode a reply of an engine."""
     return _decoder.decode(payload)
 
 
 def failed(error: Exception) -> CutOff | Failed:
-    """The reply that stands for an error; of a fault of ours, that of its incident."""
+    """Return the reply that stands for an error; for a fault of ours, its incident."""
     told = error if isinstance(error, GuidedError) else incident_of(error)
     record = record_error(told)
     return CutOff(record) if isinstance(error, CutOffError) else Failed("", record)
 
 
 def error_of(reply: CutOff | Failed) -> GuidedError:
-    """The error that a reply stands for."""
+    """Return the error that a reply stands for."""
     error = rebuild_error(reply.error)
     if isinstance(reply, CutOff):
-        # Its words say it all; that it is not to be asked again is in its kind.
+        # Its kind says that it must not be retried.
         return CutOffError(reply.error.message, hint=reply.error.fields.get("hint"))
     return error

@@ -1,4 +1,4 @@
-"""Several models as one, as the servicers see them: a request goes to the engines of its model."""
+"""Presents several models as one to the servicers: each request goes to its model's engines."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ __all__ = ["Models"]
 
 
 class Models:
-    """The engines of each model; the first model answers where a request names none."""
+    """The engines of each model; the first model answers requests that name none."""
 
     def __init__(self, handles: Mapping[str, DeploymentHandle[Any]], config: ServerConfig) -> None:
-        """Handles by the names of the models; a single one without a name has its own."""
+        """``handles`` are by model name; a single model with an empty name uses its own name."""
         self._engines = {name: Engines(handle, config) for name, handle in handles.items()}
 
     async def watch(self, set_serving: Callable[[bool], Awaitable[None]]) -> None:
-        """Look at all engines again and again, and say whether there are any.
+        """Check all engines periodically, and report whether any is ready.
 
-        There are none before each model had some: who takes the place of another has to be whole.
+        Reports none until each model has had an engine: a replica that replaces another must be
+        complete.
         """
         serving = dict.fromkeys(self._engines, False)
         was_whole = False
@@ -58,11 +59,11 @@ class Models:
             raise ServiceUnavailableError("no engine is ready", hint="try again shortly")
 
     def check_prompt(self, request: GenerationRequest) -> None:
-        """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
+        """Raise ``LimitExceededError`` for a prompt that must be too long, whatever its tokens."""
         self._of(request.model).check_prompt(request)
 
     def model(self, name: str = "") -> ModelInfo:
-        """The model of this name, or the first; ``UnknownModelError`` where there is none."""
+        """Return the model of this name, or the first; raises ``UnknownModelError``."""
         model = self._of(name).model()
         if "" in self._engines:
             check_model(name, (model.name,))
@@ -70,18 +71,18 @@ class Models:
         return replace(model, name=name or next(iter(self._engines)))
 
     def models(self) -> list[ModelInfo]:
-        """All that requests may ask for, also those that have no engines for a while.
+        """Return all models, including those without engines for a while.
 
-        ``ServiceUnavailableError`` where none has, or one had none yet.
+        Raises ``ServiceUnavailableError`` if no model has engines, or one never had any.
         """
         self.check_ready()
         known = {name: each.known_model() for name, each in self._engines.items()}
         return [replace(model, name=name or model.name) for name, model in known.items()]
 
     def model_name(self, asked: str | None = None) -> str | None:
-        """The name of the model that a request asks for by this one, or by none, once it is known.
+        """Return the known name of the model that a request for ``asked`` or for none gets.
 
-        ``None`` asks for the only model that there is.
+        ``None`` means the only model.
         """
         if "" in self._engines:
             name = self._engines[""].model_name()
@@ -93,7 +94,7 @@ class Models:
         return name if name in self._engines else None
 
     def stats(self) -> EngineStats:
-        """What all engines of now have done together, a second ago."""
+        """Return the summed statistics of all current engines, about a second old."""
         self.check_ready()
         told = [each.stats() for each in self._engines.values() if each.is_serving]
         total = total_of(told)
@@ -103,7 +104,7 @@ class Models:
     async def generate(
         self, request: GenerationRequest, received: float, client: str = ""
     ) -> GenerationResult:
-        """Have one answer made for a client; cancelling the caller cancels it in its engine."""
+        """Generate one answer for a client; cancelling this call cancels it in its engine."""
         asked = replace(request, model="")
         return await self._of(request.model).generate(asked, received, client)
 
@@ -115,13 +116,13 @@ class Models:
         *,
         is_watched: bool = False,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Have one answer made and handed out as it grows; closing cancels it in its engine."""
+        """Generate one answer and yield it as it grows; closing cancels it in its engine."""
         assert not is_watched, "only the playground watches, and it is not served here"
         return self._of(request.model).stream(replace(request, model=""), received, client)
 
     async def inspect(self, asked: Inspect) -> Finding:
-        """Have a constraint worked on, by an engine that may have it."""
-        self.model(asked.model)  # a single model without a name would take any
+        """Work on a constraint, in an engine that may have it already."""
+        self.model(asked.model)  # refuses another name for a single model
         return await self._of(asked.model).inspect(msgspec.structs.replace(asked, model=""))
 
     def _of(self, name: str) -> Engines:

@@ -1,8 +1,8 @@
-"""The services as Ray's gRPC proxy offers them: each call goes to the ingress as it came.
+"""Offers the services through Ray's gRPC proxy, which passes each call to the ingress as it came.
 
-Of a call Ray hands the message over as an object, and neither its service nor its deadline; a
-status takes its details along only beside a message. So messages stay bytes here, service and
-time left travel as metadata, and a stream ends with an empty message that only brings its status.
+Ray passes a call's message as an object, without its service or deadline, and a status keeps its
+details only next to a message. So messages stay bytes here, service and remaining time travel as
+metadata, and a stream ends with an empty message that only carries its status.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METHOD: Final = "guided-method"
 """Metadata with the path of the call, such as ``/guided.v1.GenerationService/Generate``."""
 
 SECONDS_LEFT: Final = "guided-seconds-left"
-"""Metadata with what is left of its time, where it has a deadline."""
+"""Metadata with the seconds left until the deadline, if it has one."""
 
 _SERVICES: Final[tuple[Any, ...]] = (
     *generation_pb2.DESCRIPTOR.services_by_name.values(),
@@ -45,23 +45,23 @@ _REFUSED: Final = frozenset(
         grpc.StatusCode.RESOURCE_EXHAUSTED,
     )
 )
-"""Numbers of what Ray says where it hands a call to nobody."""
+"""Codes of Ray's status when it passes a call to nobody."""
 
 _PAUSE_SECONDS: Final = 0.5
-"""What callers wait whom Ray turned away."""
+"""Pause for callers whom Ray refused."""
 
 
 def add_services(servicer: object, server: Any) -> None:
-    """Have a proxy take the calls of all services; one of Ray's ``grpc_servicer_functions``.
+    """Have a proxy take all services' calls; one of Ray's ``grpc_servicer_functions``.
 
-    The names of methods are not unique over the services (``Check``), so the ingress has but two:
-    ``unary`` and ``stream``, which Ray finds as the last part of a path.
+    Method names are not unique across services (``Check``), so the ingress has only two, ``unary``
+    and ``stream``, which Ray finds as the last part of a path.
     """
     make = server.service_handler_factory
     server.service_handler_factory = partial(_handing_over, make)
     try:
         for service in _SERVICES:
-            # Without a deserializer, messages are what came.
+            # Without a deserializer, messages stay bytes.
             handlers = {each.name: _handler(each, servicer) for each in service.methods}
             handler = grpc.method_handlers_generic_handler(service.full_name, handlers)
             server.add_generic_rpc_handlers((handler,))
@@ -70,7 +70,7 @@ def add_services(servicer: object, server: Any) -> None:
 
 
 def _handler(method: Any, servicer: object) -> grpc.RpcMethodHandler[Any, Any]:
-    """What Ray replaces by handlers of its own of the same kind."""
+    """Return a handler, which Ray replaces by its own of the same kind."""
     kind = (
         grpc.unary_stream_rpc_method_handler
         if method.server_streaming
@@ -83,7 +83,7 @@ def _handler(method: Any, servicer: object) -> grpc.RpcMethodHandler[Any, Any]:
 def _handing_over(
     make: Callable[..., Callable[..., Any]], service_method: str, streaming_type: Any
 ) -> Callable[..., Any]:
-    """A handler of Ray's that tells the ingress more, and its caller what went wrong."""
+    """Wrap a handler of Ray's to pass the ingress more, and its caller proper errors."""
     streams = streaming_type.value.endswith("_stream")
     name = f"{service_method}/{'stream' if streams else 'unary'}"
     hand_over = make(service_method=name, streaming_type=streaming_type)
@@ -112,10 +112,10 @@ def _handing_over(
 
 
 async def _hand(answering: AsyncIterator[bytes], parts: asyncio.Queue[bytes | None]) -> None:
-    """Put what comes of a stream, and its end, where it is sent from.
+    """Put the parts of a stream, and its end, into a queue.
 
-    Ray hears of a caller who leaves only while it waits for the next part, not while one is sent.
-    Here it always waits, so to cancel this task cancels the call.
+    Ray notices a caller leaving only while it waits for the next part, not while one is sent. Here
+    it always waits, so cancelling this task cancels the call.
     """
     try:
         async for part in answering:
@@ -125,7 +125,7 @@ async def _hand(answering: AsyncIterator[bytes], parts: asyncio.Queue[bytes | No
 
 
 class _Telling:
-    """A call whose metadata say what Ray leaves out."""
+    """A call whose metadata adds what Ray leaves out."""
 
     def __init__(self, context: Any, method: str) -> None:
         self._context = context
@@ -144,7 +144,7 @@ class _Telling:
 
 
 def _explain(context: Any) -> None:
-    """Give a failure of Ray's own the form that failures of the service have."""
+    """Give a failure of Ray itself the form of the service's failures."""
     trailers = tuple(context.trailing_metadata() or ())
     told = any(key == DETAILS_TRAILER for key, _ in trailers)
     error = None if told else _error_of(context.code(), context.details())
@@ -156,10 +156,10 @@ def _explain(context: Any) -> None:
 
 
 def _error_of(code: Any, details: str) -> GuidedError | None:
-    """What a status means that comes from Ray and not from the service."""
+    """Return the error that a status of Ray's stands for, or ``None`` for one of the service."""
     number = code.value[0] if isinstance(code, grpc.StatusCode) else code
     if number == grpc.StatusCode.INTERNAL.value[0]:
-        # The ingress lets no error out: it has ended, and the request may have been run.
+        # The ingress raises no errors: so it has ended, and the request may have run.
         return CutOffError("the ingress ended while the request ran", hint="try again")
     if number in _REFUSED:
         return ServiceUnavailableError(f"Ray takes no request: {details}", hint="try again shortly")

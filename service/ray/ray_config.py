@@ -1,4 +1,4 @@
-"""A config in the format of Ray Serve, which ``serve deploy`` takes as well."""
+"""Makes and reads configs in the format of Ray Serve, which ``serve deploy`` takes as well."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def config_of(
     gpus: float | None = None,
     port: int = 9000,
 ) -> dict[str, Any]:
-    """The config of one application of these settings, with ``replicas`` engines: ``2``, ``1-8``.
+    """Return the config of one application with ``replicas`` engines, such as ``2`` or ``1-8``.
 
-    Each engine has so many ``cpus`` and ``gpus`` of its node. Raises RequestError.
+    Each engine has this many ``cpus`` and ``gpus`` of its node. Raises RequestError.
     """
     least, most = _range(replicas)
-    # What a server takes at once, for each of the engines: an ingress counts them all.
+    # As many as a server takes, times the engines: an ingress counts requests of all of them.
     places = checked_settings(settings).max_requests_in_flight * most
     engine = {"name": "Engine", **_replicas(least, most)}
     parts = (("num_cpus", cpus), ("num_gpus", gpus))
@@ -54,7 +54,7 @@ def config_of(
 
 
 def read_ray_config(file: Path) -> dict[str, Any]:
-    """The config in a file; its applications of ours are checked. Raises RequestError."""
+    """Read a config from a file and check our applications in it. Raises RequestError."""
     try:
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -77,7 +77,7 @@ def read_ray_config(file: Path) -> dict[str, Any]:
 
 
 def written(config: Mapping[str, Any]) -> str:
-    """The config as YAML."""
+    """Return the config as YAML."""
     return str(yaml.safe_dump(dict(config), sort_keys=False))
 
 

@@ -1,9 +1,9 @@
-"""Ray's router for engines: ``routing`` chooses, by what Ray knows of the replicas.
+"""Ray's router for engines: gives ``routing`` what Ray knows of the replicas.
 
-Of the engines that are not much busier than the idlest, the one that saves most is asked first;
-where none has seen anything, the idler of two that the request's digests name, so that several
-ingresses send what is new to all of them the same way. Engines tell how full their caches are
-(``record_routing_stats``), which counts as requests that wait there.
+Among the engines not much busier than the idlest, the one that saves most is tried first. If none
+has seen anything of a request, it is the idler of two that the request's digests select, so that
+several ingresses send new requests the same way. Engines report how full their caches are
+(``record_routing_stats``), which counts like requests waiting there.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
 
     @override
     def initialize_state(self, slack: int = SLACK) -> None:
-        """``slack`` is by how many requests an engine may be busier than the idlest one."""
+        """``slack`` is how many more requests than the idlest an engine may have."""
         self._slack = slack
         self._routing: Routing[ReplicaID] = Routing(slack, lambda each: str(each.unique_id))
         self._begun: dict[ReplicaID, float] = {}
-        """How many engines each replica has had, where it told."""
+        """How many engines each replica has had, if it reported."""
         self._running: Counter[ReplicaID] = Counter()
-        """Requests that engines have from here. Ray's own count is corrected with what was so when
-        a request was taken, and may say for seconds that an idle engine is busy."""
+        """Requests that engines have from here. Ray corrects its own count with values from when a
+        request was taken, and may report an idle engine as busy for seconds."""
 
     @override
     async def choose_replicas(
@@ -44,12 +44,12 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
         candidate_replicas: list[RunningReplica],
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
-        """Those that save most, then those that have room, then all; within each Ray balances.
+        """Rank those that save most, then those with room, then all; Ray balances each rank.
 
-        Those that have no engine for the moment are left out, unless none has.
+        Replicas without an engine for the moment are left out, unless all are.
         """
         if pending_request is not None:
-            # What is left after this is to wait for room.
+            # After these attempts, wait for room.
             pending_request.routing_context.should_backoff = True
         asked = _asked_of(pending_request)
         avoided = frozenset() if asked is None else asked.avoided
@@ -62,7 +62,7 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
 
     @override
     def update_replicas(self, replicas: list[RunningReplica]) -> None:
-        """Others have begun, or some have ended or made their engine again: theirs is forgotten."""
+        """Update the replicas: forget what those knew that ended or restarted their engine."""
         super().update_replicas(replicas)
         before, told = self._begun, {each.replica_id: each.routing_stats for each in replicas}
         self._begun = {name: stats[BEGUN] for name, stats in told.items() if BEGUN in stats}
@@ -71,16 +71,16 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
 
     @override
     def on_send_request(self, replica_id: ReplicaID) -> None:
-        """An engine has one more to do."""
+        """Count a request sent to an engine."""
         super().on_send_request(replica_id)
         self._running[replica_id] += 1
 
     @override
     def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
-        """It has done it, failed, or ended."""
+        """Count a request that an engine completed, failed or lost."""
         super().on_request_completed(replica_id, internal_request_id)
         self._running[replica_id] -= 1
-        # Ray tells of the end of some that could not even be sent.
+        # Ray also reports requests as ended that could not be sent.
         if self._running[replica_id] <= 0:
             del self._running[replica_id]
 
@@ -88,21 +88,21 @@ class AffinityRouter(RequestRouter):  # type: ignore[misc] # Ray is typed where 
     def on_request_routed(
         self, pending_request: PendingRequest, replica_id: ReplicaID, result: ReplicaResult
     ) -> None:
-        """From now on this engine has what the request brings."""
+        """Note that this engine now has the request's digests."""
         self._routing.sent(_affinity_of(_asked_of(pending_request)), replica_id)
 
     def _load(self, replica: RunningReplica) -> float:
-        """Requests that an engine has, and a full cache as if it were so many more."""
+        """Return the requests of an engine, with a full cache counted as further requests."""
         stats: dict[str, Any] = replica.routing_stats
         return self._running[replica.replica_id] + self._slack * float(stats.get(KV_USE, 0.0))
 
 
 def _asked_of(request: PendingRequest | None) -> Asked | None:
-    """What the ingress asks; nothing where a call is no request."""
+    """Return the ingress's task, or ``None`` if the call is no request."""
     first = request.args[0] if request is not None and request.args else None
     return first if isinstance(first, Asked) else None
 
 
 def _affinity_of(asked: Asked | None) -> Affinity:
-    """By what it goes one way or another."""
+    """Return the affinity that decides the route."""
     return Affinity() if asked is None else asked.affinity

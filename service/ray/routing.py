@@ -1,4 +1,4 @@
-"""Which of several engines saves most for a request, and is not too busy; knows nothing of Ray."""
+"""Chooses the engine that saves most for a request and is not too busy, independently of Ray."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from guided_service.ray.affinity import FIRST_BYTES, Affinity
 __all__ = ["SLACK", "Routing"]
 
 SLACK: Final = 16
-"""Requests by which an engine may be busier than the idlest one: as many as a call on the CPU
+"""How many more requests than the idlest an engine may have: as many as a model call on the CPU
 computes answers for. With 8, engines at 70 % of their load computed so many beginnings that others
-had that they could not keep up (docs/scaling.md)."""
+already had that they could not keep up (docs/scaling.md)."""
 
 _MOST_DIGESTS: Final = 100_000
 
@@ -22,22 +22,22 @@ E = TypeVar("E")
 
 
 class Routing(Generic[E]):
-    """Keeps what each engine was sent; ``E`` names an engine."""
+    """Records what each engine was sent; ``E`` names an engine."""
 
     def __init__(self, slack: float, name_of: Callable[[E], str]) -> None:
-        """``name_of`` an engine is the same to every ingress."""
+        """``name_of`` returns a name that is the same in every ingress."""
         self._slack = slack
         self._name_of = name_of
         self._seen: OrderedDict[bytes, set[E]] = OrderedDict()
-        """Which engines have seen what has this digest, in the order of last use."""
+        """The engines that have seen each digest, in order of last use."""
         self._engines: set[E] = set()
-        """All of these."""
+        """All engines in ``_seen``."""
 
     def choices(self, affinity: Affinity, loads: Mapping[E, float]) -> tuple[list[E], list[E]]:
-        """Those engines that save most, and those that are not much busier than the idlest.
+        """Return the engines that save most, and those not much busier than the idlest.
 
-        Where none has seen anything, that is one: the idler of two that the request's digests name,
-        which are the same to every ingress, whatever each has seen of the load.
+        If none has seen anything, the former is one engine: the idler of two that the request's
+        digests select, which are the same in every ingress, whatever loads each has seen.
         """
         least = min(loads.values(), default=0.0)
         near = [each for each, load in loads.items() if load <= least + self._slack]
@@ -50,7 +50,7 @@ class Routing(Generic[E]):
         return best, near
 
     def sent(self, affinity: Affinity, engine: E) -> None:
-        """From now on this engine has what the request brings."""
+        """Note that this engine now has the request's digests."""
         self._engines.add(engine)
         for digest in (*affinity.beginnings, affinity.constraint):
             if digest is not None:
@@ -62,7 +62,7 @@ class Routing(Generic[E]):
     def keep(self, engines: Set[E]) -> None:
         """Forget all other engines, which have ended."""
         if self._engines <= engines:
-            return  # so all digests are looked at only where one has ended
+            return  # so all digests are scanned only if an engine has ended
         self._engines &= engines
         for digest, seen in list(self._seen.items()):
             seen &= engines
@@ -70,11 +70,11 @@ class Routing(Generic[E]):
                 del self._seen[digest]
 
     def __len__(self) -> int:
-        """Digests that are kept."""
+        """Return the number of digests kept."""
         return len(self._seen)
 
     def _saved(self, affinity: Affinity, engine: E) -> int:
-        """Bytes of the prompt that need not be computed, and what the constraint is worth."""
+        """Return the bytes of the prompt that need not be computed, plus the constraint's worth."""
         found = 0
         for i, digest in enumerate(affinity.beginnings):
             if engine not in self._seen.get(digest, ()):

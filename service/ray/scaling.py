@@ -1,4 +1,4 @@
-"""How many engines there should be: for the requests there are, and for their keys and values."""
+"""Decides how many engines to run, by requests and by their keys and values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from guided_service.ray.engine import KV_USE
 __all__ = ["TARGET_KV_USE", "by_queue_and_cache"]
 
 TARGET_KV_USE: Final = 0.8
-"""Of an engine's cache; above it, requests begin to wait for room or to be preempted."""
+"""Share of an engine's cache; above it, requests begin to wait for room or to be preempted."""
 
 
 def by_queue_and_cache(context: AutoscalingContext) -> tuple[float, dict[str, Any]]:
-    """Engines for ``target_ongoing_requests`` each, or more where their caches are fuller.
+    """Return enough engines for ``target_ongoing_requests`` each, or for their caches.
 
-    A policy of Ray's (``policy_function``), which bounds, delays and smooths what it says.
+    A policy function for Ray (``policy_function``), which bounds, delays and smooths its result.
     """
     by_queue, state = replica_queue_length_autoscaling_policy(context)
     uses = (context.aggregated_metrics or {}).get(KV_USE, {}).values()

@@ -1,4 +1,4 @@
-"""The settings of ``guided serve`` that hold here too: the ``args`` of the application."""
+"""The settings of ``guided serve`` that also apply here: the ``args`` of the application."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ _OF_RAY: Final = frozenset(
         "tls_key",
     }
 )
-"""What Ray's proxy does, or nobody."""
+"""Settings of what Ray's proxy does, or of what does not exist here."""
 
 SETTINGS: Final = tuple(name for name in ServerConfig.model_fields if name not in _OF_RAY)
-"""Names of those that engines and ingress go by."""
+"""Names of the settings that apply to engines and ingress."""
 
 MODELS: Final = "models"
 """The name under which ``args`` lists several models, each with a name and settings of its own."""
 
 _OF_MODEL: Final = frozenset(each.name for each in msgspec.structs.fields(ModelChoice))
-"""Settings of an engine, which models may have each for itself."""
+"""Settings of an engine, which each model may set for itself."""
 
 
 def checked_settings(settings: Mapping[str, object]) -> ServerConfig:
-    """Those of the door, with what is not given; what is wrong with any raises RequestError."""
+    """Return the settings of the door, with defaults; raises RequestError for faulty settings."""
     for own in settings_by_model(settings).values():
         _checked(own)
     return _checked({name: value for name, value in settings.items() if name != MODELS})
 
 
 def settings_by_model(settings: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """The settings of each model's engines, by the name that requests use; the first is first.
+    """Return the settings of each model's engines by the name that requests use, in order.
 
     ::
 
         model: M, threads: 4                      ->  "": model: M, threads: 4
         threads: 4, models: [{name: a, model: M}]  ->  "a": threads: 4, model: M
 
-    They are a list, as the order of a mapping does not outlive every writer of YAML.
+    ``models`` is a list, as not every writer of YAML keeps the order of a mapping.
     """
     if MODELS not in settings:
         return {"": dict(settings)}
@@ -89,10 +89,10 @@ def settings_by_model(settings: Mapping[str, object]) -> dict[str, dict[str, obj
 
 
 def _named(model: Any) -> tuple[str, dict[str, object]]:
-    """The name of one of several models, and the settings that it has for itself."""
+    """Return the name of one of several models, and the settings it sets for itself."""
     own = dict(model) if isinstance(model, Mapping) else {}
     name = own.pop("name", None)
-    # Deployments are named by it.
+    # Deployments are named after it.
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII):
         raise RequestError(
             f"args: models has the name {name!r:.80}",

@@ -1,4 +1,4 @@
-"""What several engines have done, as if they were one."""
+"""Sums the statistics of several engines as if they were one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["total_of"]
 
 
 def total_of(engines: Sequence[EngineStats]) -> EngineStats | None:
-    """Everything that is counted added up, and the age of the oldest; ``None`` of no engines."""
+    """Add up all counts, with the age of the oldest engine; ``None`` without engines."""
     if not engines:
         return None
 

@@ -1,7 +1,7 @@
-"""Structured outputs of SGLang by guided's masks.
+"""Structured outputs in SGLang with guided's masks.
 
-``python -m sglang.launch_server --model-path MODEL --grammar-backend guided``, and nothing else:
-SGLang finds the plugin by its entry point. See docs/hosts/sglang.md.
+Run ``python -m sglang.launch_server --model-path MODEL --grammar-backend guided``; nothing else is
+needed, as SGLang finds the plugin by its entry point. See docs/hosts/sglang.md.
 """
 
 from guided.integrations.sglang.plugin import register

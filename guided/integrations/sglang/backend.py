@@ -36,7 +36,7 @@ class _Row(Protocol):
 
 
 class GuidedGrammar(BaseGrammarObject):  # type: ignore[misc] # SGLang is not typed
-    """Where the answer to one request stands."""
+    """The position of the answer to one request."""
 
     def __init__(self, compiled: Compiled) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class GuidedGrammar(BaseGrammarObject):  # type: ignore[misc] # SGLang is not ty
     # --- moving -------------------------------------------------------------------------------
 
     def accept_token(self, token: int) -> None:
-        """Move over a token; raises ValueError, which ends the request, where it may not come."""
+        """Move over a token; if it is not allowed, raises ValueError, which ends the request."""
         self.current_token = token
         if not self._matcher.accept([token]):
             raise ValueError(f"token {token} may not come here")
@@ -60,7 +60,7 @@ class GuidedGrammar(BaseGrammarObject):  # type: ignore[misc] # SGLang is not ty
         return self._matcher.is_terminated
 
     def copy(self) -> GuidedGrammar:
-        """Another grammar of the constraint, before its first token."""
+        """Return another grammar of the constraint, before its first token."""
         return GuidedGrammar(self._compiled)
 
     # --- masks --------------------------------------------------------------------------------
@@ -69,9 +69,9 @@ class GuidedGrammar(BaseGrammarObject):  # type: ignore[misc] # SGLang is not ty
         self,
         vocab_size: int,
         batch_size: int,
-        device: object,  # noqa: ARG002 - it is filled in the memory of the processor
+        device: object,  # noqa: ARG002 - it is filled in the processor's memory
     ) -> torch.Tensor:
-        """int32 ``[batch_size, words]`` in the memory of the processor; all may come."""
+        """Return int32 ``[batch_size, words]`` in the processor's memory; allows all tokens."""
         shape = (batch_size, (vocab_size + 31) // 32)
         return torch.full(shape, -1, dtype=torch.int32, pin_memory=torch.cuda.is_available())
 
@@ -81,27 +81,27 @@ class GuidedGrammar(BaseGrammarObject):  # type: ignore[misc] # SGLang is not ty
 
     @staticmethod
     def fill_vocab_mask_batched(entries: Sequence[_Row], vocab_mask: torch.Tensor) -> None:
-        """Write the rows of a batch; those of our grammars in one call."""
+        """Write the rows of a batch, those of our grammars in one call."""
         ours = [each for each in entries if isinstance(each.grammar, GuidedGrammar)]
         matchers = [each.grammar._matcher for each in ours]
         fill_all(matchers, vocab_mask.numpy(), [each.row for each in ours])
         for each in entries:
-            if not isinstance(each.grammar, GuidedGrammar):  # one that reasons first
+            if not isinstance(each.grammar, GuidedGrammar):  # it reasons first
                 each.grammar.fill_vocab_mask(vocab_mask, each.row)
 
     @staticmethod
     def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
-        """Let all tokens come."""
+        """Allow all tokens."""
         vocab_mask.fill_(-1)
 
     @staticmethod
     def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
-        """The mask on the device of the logits."""
+        """Move the mask to the device of the logits."""
         return vocab_mask.to(device, non_blocking=True)
 
     @staticmethod
     def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
-        """Put logits ``[rows, logits]`` of tokens that may not come to minus infinity, in place."""
+        """Set logits ``[rows, logits]`` of forbidden tokens to minus infinity, in place."""
         places = torch.arange(32, device=logits.device, dtype=torch.int32)
         allowed = (vocab_mask[:, :, None] >> places & 1).bool().flatten(1)
         logits.masked_fill_(~allowed[:, : logits.shape[1]], -torch.inf)
@@ -109,22 +109,22 @@ class GuidedGrammar(BaseGrammarObject):  # type: ignore[misc] # SGLang is not ty
     # --- forced runs --------------------------------------------------------------------------
 
     def try_jump_forward(self, tokenizer: Any) -> tuple[list[int], str] | None:  # noqa: ARG002
-        """The text that has to come next, ``None`` where there is a choice."""
+        """Return the text that must come next; ``None`` if there is a choice."""
         data = self._compiled.vocabulary.decode(map(TokenId, self._matcher.forced()))
-        text = data.decode("utf-8", errors="ignore")  # a character that is begun comes later
+        text = data.decode("utf-8", errors="ignore")  # an incomplete character comes later
         return ([], text) if text else None
 
     def jump_forward_str_state(self, helper: tuple[list[int], str]) -> tuple[str, int]:
-        """The text, and a number of a state, which there is none of."""
+        """Return the text, and a state number, which is unused."""
         return helper[1], -1
 
     def jump_and_retokenize(
         self,
         old_output_ids: list[int],
         new_output_ids: list[int],
-        next_state: int,  # noqa: ARG002 - the tokens say where it stands
+        next_state: int,  # noqa: ARG002 - the tokens give the position
     ) -> None:
-        """Go back to where both spellings part, and on along the new one."""
+        """Go back to where both spellings part, and move along the new one."""
         pairs = zip(old_output_ids, new_output_ids, strict=False)
         same = next((n for n, (old, new) in enumerate(pairs) if old != new), None)
         if same is None:
@@ -138,7 +138,7 @@ class GuidedGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]
     """Compiles constraints, in SGLang's threads."""
 
     def __init__(self, tokenizer: Any, vocab_size: int, end_ids: Iterable[int] = ()) -> None:
-        """``vocab_size`` is how many logits the model has; raises ModelError and RequestError."""
+        """``vocab_size`` counts the model's logits; raises ModelError and RequestError."""
         super().__init__()
         self._form: Final = JsonForm.of_environment()
         self._compiler: Final = Compiler(tokenizer, end_ids=end_ids, num_logits=vocab_size)
@@ -159,7 +159,7 @@ class GuidedGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]
         return self._grammar(lambda: read_structural_tag(key_string, self._form.schema))
 
     def _grammar(self, read: Any) -> Any:
-        """A grammar, or what tells the caller why there is none."""
+        """Return a grammar, or an object that reports to the caller why there is none."""
         try:
             structure: Structure = read()
             return GuidedGrammar(self._compiler.compile(structure))

@@ -1,4 +1,4 @@
-"""The way into SGLang, by its registry of grammar backends."""
+"""Registers the backend in SGLang's registry of grammar backends."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final
 __all__ = ["NAME", "register"]
 
 NAME: Final = "guided"
-"""What the backend is called in SGLang's options."""
+"""The name of the backend in SGLang's options."""
 
 
 def register() -> None:
-    """Let this process of SGLang know the backend; what SGLang calls by its entry point."""
+    """Register the backend in this process; SGLang calls it by its entry point."""
     from sglang.srt.arg_groups.choices import add_grammar_backend_choices
     from sglang.srt.constrained.base_grammar_backend import (
         GRAMMAR_BACKEND_REGISTRY,
@@ -27,7 +27,7 @@ def register() -> None:
 def _backend(
     server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None
 ) -> Any:
-    """The backend of a scheduler; one that reasons first is served after its reasoning."""
+    """Return the backend of a scheduler; it applies after the reasoning, if there is any."""
     from guided.integrations.sglang.backend import GuidedGrammarBackend
 
     made = GuidedGrammarBackend(tokenizer, vocab_size, eos_token_ids or ())
@@ -39,7 +39,7 @@ def _backend(
     parser = ReasoningParser(
         model_type=server_args.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer
     )
-    # SGLang wraps its own backends so, and leaves it to registered ones to do it themselves.
+    # SGLang wraps its own backends like this; registered ones must do it themselves.
     return ReasonerGrammarBackend(
         made,
         parser,

@@ -1,8 +1,8 @@
-"""Structured outputs of vLLM by guided's masks.
+"""Structured outputs in vLLM with guided's masks.
 
-``vllm serve MODEL --structured-outputs-config.backend guided``, and nothing else: vLLM finds the
-plugin by its entry point. A program that makes ``vllm.LLM`` itself calls ``register()`` before.
-See docs/hosts/vllm.md.
+Run ``vllm serve MODEL --structured-outputs-config.backend guided``; nothing else is needed, as vLLM
+finds the plugin by its entry point. A program that makes ``vllm.LLM`` itself calls ``register()``
+first. See docs/hosts/vllm.md.
 """
 
 from guided.integrations.vllm.plugin import register

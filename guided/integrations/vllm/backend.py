@@ -1,7 +1,7 @@
-"""The backend of vLLM's engine: it compiles constraints, and keeps a matcher for each request.
+"""The backend in vLLM's engine, which compiles constraints and keeps a matcher for each request.
 
 The classes have the methods of vLLM's ``StructuredOutputBackend`` and ``StructuredOutputGrammar``,
-and are registered as theirs by the plugin; so this module loads, and is tested, without vLLM.
+and the plugin registers them as such; so this module can be imported and tested without vLLM.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ class _Kind(Protocol):
 
 
 class GuidedBackend:
-    """One for each engine; ``compile_grammar`` is called from several threads."""
+    """The backend of one engine; ``compile_grammar`` is called from several threads."""
 
     def __init__(self, vllm_config: _Config, tokenizer: Any, vocab_size: int) -> None:
-        """``vocab_size`` is how many logits the model has.
+        """``vocab_size`` is the number of the model's logits.
 
-        Takes some seconds, for the first request would wait otherwise. Raises ModelError for a
-        tokenizer that cannot be used, and RequestError for a wrong ``GUIDED_JSON`` or
-        ``GUIDED_FORCING``.
+        Takes some seconds, which the first request would wait otherwise. Raises ModelError for an
+        unusable tokenizer, and RequestError for a wrong ``GUIDED_JSON`` or ``GUIDED_FORCING``.
         """
         self.vllm_config = vllm_config
         self.tokenizer = tokenizer
@@ -53,7 +52,7 @@ class GuidedBackend:
     def compile_grammar(
         self, request_type: _Kind, grammar_spec: str, stop_token_ids: Collection[int] | None = None
     ) -> GuidedGrammar:
-        """A matcher of a constraint; raises GuidedError, which fails that request alone."""
+        """Return a matcher of a constraint; raises GuidedError, which fails only this request."""
         structure = structure_of(request_type.name.lower(), grammar_spec, self._form)
         compiled = self._compiler.compile(structure)
         ends = compiled.vocabulary.end_ids
@@ -62,36 +61,36 @@ class GuidedBackend:
         )
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
-        """int32 ``[max_num_seqs, words]`` for all logits of the model."""
+        """Return int32 ``[max_num_seqs, words]`` for all logits of the model."""
         import torch
 
         return torch.zeros((max_num_seqs, (self.vocab_size + 31) // 32), dtype=torch.int32)
 
     def destroy(self) -> None:
-        """Nothing is held that would outlive it."""
+        """Do nothing: it holds nothing that would outlive it."""
 
 
 class GuidedGrammar:
-    """Where the answer to one request stands."""
+    """The position of the answer to one request."""
 
     def __init__(self, matcher: HostedMatcher) -> None:
         self._matcher: Final = matcher
 
     def end_within(self, max_tokens: int | None) -> None:
-        """End the answer before it is cut off after so many tokens."""
+        """End the answer before it is cut off after ``max_tokens``."""
         if max_tokens is not None:
             self._matcher.end_within(max_tokens)
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:  # noqa: ARG002 - vLLM's
-        """Move over tokens; False, which ends the request with an error, where one may not come."""
+        """Move over tokens; False, which ends the request with an error, if one is forbidden."""
         return self._matcher.accept(tokens)
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
-        """The first of the tokens, up to one that may not follow; nothing is moved."""
+        """Return the first tokens, up to one that may not follow, without moving."""
         return tokens[: self._matcher.validate(tokens)]
 
     def forced(self, end: int | None) -> list[int]:
-        """Tokens that have to come next, with ``end`` at last where nothing else may follow."""
+        """Return tokens that must come next, followed by ``end`` if only the end may follow."""
         run = [*self._matcher.forced()]
         if end is not None and self._matcher.is_complete_after(run):
             run.append(end)

@@ -1,11 +1,11 @@
-"""Forced runs as drafts: an experiment, for one version of vLLM, that has to be asked for.
+"""Forced runs as drafts: an opt-in experiment for one version of vLLM.
 
     --speculative-config '{"model": "guided.integrations.vllm.forced_runs.ForcedRuns",
                            "num_speculative_tokens": 16}'
 
-vLLM asks its drafter in the worker, where no grammar is, and hands the drafts to the manager of
-structured outputs, in the engine, to be checked. There the runs are put before them, and on the way
-to the worker they are drafts like any others.
+vLLM calls its drafter in the worker, which has no grammar, and passes the drafts to the manager of
+structured outputs in the engine to be checked. There the runs are put before them; back in the
+worker they are drafts like any others.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ __all__ = [
 ]
 
 VERSION: Final = (0, 32)
-"""The version of vLLM that this was tried with; its patches count as well."""
+"""The version of vLLM that this was tested with; any of its patch releases will do."""
 
 VARIABLE: Final = "GUIDED_FORCING"
 _WORDS: Final = (Forcing.OFF.value, Forcing.CANONICAL.value)
 
 _NGRAM: Final = (2, 4)
-"""The fewest and the most tokens that are looked up in what was read and written."""
+"""The fewest and the most tokens that are looked up in prompt and answer."""
 _FOLLOWING: Final = 4
-"""How many tokens are drafted that followed these: guesses, other than runs, are often wrong."""
+"""How many following tokens are drafted: unlike runs, these guesses are often wrong."""
 
 
 class ForcedRuns:
-    """The drafter that vLLM is told the name of: it proposes nothing, as the engine does."""
+    """The drafter named to vLLM: it proposes nothing itself, as the engine adds the runs."""
 
     def __init__(self, vllm_config: Any) -> None:
-        """Raises UnsupportedFeatureError where there would be no runs."""
+        """Raises UnsupportedFeatureError if there would be no runs."""
         import vllm
 
         if not vllm.__version__.startswith("{}.{}.".format(*VERSION)):
@@ -59,15 +59,15 @@ class ForcedRuns:
             )
 
     def load_model(self, model: Any) -> None:
-        """There is none."""
+        """Do nothing: there is no model."""
 
     def propose(self, sampled_token_ids: Sequence[Any], *_: Any, **__: Any) -> list[list[int]]:
-        """No drafts for any of the requests of a step."""
+        """Return no drafts for the requests of a step."""
         return [[] for _ in sampled_token_ids]
 
 
 class ForcedRunsOrNgrams(ForcedRuns):
-    """Drafts of vLLM's n-gram lookup as well, where there is no run or they go on after it."""
+    """Also drafts with vLLM's n-gram lookup, where there is no run or the drafts extend one."""
 
     def __init__(self, vllm_config: Any) -> None:
         super().__init__(vllm_config)
@@ -81,13 +81,13 @@ class ForcedRunsOrNgrams(ForcedRuns):
         self._ngrams: Final = NgramProposer(config)
 
     def propose(self, sampled_token_ids: Sequence[Any], *rows: Any, **_: Any) -> list[list[int]]:
-        """What followed when these tokens came before; ``rows`` are all tokens of the requests."""
+        """Return what followed these tokens before; ``rows`` are all tokens of the requests."""
         drafts: list[list[int]] = self._ngrams.propose(self._ngrams.k, sampled_token_ids, *rows)
         return drafts
 
 
 def forcing_of_environment(environment: Mapping[str, str] = os.environ) -> Forcing:
-    """What ``GUIDED_FORCING`` says of masks inside of runs; raises RequestError for other words."""
+    """Read from ``GUIDED_FORCING`` how masks inside runs are narrowed; raises RequestError."""
     said = environment.get(VARIABLE, "").strip() or Forcing.OFF
     if said not in _WORDS:
         raise RequestError(
@@ -105,7 +105,7 @@ def drafts_forced_runs(vllm_config: Any) -> bool:
 
 
 def runs_first(manager: Any, check: Callable[..., list[int]]) -> Callable[..., list[int]]:
-    """``check`` of a manager's drafts, with the forced run of a request before them."""
+    """Wrap a manager's ``check`` of drafts to put the forced run of a request before them."""
     most: int = manager.vllm_config.num_speculative_tokens
 
     def checked(request: Any, spec_tokens: list[int]) -> list[int]:
@@ -121,7 +121,7 @@ def runs_first(manager: Any, check: Callable[..., list[int]]) -> Callable[..., l
 
 
 def _is_answering(manager: Any, request: Any) -> bool:
-    """Whether the model is past its reasoning, which no constraint is about."""
+    """Whether the model has finished its reasoning, which no constraint covers."""
     if manager.reasoner_cls is None or manager.enable_in_reasoning:
         return True
     return request.structured_output_request.reasoning_ended is True

@@ -1,12 +1,12 @@
-"""The way into vLLM: the name ``guided`` among its backends, and what it does under that name.
+"""Adds the backend to vLLM: the name ``guided`` among its backends, and what it does.
 
-vLLM's list of backends is closed, so three places are reached into, each once for every process::
+vLLM's list of backends is closed, so the plugin patches three places, each once per process::
 
     vllm.config.StructuredOutputsConfig.backend         takes one more name
     vllm.SamplingParams._validate_structured_outputs    a request is checked (API servers)
     vllm.v1.structured_output.StructuredOutputManager   the engine makes its backend, and matchers
 
-Under any other name all three do what they did. Why these is in docs/decisions/0025.
+Under any other name all three work as before. docs/decisions/0025 says why these.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from guided.errors import GuidedError
 __all__ = ["NAME", "VERSIONS", "register"]
 
 NAME: Final = "guided"
-"""What the backend is called in vLLM's options."""
+"""The name of the backend in vLLM's options."""
 
 VERSIONS: Final = ((0, 31), (0, 33))
-"""The first and the last version of vLLM that this was tested with; their patches count as well."""
+"""The first and the last version of vLLM that this was tested with, including their patches."""
 
 _log: Final = logging.getLogger(__name__)
 _MARK: Final = "_guided"
-"""Set on what was reached into, so that it is not done twice."""
+"""Set on what was patched, so that it is not patched twice."""
 _VALIDATES: Final = ("self", "model_config", "structured_outputs_config", "tokenizer")
 
 
 def register() -> None:
-    """Let this process of vLLM know the backend; what vLLM calls by its entry point, repeatedly.
+    """Register the backend in this process; vLLM calls it by its entry point, repeatedly.
 
-    A version that this was not tested with is left as it is, and a warning says so: whoever asks
-    for the backend there is refused by vLLM, and whoever does not is not disturbed.
+    An untested version is left unchanged, with a warning: there vLLM refuses a request for the
+    backend, and nothing else is affected.
     """
     import vllm
 
@@ -66,7 +66,7 @@ def register() -> None:
 
 
 def _unknown_version(version: str) -> str | None:
-    """Why a version is not served, ``None`` where it is."""
+    """Return why a version is not supported, ``None`` if it is."""
     parts = version.split(".")
     known = all(part.isdigit() for part in parts[:2]) and len(parts) > 1
     if known and VERSIONS[0] <= (int(parts[0]), int(parts[1])) <= VERSIONS[1]:
@@ -75,7 +75,7 @@ def _unknown_version(version: str) -> str | None:
 
 
 def _unknown_shape(config: Any, params: Any) -> str | None:
-    """Why this vLLM is not as it is published, ``None`` where it is."""
+    """Return why this vLLM differs from the published one, ``None`` if it does not."""
     validates = getattr(params, "_validate_structured_outputs", None)
     known = validates is not None and tuple(inspect.signature(validates).parameters) == _VALIDATES
     names = get_args(config.__annotations__.get("backend"))
@@ -133,7 +133,7 @@ def _add_backend() -> None:
         if vllm_config.structured_outputs_config.backend != NAME:
             return
         if vllm_config.model_config.skip_tokenizer_init:
-            return  # every constraint is refused then: no tokenizer, no masks
+            return  # then every constraint is refused: no tokenizer, no masks
         from guided.integrations.vllm.backend import GuidedBackend, GuidedGrammar
         from guided.integrations.vllm.forced_runs import drafts_forced_runs, runs_first
 
@@ -150,9 +150,9 @@ def _add_backend() -> None:
 
 
 def _ending_in_time(create: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Let answers end before they are cut off, which only the request says where.
+    """End answers before they are cut off; only the request says where that is.
 
-    Where a model reasons first, how many tokens are left for its answer is not known.
+    If a model reasons first, the number of tokens left for its answer is unknown.
     """
 
     @functools.wraps(create)

@@ -1,4 +1,4 @@
-"""What a request of vLLM asks of an answer, and whether it can be had."""
+"""Reads the constraint of a vLLM request, and checks that it can be enforced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Asked", "ModelConfig", "check_request", "compiler_of", "structure_of
 
 
 class Asked(Protocol):
-    """vLLM's ``StructuredOutputsParams``: one of the first six is given."""
+    """vLLM's ``StructuredOutputsParams``: one of its first six fields is set."""
 
     json: str | dict[str, Any] | None
     regex: str | None
@@ -35,7 +35,7 @@ class Asked(Protocol):
 
 
 class ModelConfig(Protocol):
-    """What is read of vLLM's configuration of a model."""
+    """The part of vLLM's configuration of a model that is used here."""
 
     def get_vocab_size(self) -> int: ...
 
@@ -43,10 +43,10 @@ class ModelConfig(Protocol):
 
 
 def check_request(asked: Asked, model_config: ModelConfig, tokenizer: Any) -> None:
-    """Compile what a request asks for, and say in it which backend serves it.
+    """Compile the constraint of a request, and set in the request which backend serves it.
 
-    Raises a GuidedError for what cannot be had: it is told to the caller before the engine hears of
-    the request. The engine, where it is another process, compiles it once more.
+    Raises a GuidedError for what cannot be enforced, which is reported to the caller before the
+    engine gets the request. An engine in another process compiles it once more.
     """
     if getattr(model_config, "is_diffusion", False):
         raise UnsupportedFeatureError("a diffusion model does not write from left to right")
@@ -65,7 +65,7 @@ def check_request(asked: Asked, model_config: ModelConfig, tokenizer: Any) -> No
 
 
 def _check_fields(asked: Asked, form: JsonForm) -> None:
-    """Raise UnsupportedFeatureError for a wish that would be passed over."""
+    """Raise UnsupportedFeatureError for an option that would be ignored."""
     refused = {
         "whitespace_pattern": asked.whitespace_pattern is not None,
         "disable_any_whitespace": asked.disable_any_whitespace and form.options.whitespace != 0,
@@ -88,7 +88,7 @@ def _check_fields(asked: Asked, form: JsonForm) -> None:
 
 
 def _key(asked: Asked) -> tuple[str, str]:
-    """The kind of a constraint and its text, as vLLM hands them to the engine."""
+    """Return the kind of a constraint and its text, as vLLM passes them to the engine."""
     if asked.json is not None:
         return "json", asked.json if isinstance(asked.json, str) else json.dumps(asked.json)
     if asked.json_object is not None:
@@ -104,7 +104,7 @@ def _key(asked: Asked) -> tuple[str, str]:
 
 
 def structure_of(kind: str, text: str, form: JsonForm) -> Structure:
-    """The constraint of a kind, which is the name of vLLM's field; raises ConstraintError."""
+    """Return the constraint of a kind, the name of vLLM's field; raises ConstraintError."""
     match kind:
         case "json":
             return form.schema(text)
@@ -115,7 +115,8 @@ def structure_of(kind: str, text: str, form: JsonForm) -> Structure:
         case "choice":
             return Choice(json.loads(text))
         case "grammar":
-            # As vLLM tells the two apart: rules of EBNF have this sign, and those of Lark a colon.
+            # vLLM distinguishes them the same way: rules of EBNF have this sign, those of Lark a
+            # colon.
             return Ebnf(text) if "::=" in text else Lark(text)
         case "structural_tag":
             return read_structural_tag(text, form.schema)
@@ -129,7 +130,7 @@ _making: Final = threading.Lock()
 
 
 def compiler_of(tokenizer: Any, model_config: ModelConfig) -> Compiler:
-    """The compiler of a tokenizer, one a process; raises ModelError where there can be none."""
+    """Return a tokenizer's compiler, one per process; raises ModelError if none can be made."""
     with _making:
         if tokenizer not in _compilers:
             _compilers[tokenizer] = Compiler(
@@ -141,7 +142,7 @@ def compiler_of(tokenizer: Any, model_config: ModelConfig) -> Compiler:
 
 
 def _end_ids(generation_config: Mapping[str, Any]) -> Iterable[int]:
-    """The tokens that the host stops at, beside the tokenizer's own."""
+    """Return the tokens that the host stops at, in addition to the tokenizer's own."""
     ends = generation_config.get("eos_token_id")
     if ends is None:
         return ()

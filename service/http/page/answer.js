@@ -4,7 +4,7 @@ import { byId, count, element } from "./dom.js";
 
 const DRAFTER_COLORS = 5;
 
-/** Holds the tokens that have come; tells of the one that is chosen. */
+/** Shows the tokens that have come, and reports which one is chosen. */
 export class AnswerView {
   /** @param {(index: number) => void} choose Called with the index of a token. */
   constructor(choose) {
@@ -19,7 +19,7 @@ export class AnswerView {
     this._place.addEventListener("keydown", (event) => this._typed(event));
   }
 
-  /** Begin another answer. */
+  /** Begin a new answer. */
   clear() {
     this.tokens = [];
     this.chosen = -1;
@@ -33,13 +33,13 @@ export class AnswerView {
   add(tokens) {
     for (const token of tokens) {
       this._waiting.push(this.tokens.push(token) - 1);
-      // A character may be spelled by several tokens: it is shown as the first of them is.
+      // A character may take several tokens: it is shown in the colour of the first.
       if (token.text) this._show(token.text);
     }
     this._tell();
   }
 
-  /** Mark a token as the one that is looked at. */
+  /** Mark a token as the chosen one. */
   choose(index) {
     const pieces = [...this._place.children];
     const piece = pieces.find((each) => index <= Number(each.dataset.last));

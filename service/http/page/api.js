@@ -1,6 +1,6 @@
-// The calls of the page, all to the server that it came from.
+// The calls of the page, all to the server that sent it.
 
-/** What the server says is wrong, with the field that it is about. */
+/** An error that the server reports, with the field it concerns. */
 export class Refusal extends Error {
   constructor(status, told) {
     super(told?.message ?? `the server answered with status ${status}`);
@@ -11,28 +11,28 @@ export class Refusal extends Error {
 
 let token = "";
 
-/** The token that calls show from now on; none where it is empty. @param {string} given */
+/** Set the token that calls show from now on; empty for none. @param {string} given */
 export function useToken(given) {
   token = given.trim();
 }
 
-/** The model that the server has. @returns {Promise<{id: string, max_model_len: number}>} */
+/** Return the model of the server. @returns {Promise<{id: string, max_model_len: number}>} */
 export async function model() {
   const listed = await (await called("../v1/models")).json();
   return listed.data[0];
 }
 
-/** The mask after some tokens. @param {object} constraint @param {number[]} tokens @param {AbortSignal} signal */
+/** Return the mask after some tokens. @param {object} constraint @param {number[]} tokens @param {AbortSignal} signal */
 export async function mask(constraint, tokens, signal) {
   return (await called("mask", { ...constraint, tokens }, signal)).json();
 }
 
-/** The automaton of a constraint. @param {object} constraint @param {AbortSignal} signal */
+/** Return the automaton of a constraint. @param {object} constraint @param {AbortSignal} signal */
 export async function automaton(constraint, signal) {
   return (await called("automaton", constraint, signal)).json();
 }
 
-/** An answer as it comes to be: an event for each step, then its end. @returns {AsyncGenerator<any>} */
+/** Yield how an answer comes about: an event for each step, then its end. @returns {AsyncGenerator<any>} */
 export async function* answer(body, signal) {
   const response = await called("answer", body, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,4 +1,4 @@
-// The page: what is asked, what comes, and what is looked at.
+// The page: its requests, their answers, and what is shown of them.
 
 import * as api from "./api.js";
 import { AnswerView } from "./answer.js";

@@ -1,4 +1,4 @@
-// The automaton of a constraint as a drawing: states in columns by how far they are from the start.
+// Draws the automaton of a constraint: states in columns by their distance from the start.
 
 import { drawn, element } from "./dom.js";
 
@@ -36,7 +36,7 @@ export function automatonView(told) {
   ];
 }
 
-/** The first states alone; those with ways to others are open. */
+/** Only the first states; those with arrows to others are open. */
 function first(told, most) {
   const [kept, cut] = [[], new Set(told.open)];
   for (const arrow of told.arrows) {
@@ -46,7 +46,7 @@ function first(told, most) {
   return { states: most, accepting: told.accepting, open: [...cut], arrows: kept };
 }
 
-/** One arrow for all from a state to another, with their labels. */
+/** Join all arrows from one state to another into one, with all their labels. */
 function joined(arrows) {
   const found = new Map();
   for (const { source, target, label: text, is_text: isText } of arrows) {
@@ -65,7 +65,7 @@ function joined(arrows) {
   return [...found.values()];
 }
 
-/** Where each state stands: columns breadth first, rows by the mean of where it is come from. */
+/** The place of each state: columns breadth first, rows by the mean of its predecessors' rows. */
 function layout(count, arrows) {
   const column = Array(count).fill(-1);
   column[0] = 0;
@@ -113,7 +113,7 @@ function label(arrow, places) {
     ...arrow.lines.map((each, row) => drawn("tspan", { x, y: top + row * 14 }, each)));
 }
 
-/** The way of an arrow, and where its label stands. */
+/** The path of an arrow, and the place of its label. */
 function way(from, to) {
   if (from === to) {
     const { x, y } = from;
@@ -121,7 +121,7 @@ function way(from, to) {
   }
   const [dx, dy] = [to.x - from.x, to.y - from.y];
   const length = Math.hypot(dx, dy);
-  // Neighbours are joined by a straight line, others by a bow around what is between them.
+  // A straight line joins neighbours; others get a curve around what is between them.
   const bow = to.column === from.column + 1 ? 0 : to.column > from.column ? -ROW * 0.42 : ROW * 0.5;
   const middle = { x: from.x + dx / 2 - (dy / length) * bow, y: from.y + dy / 2 + (Math.abs(dx) / length) * bow };
   const [begin, end] = [towards(from, middle, RADIUS), towards(to, middle, RADIUS + 4)];

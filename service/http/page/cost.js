@@ -1,4 +1,4 @@
-// What an answer cost, beside decoding without forced runs and drafts.
+// The cost of an answer, compared with decoding without forced runs and drafts.
 
 import { count, element } from "./dom.js";
 
@@ -9,7 +9,7 @@ const ENDINGS = {
   length: "cut off, as the budget of tokens ran out",
 };
 
-/** @param {any} end What the last event tells. */
+/** @param {any} end The content of the last event. */
 export function costView(end) {
   const { model_calls: calls, plain_model_calls: plain, output_tokens: tokens } = end;
   const most = Math.max(calls, plain, 1);

@@ -1,4 +1,4 @@
-// Elements with their attributes and contents; texts are always texts, never markup.
+// Makes elements with attributes and contents; text is always text, never markup.
 
 /**
  * @param {string} name
@@ -10,7 +10,7 @@ export function element(name, attributes = {}, ...contents) {
   return filled(document.createElement(name), attributes, contents);
 }
 
-/** The same in SVG. @returns {SVGElement} */
+/** Make an element of SVG. @returns {SVGElement} */
 export function drawn(name, attributes = {}, ...contents) {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, contents);
 }
@@ -20,12 +20,12 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
-/** A number with separators, as the reader's language has them. */
+/** Format a number with the separators of the reader's language. */
 export function count(number) {
   return number.toLocaleString();
 }
 
-/** A probability in percent, with more digits where it is small. */
+/** Format a probability in percent, with more digits if it is small. */
 export function percent(share) {
   if (share > 0 && share < 0.0001) return "< 0.01 %";
   return `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;

@@ -1,4 +1,4 @@
-// What there is to begin with.
+// The examples to begin with.
 
 const json = (value) => JSON.stringify(value, null, 2);
 

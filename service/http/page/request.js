@@ -1,4 +1,4 @@
-// From the form to the body of a call, as OpenAI's chat completions have it.
+// Turns the form into the body of a call, as for OpenAI's chat completions.
 
 import { byId } from "./dom.js";
 
@@ -9,12 +9,12 @@ const HINTS = {
   none: "Any text.",
 };
 
-/** Which kind of constraint is asked for. @returns {keyof HINTS} */
+/** Return the chosen kind of constraint. @returns {keyof HINTS} */
 export function kind() {
   return document.querySelector("input[name=kind]:checked").value;
 }
 
-/** Show what belongs to a kind. */
+/** Show the fields of the chosen kind. */
 export function showKind() {
   const now = kind();
   byId("hint").textContent = HINTS[now];
@@ -22,7 +22,7 @@ export function showKind() {
   byId("show-schema").disabled = now !== "schema";
 }
 
-/** The fields that say what the answer is; raises SyntaxError for a schema that is no JSON. */
+/** Return the fields of the constraint; throws SyntaxError for a schema that is not JSON. */
 export function constraintFields() {
   const text = byId("constraint").value;
   switch (kind()) {
@@ -39,7 +39,7 @@ export function constraintFields() {
   }
 }
 
-/** All that a call for an answer says. */
+/** Return all fields of a call for an answer. */
 export function answerFields(constraint) {
   const system = byId("system").value.trim();
   const seed = byId("seed").value;

@@ -1,4 +1,4 @@
-// Tabs, of which one panel is seen; arrow keys go from one to the next.
+// Tabs, of which one shows its panel; arrow keys move between them.
 
 /** @param {HTMLElement} list @param {(id: string) => void} opened Called with the id of a panel. */
 export function makeTabs(list, opened) {

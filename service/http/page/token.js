@@ -1,8 +1,8 @@
-// One token: where it came from, what the model thought likely there, and the mask of its place.
+// Shows one token: its origin, the tokens that the model found likely there, and the mask there.
 
 import { count, element, percent } from "./dom.js";
 
-/** What is told at once, from the answer's own events. */
+/** Show what the answer's own events say. */
 export function tokenView(token, index) {
   const facts = [
     `token ${token.id}`,
@@ -20,7 +20,7 @@ export function tokenView(token, index) {
   return view;
 }
 
-/** The mask, once the server has told it. */
+/** Show the mask, once the server has sent it. */
 export function maskView(told) {
   const total = told.allowed + told.forbidden;
   const view = [
@@ -43,7 +43,7 @@ export function maskView(told) {
   return view;
 }
 
-/** The same where there is no constraint. */
+/** Show the mask of an answer without a constraint. */
 export function freeView() {
   return [element("p", {}, "There is no constraint: every token is allowed.")];
 }

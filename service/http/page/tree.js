@@ -1,4 +1,4 @@
-// The draft tree of a model call.
+// Shows the draft tree of a model call.
 
 import { element } from "./dom.js";
 
@@ -13,7 +13,7 @@ const MEANINGS = {
 };
 
 /**
- * A step with the way to the others.
+ * Show a step, with buttons for the others.
  * @param {{number: number, about: string, tree: any}[]} steps
  * @param {number} number From 1.
  * @param {(number: number) => void} go
