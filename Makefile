@@ -17,7 +17,9 @@ SITE := $(VENV)/site
 FORMATS := $(VENV)/formats
 INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
-WORKERS ?= 2
+# Two tests a core at a time, as they wait for servers half of their time, where there are 4 GiB for each.
+WORKERS ?= $(shell $(PYTHON) -c "import os; memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') >> 30; \
+	print(max(1, min(2 * os.cpu_count(), memory // 4, 16)))")
 GPU_TESTS := $(addprefix tests/unit/model/,test_attention.py test_fixed_inputs.py test_cuda_graphs.py test_triton_draw.py \
 	test_device.py test_free_memory.py test_reward.py) tests/unit/kv/test_paged_storage.py \
 	tests/engine/test_devices.py tests/engine/test_tree_attention.py
@@ -33,8 +35,8 @@ demo: $(or $(wildcard $(NATIVE)),$(SERVED))
 demo-grammars: $(or $(wildcard $(NATIVE)),$(SERVED))
 	$(BIN)/python -m examples.demo_grammars
 
-# Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (3 GiB each).
-# What a typing mistake breaks is told at once; what checks and what compiles then run side by side.
+# A typing mistake is reported at once; checks and compilation then run side by side. WORKERS says how many
+# tests run at a time, each on one core.
 test: lint
 	@$(MAKE) --no-print-directory --jobs 3 types native kernels
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
