@@ -1,4 +1,4 @@
-"""A vocabulary with the structures made from it, once for all constraints."""
+"""A vocabulary with the structures made from it once for all constraints."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["TokenBinding"]
 class TokenBinding:
     """What binding a machine to a vocabulary needs.
 
-    All parts are made from what is read of the tokens of ``vocabulary``. Nodes that masks and
-    scratch memory name by number are those of ``trie``, so the parts of two bindings must not be
+    All parts are made from the tokens of ``vocabulary`` as they are read. Masks and scratch memory
+    number nodes as ``trie`` does, so the parts of two bindings must not be mixed.
     mixed.
     """
 

@@ -28,20 +28,20 @@ from guided.spec import Forcing, TokenId
 __all__ = ["CompiledConstraint", "ConstraintMatcher", "Position"]
 
 _LEAST_BYTES: Final = 50_000
-"""What one holds however small it is, beside what is counted of it."""
+"""What a constraint holds at least, beside what is counted."""
 _POSITION_BYTES: Final = 500
 _NO_LIMIT: Final = 2**60
 _MAX_RUNS: Final = 8
-"""Runs remembered in one position."""
+"""Runs remembered per position."""
 _MAX_UNREAD: Final = 16
-"""Tokens that a matcher keeps before it looks what they mean for the spelling of a run."""
+"""Tokens that a matcher keeps before it works out what they mean for the spelling of a run."""
 
 
 class Position:
-    """A state with its mask and the positions after it, as far as somebody asked for them.
+    """A state with its mask and the positions after it, so far as they have been requested.
 
-    Equal when the states are. The rest follows from the state and only saves work: it may be
-    forgotten, or be worked out by two threads at once, and comes out the same.
+    Two positions are equal when their states are. Everything else follows from the state and only
+    saves work: it may be forgotten, or worked out by two threads at once with the same result.
     """
 
     __slots__ = ("after", "forces", "held", "is_accepting", "is_complete", "runs", "state")
@@ -51,13 +51,13 @@ class Position:
         self.is_accepting = is_accepting
         self.is_complete = is_complete
         self.forces: bool | None = None
-        """Whether a byte has to follow that there is no choice about; ``None`` for not known."""
+        """Whether exactly one byte may follow; ``None`` until known."""
         self.held: HeldMask | None = None
-        """The mask, if one was asked for; the store may have emptied it since."""
+        """The mask, once it was requested; the store may have emptied it since."""
         self.after: dict[TokenId, Position] = {}
-        """By token; only tokens that are allowed, and that somebody has gone on by."""
+        """By token; only allowed tokens that were followed."""
         self.runs: dict[bytes, tuple[TokenId, ...]] = {}
-        """Canonical runs, by what the text before them means for their spelling."""
+        """Canonical runs, by left context (``left_context.py``)."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Position) and self.state == other.state
@@ -76,21 +76,22 @@ class CompiledConstraint:
         store: MaskStore,
         limits: ConstraintLimits,
     ) -> None:
-        """Take over ``machine``: no other constraint may have it, as ``PackedMachine`` writes to
-        its facts what only this vocabulary tells. ``binding`` and ``store`` are shared with
-        others.
+        """Take over ``machine``, which no other constraint may use.
+
+        ``PackedMachine`` writes facts to it that hold for this vocabulary only. ``binding`` and
+        ``store`` are shared with other constraints.
         """
         self.machine = machine
         self.binding = binding
-        # One lock for all that may make the machine grow: masks, steps and completions.
+        # One lock for everything that may make the machine grow: masks, steps and completions.
         self.lock = threading.RLock()
         """Held while the machine may grow."""
         work = limits.step_work, "going on from one position", self.lock
         # Each of these holds the lock while it is entered.
         self._working = limited_work(*work)
-        # Tokens and masks, most of which take no work: it is counted from ``begin`` on.
+        # Most tokens and masks take no work, so it is counted only from ``begin`` on.
         self._stepping = LimitedSteps(*work)
-        # Counted all the same, so that it can be done in slices.
+        # Counted although it has no limit, so that it can be done in slices.
         self._closing = limited_work(_NO_LIMIT, "closing", self.lock)
         packed = PackedMachine(machine, binding.texts.quoted, self._stepping.begin)
         keys = MaskKeys(packed, binding.independent)
@@ -123,27 +124,25 @@ class CompiledConstraint:
 
     @property
     def nbytes(self) -> int:
-        """What it holds in bytes, about; masks are in the store that all constraints share."""
+        """About how many bytes it holds, without masks, which are in the store."""
         positions = _POSITION_BYTES * len(self._positions)
         return _LEAST_BYTES + self.machine.parts.nbytes + positions + self._endings.nbytes
 
     @property
     def incomplete(self) -> int:
-        """Places where the search for an end ran out of fuel, so that documents may be missing."""
+        """How many searches for an end ran out of fuel, so that documents may be missing."""
         return self.machine.parts.num_given_up
 
     # --- positions ------------------------------------------------------------------------
 
     def position(self, state: State) -> Position:
-        """The position of a state, mostly the one that is there.
+        """The position of a state, usually the remembered one.
 
-        Another one, which is equal, is made once too many have been asked for, and where two
-        threads ask for a new one at once.
-
-        At ``max_positions`` all of them are forgotten at once, with all walks; positions that
-        matchers hold live on and stay right.
+        Makes an equal one where ``max_positions`` made it forget, or where two threads request a
+        new one at once. At ``max_positions`` it forgets all positions and walks together; positions
+        that matchers hold live on and stay valid.
         """
-        # Without the lock first: most positions are known, and a dictionary is read at once.
+        # Without the lock first: most positions are known, and reading a dictionary is atomic.
         position = self._positions.get(state)
         if position is None:
             machine = self.machine
@@ -165,7 +164,7 @@ class CompiledConstraint:
         End-of-sequence tokens lead nowhere, so they are rejected even where a mask has them. Raises
         LimitExceededError where the machine would grow too large.
 
-        What it finds is remembered in ``position.after``, which callers look at first.
+        The result is remembered in ``position.after``, which callers look at first.
         """
         stepping = self._stepping
         stepping.enter()
@@ -183,9 +182,9 @@ class CompiledConstraint:
     # --- masks ----------------------------------------------------------------------------
 
     def mask(self, position: Position) -> MaskDelta:
-        """The tokens that may follow, out of the store where it has them; not to be changed.
+        """The tokens that may follow, from the store if it has them; not to be changed.
 
-        ``position.held`` is set then, though the store may empty it at once.
+        ``position.held`` is set after the call, though the store may empty it at once.
         """
         held = position.held
         if held is not None and (delta := held.delta) is not None:
@@ -201,7 +200,7 @@ class CompiledConstraint:
         return delta
 
     def lone_token(self, position: Position) -> int | None:
-        """The token that alone is allowed, ``None`` where there are more or none."""
+        """The only allowed token, or ``None`` where several or none are allowed."""
         delta = self.mask(position)
         assert position.held is not None, position
         return position.held.lone(delta)
@@ -209,9 +208,9 @@ class CompiledConstraint:
     # --- the end --------------------------------------------------------------------------
 
     def mask_within(self, position: Position, budget: int) -> Mask:
-        """``mask`` without the tokens after which more than ``budget - 1`` are needed to end.
+        """``mask`` without the tokens after which ending takes more than ``budget - 1`` tokens.
 
-        May leave out a few that would do: see ``Endings``. What it returns is the caller's own.
+        May leave out a few that would fit: see ``Endings``. The caller owns the returned mask.
 
         ``budget`` counts the next token, and has to be one that ``fits``. Raises LimitExceededError
         where it takes too much work.
@@ -222,7 +221,7 @@ class CompiledConstraint:
             kept = self._endings.tokens_within(state, mask, budget)
             ends = [*vocabulary.end_ids] if position.is_accepting else []
             if not position.is_accepting:
-                # The shortest end stays open even where the bound was too careful about it.
+                # Keep the shortest end open even where the bound was too careful and left it out.
                 ends = [*self._endings.kept_shortest(state)[:1]]
             tokens = np.concatenate([*kept, np.array(ends, dtype=np.int64)])
             return mask_of(len(vocabulary), tokens)
@@ -231,7 +230,7 @@ class CompiledConstraint:
         """Whether at most ``budget`` tokens end the document."""
         working = self._working
         if state == self.machine.start:
-            # The first end is part of compiling, put off until somebody asks how long an answer is.
+            # The first end is part of compiling, put off until someone needs an answer's length.
             working = limited_work(self._limits.compile_work, lock=self.lock)
         working.enter()
         try:
@@ -240,10 +239,10 @@ class CompiledConstraint:
             working.leave()
 
     def shortest_end(self, state: State) -> tuple[TokenId, ...]:
-        """Tokens that end the document, close to as few as can be.
+        """Tokens that end the document, close to as few as possible.
 
-        Work on it is not limited, so that an answer can be closed in any case; ``fits`` did it
-        before, within the limit.
+        Its work is not limited, so that an answer can always be closed; ``fits`` has already done
+        that work within the limit.
         """
         with self._closing:
             return self._endings.shortest(state)
@@ -251,11 +250,11 @@ class CompiledConstraint:
     # --- forced runs ----------------------------------------------------------------------
 
     def canonical_run(self, position: Position, left: bytes) -> tuple[TokenId, ...]:
-        """The forced tokens from a position on as the tokenizer spells them.
+        """The forced tokens from a position on, spelled as the tokenizer spells them.
 
-        ``left`` is a left context (``left_context.py``), on which alone the spelling depends
-        besides the state. Runs are remembered in the position; they are all forgotten where there
-        are ``_MAX_RUNS``, which costs time alone.
+        Besides the state, the spelling depends only on ``left``, a left context
+        (``left_context.py``). The position remembers runs and forgets all of them at ``_MAX_RUNS``,
+        which costs only time.
         """
         run = position.runs.get(left)
         if run is None:
@@ -267,7 +266,7 @@ class CompiledConstraint:
         return run
 
     def forces(self, position: Position) -> bool:
-        """Whether one byte alone may follow; False may be wrong, see ``Recognizer.only_byte``."""
+        """Whether exactly one byte may follow; False may be wrong, see ``Recognizer.only_byte``."""
         if position.forces is None:
             self._working.enter()
             try:
@@ -277,13 +276,13 @@ class CompiledConstraint:
         return position.forces
 
     def likely_run(self, position: Position, left: bytes) -> tuple[TokenId, ...]:
-        """The tokenizer's spelling of the bytes that must follow, to their end."""
+        """The tokenizer's spelling of the bytes that must follow, to the last of them."""
         with self._working:
             return self.binding.speller.spelling(self._bound, position.state, left)
 
 
 class ConstraintMatcher:
-    """A position in a document; two are equal when the same may follow them."""
+    """A position in a document; two are equal when the same tokens may follow them."""
 
     __slots__ = ("_answer", "constraint", "position")
 
@@ -296,8 +295,8 @@ class ConstraintMatcher:
         self.constraint: Final = constraint
         self.position: Final = position
         self._answer = answer
-        """The left context (``left_context.py``) of the first tokens of the answer, and the later
-        tokens, which have not been worked into it yet."""
+        """The left context (``left_context.py``) after the first tokens of the answer, and the
+        later tokens, which are not part of it yet."""
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -342,7 +341,7 @@ class ConstraintMatcher:
         return self.constraint.mask(self.position).allows(token)
 
     def advance(self, token: TokenId) -> ConstraintMatcher:
-        """See ``Matcher``. What the token means for spelling is worked out later, for several."""
+        """See ``Matcher``. What tokens mean for spelling is worked out later, several at once."""
         constraint, position = self.constraint, self.position
         reached = position.after.get(token) or constraint.after(position, token)
         known, unread = self._answer
@@ -356,8 +355,8 @@ class ConstraintMatcher:
         if forcing is Forcing.OFF or self.position.is_complete:
             return ()
         if forcing is Forcing.CANONICAL:
-            # Where there is a choice of bytes there is one of tokens: every byte is a token. The
-            # last of a few names may be alone, but looking for it would take a mask everywhere.
+            # A choice of bytes is a choice of tokens: every byte is a token. The last of a few
+            # names may be the only token, but finding that would take a mask at every position.
             if not self.constraint.forces(self.position):
                 return ()
             run = self.constraint.canonical_run(self.position, self.left_context)
@@ -371,10 +370,10 @@ class ConstraintMatcher:
         return self.constraint.likely_run(self.position, self.left_context)
 
     def _lone_tokens(self) -> tuple[TokenId, ...]:
-        """The chain of tokens each of which is the only one that its mask holds.
+        """The chain of tokens that are each the only one in their mask.
 
-        It ends: a position that is not complete has a completion, and where one token alone may
-        follow, that is the way there. End tokens are not in it.
+        It ends: a position that is not complete has a completion, and where only one token may
+        follow, it leads there. End tokens are not in it.
         """
         run: list[TokenId] = []
         constraint, position = self.constraint, self.position

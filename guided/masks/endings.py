@@ -1,4 +1,4 @@
-"""Ends of texts in tokens: the shortest from a state, and which tokens leave room for one."""
+"""Ends of texts in tokens: the shortest from a state, and which tokens leave room for an end."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["Endings"]
 
 _FEW: Final = 64
 _SPARE_BYTES: Final = 12
-"""By how much texts in one place may differ in their shortest ends: a number to be a new name."""
+"""Bytes that the shortest ends of texts in one place may differ by: a new name may need digits."""
 
 _KEPT_BYTES: Final = 400
-"""A state with its end, about; the tokens of an end are shared by the states along it."""
+"""About what a state with its end takes; states along an end share its tokens."""
 
 _TOKEN_WORK: Final = 5
-"""Units of work for a token of an end that is kept."""
+"""Units of work per token of an end that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Tokens from a place on: states along one end share them."""
+    """Tokens from a place on; states along one end share them."""
 
     tokens: tuple[TokenId, ...]
     place: int
@@ -46,7 +46,7 @@ class _End:
 
 
 class Endings:
-    """Ends of texts of one machine in tokens of one vocabulary.
+    """Ends of one machine's texts in the tokens of one vocabulary.
 
     Not thread-safe: callers hold the lock of the ``CompiledConstraint``.
     """
@@ -61,9 +61,9 @@ class Endings:
     ) -> None:
         """``mask_of_state`` gives the whole mask of a state.
 
-        It is asked for each parse of a state with several, by itself, under the caller's lock.
+        It is called for each parse of an ambiguous state separately, under the caller's lock.
 
-        At most about ``max_kept`` states have a completion that is kept.
+        Completions of at most about ``max_kept`` states are kept.
         """
         self._machine = machine
         self._steps = steps
@@ -71,30 +71,30 @@ class Endings:
         self._mask_of_state = mask_of_state
         self._max_kept = max_kept
         self._kept: dict[State, _End] = {}
-        """By state tokens that end the text from there, for states along ends that were offered."""
+        """Tokens that end the text, by state, for the states along ends that were offered."""
 
     @property
     def nbytes(self) -> int:
-        """What it holds, about."""
+        """About how many bytes it holds."""
         return self._fewest.nbytes + _KEPT_BYTES * len(self._kept)
 
     def shortest(self, state: State) -> tuple[TokenId, ...]:
-        """Tokens that end the text, close to as few as can be.
+        """Tokens that end the text, close to as few as possible.
 
-        The kept one was offered before and has to stay open: see ``kept_shortest``. Nothing is kept
-        here. Work on it is the caller's to limit.
+        A kept end was offered before and has to stay open: see ``kept_shortest``. This call keeps
+        nothing, and leaves it to the caller to limit its work.
         """
         tokens = self._fewest.tokens(self._machine.shortest_end(state))
-        # Of two ends of as many tokens the kept one wins: somebody may be on the way along it.
+        # Of two equally long ends the kept one wins: an answer may be on its way along it.
         kept = self._kept.get(state)
         return tokens if kept is None or len(tokens) < len(kept) else kept.rest()
 
     def fits(self, state: State, budget: int) -> bool:
         """Whether at most ``budget`` tokens end the text.
 
-        Where the bytes that are left suffice as a bound, no end in tokens is worked out.
+        Where a bound from the number of bytes left suffices, no end in tokens is worked out.
         """
-        # A token has a byte at least.
+        # A token has at least one byte.
         if self._machine.bytes_left(state) <= budget:
             return True
         count = self._fewest.count(self._machine.shortest_end(state))
@@ -104,10 +104,11 @@ class Endings:
     def kept_shortest(self, state: State) -> tuple[TokenId, ...]:
         """``shortest``, kept for the states along it.
 
-        Fewer bytes can be more tokens: whoever follows it must not be led on to another one.
+        Fewer bytes can be more tokens, so an answer that follows this end must not be led to
+        another one.
 
-        At ``max_kept`` all that was kept is forgotten at once, which may lead somebody who is on
-        the way on to another end.
+        At ``max_kept`` everything kept is forgotten at once, which may lead an answer on its way
+        to another end.
         """
         tokens = self.shortest(state)
         if len(self._kept) >= self._max_kept:
@@ -124,10 +125,10 @@ class Endings:
         return tokens
 
     def tokens_within(self, state: State, mask: Mask, budget: int) -> list[NDArray[np.int64]]:
-        """Tokens of the mask of a state after which less than ``budget`` more end the text.
+        """Tokens in the mask of a state after which fewer than ``budget`` more end the text.
 
-        In groups, in no order; where a state has several parses a token may come more than once.
-        End-of-sequence tokens are left out.
+        Returned in groups, in no order; where a state has several parses a token may occur more
+        than once. End-of-sequence tokens are left out.
         """
         parses = self._machine.sharing.parses(state)
         if parses:
@@ -140,18 +141,18 @@ class Endings:
         return [self._fitting(state, tokens, budget - 1) for tokens in groups]
 
     def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
-        """Those of the tokens, all of which lead to one stack, row and count, after which the
-        budget suffices. Of many tokens that leave different texts some that fit may be left out.
+        """The tokens, of those that lead to one place, after which the budget suffices.
 
-        ``tokens`` are one group of ``TokenSteps.by_target``, never empty; ``budget`` no longer
-        counts the token itself.
+        They all lead to one stack, row and count, and are one group of ``TokenSteps.by_target``,
+        never empty. ``budget`` no longer counts the token itself. Of many tokens that leave
+        different texts, some that fit may be left out.
         """
         first = self._steps.advance(state, int(tokens[0]))
         # ``by_target`` gives only tokens that lead somewhere.
         assert first is not None, (state, tokens[0])
         if first.texts:
-            # How the text can end depends on what was written, which is another text for each
-            # token. Few are tried one by one; of many the first stands for all, with some spare.
+            # How the text can end depends on what was written, and each token writes another text.
+            # Few are tried one by one; of many the first stands for all, with some bytes to spare.
             if len(tokens) <= _FEW:
                 fits = [self._fits_after(state, token, budget) for token in tokens.tolist()]
                 fitting: NDArray[np.int64] = tokens[np.array(fits)]

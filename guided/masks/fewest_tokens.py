@@ -1,4 +1,4 @@
-"""The fewest tokens that spell a text, whatever the tokenizer would make of it."""
+"""The fewest tokens that spell a text, whether or not the tokenizer would choose them."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from guided.spec import TokenId
 __all__ = ["FewestTokens"]
 
 _BYTES_A_UNIT: Final = 8
-"""Bytes of a text that are put into tokens for a unit of work."""
+"""Bytes of a text that one unit of work puts into tokens."""
 
 
 class FewestTokens:
     """Spells one text after another, by dynamic programming from the end of each.
 
-    So one that another ended with is known with that: what is left of a text after some tokens of
-    it takes a comparison. Not thread-safe.
+    A suffix of the last text is known with it: finding the rest of a text after some of its
+    tokens takes a comparison. Not thread-safe.
     """
 
     def __init__(self, trie: TokenTrie) -> None:
         self._trie = trie
         self._text = b""
-        """What was spelled last."""
+        """The text spelled last."""
         self._needed: NDArray[np.int32] = np.zeros(1, np.int32)
         self._steps: NDArray[np.int32] = np.empty(0, np.int32)
-        """By byte of it, how many tokens it takes from there to the end, and the node of the first
-        of them."""
+        """By byte of the text, how many tokens spell the rest from there, and the first one's node.
+        """
 
     @property
     def nbytes(self) -> int:
-        """What it holds of the text, about."""
+        """About how many bytes it holds."""
         return len(self._text) + self._needed.nbytes + self._steps.nbytes
 
     def count(self, text: bytes) -> int:
@@ -47,14 +47,14 @@ class FewestTokens:
         return count
 
     def tokens(self, text: bytes) -> tuple[TokenId, ...]:
-        """These tokens; of several ways with as few it is the one that begins with the longest."""
+        """The fewest tokens that spell ``text``; of equally few, those with the longest first."""
         place, spelled = self._place(text), np.empty(self.count(text), np.int32)
         _follow(self._trie.arrays, self._steps, place, spelled)
-        # Each by itself would take longer than to find them, where there are thousands.
+        # Converting them one by one would take longer than finding them, where there are thousands.
         return cast("tuple[TokenId, ...]", tuple(spelled.tolist()))
 
     def _place(self, text: bytes) -> int:
-        """Where ``text`` begins in what was spelled, which is made its own where it is no end."""
+        """Where ``text`` begins in the last text, which it replaces unless it is a suffix of it."""
         if not self._text.endswith(text):
             units = len(text) // _BYTES_A_UNIT
             spend(units)
@@ -72,8 +72,9 @@ def _cover(
     needed: NDArray[np.int32],
     steps: NDArray[np.int32],
 ) -> None:
-    """Fill ``needed``, with more than there are bytes where no tokens make up the rest, and
-    ``steps``.
+    """Fill ``steps`` and ``needed``, by place in the text.
+
+    Where no tokens spell the rest, ``needed`` exceeds the number of bytes.
     """
     nodes, _, child_bytes, child_nodes = arrays
     size = len(text)
@@ -88,8 +89,8 @@ def _cover(
                 break
             node, end = child_nodes[child], end + 1
             is_token = nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]
-            # Not "<": a longer token, which is met later, wins where the numbers are equal. No way
-            # at all is ``size + 1``, which one token more never gets below.
+            # Not "<": where the numbers are equal, the longer token, which is met later, wins. A
+            # place without any way holds ``size + 1``, and one token more never gets below that.
             if is_token and needed[end] + 1 <= needed[start]:
                 needed[start], steps[start] = needed[end] + 1, node
 
@@ -101,7 +102,7 @@ def _follow(
     place: int,
     tokens: NDArray[np.int32],
 ) -> None:
-    """Fill ``tokens`` with those of the steps from a place on."""
+    """Fill ``tokens`` with the tokens of the steps from a place on."""
     nodes, token_ids = arrays[0], arrays[1]
     for number in range(len(tokens)):
         node = steps[place]

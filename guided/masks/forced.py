@@ -1,8 +1,8 @@
 """Forced runs: tokens that a constraint leaves no choice about, spelled as the tokenizer would.
 
-Where only one byte may follow, and one after that, the bytes are certain; how they fall into tokens
-is the model's business. Splitting them otherwise than in training bends what the model says next.
-So a run is what the tokenizer's spellings of all texts that may still come have in common. See
+Where only one byte may follow, and one after that, the bytes are certain, but how they split into
+tokens is up to the model. A split that differs from training distorts what the model says next. So
+a run is what the tokenizer's spellings of all texts that may still come have in common. See
 docs/forced-runs.md.
 """
 
@@ -27,11 +27,11 @@ __all__ = ["BoundMachine", "RunSpeller"]
 
 _MAX_RUN_BYTES: Final = 512
 _FIRST_BYTES: Final = range(0xC2, 0xF5)
-"""With which characters begin that are not ASCII."""
+"""The first bytes of characters outside ASCII."""
 
 
 class BoundMachine(NamedTuple):
-    """A machine with what moves it over one vocabulary."""
+    """A machine with what moves it by the tokens of one vocabulary."""
 
     machine: Recognizer
     steps: TokenSteps
@@ -41,9 +41,9 @@ class BoundMachine(NamedTuple):
 class RunSpeller:
     """Spells forced runs for one vocabulary, for all threads.
 
-    Of what it has, ``_speller`` and ``_left_contexts`` alone change, by remembering what follows
-    from their keys: any thread may do that at any time. Who passes a ``BoundMachine`` holds the
-    lock of its ``CompiledConstraint``.
+    Only ``_speller`` and ``_left_contexts`` change, by remembering what follows from their keys,
+    which any thread may do at any time. Whoever passes a ``BoundMachine`` holds the lock of its
+    ``CompiledConstraint``.
     """
 
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:
@@ -57,13 +57,13 @@ class RunSpeller:
             for token, read in enumerate(vocabulary.read_as)
             if read is not None and read[0] == SPECIAL_MARK
         }
-        """Special tokens by what is read of them."""
+        """Special tokens by the bytes that are read for them."""
         self._found_tokens = frozenset(self._rules.found_tokens)
-        # Nodes that spell the beginning of a text that is found, and not all of it.
+        # Nodes that spell a proper prefix of a text that is found.
         self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
 
     def left_context(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
-        """What the answer means for a run, see ``LeftContexts``, after more tokens."""
+        """What the answer means for a run after more tokens, see ``LeftContexts``."""
         return self._left_contexts.after(before, tokens)
 
     def run(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
@@ -71,8 +71,8 @@ class RunSpeller:
 
         May raise LimitExceededError when the machine is full.
 
-        Every token is certain: callers add them to the answer without asking the model. So a token
-        may only be returned that begins all spellings that are left; fewer is always right.
+        Every token is certain: callers add them to the answer without asking the model. So only
+        tokens may be returned with which all remaining spellings begin; fewer is always right.
         """
         head, text, end, left = self._followed(bound, state, left)
         splitting = self._rules.splitting
@@ -87,10 +87,10 @@ class RunSpeller:
             return head
 
     def spelling(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
-        """``run`` with the end that it gives back: likely, but not certain.
+        """``run`` with the tokens at its end that are likely but not certain.
 
-        Its tokens must be checked like any draft: the text may go on so that the last of them is
-        spelled otherwise.
+        Its tokens must be checked like any draft: the text may continue so that the last of them
+        is spelled differently.
         """
         head, text, end, left = self._followed(bound, state, left)
         if end is None:
@@ -103,11 +103,13 @@ class RunSpeller:
     def _followed(
         self, bound: BoundMachine, state: State, left: bytes
     ) -> tuple[Tokens, bytes, State | None, bytes]:
-        """What must follow: the tokens up to the last special one, the whole characters after it
-        after their left context, the state after them, and that context.
+        """What must follow: tokens, then characters with their left context, then a state.
 
-        The state is ``None`` where no more is certain: no whole character has to follow, or it is
-        not known how texts are split.
+        The tokens are those up to the last special one. The text is the left context and the whole
+        characters after these; the state is the one after it, and the context is returned as well.
+
+        The state is ``None`` where nothing more is certain: no whole character has to follow, or
+        how the tokenizer splits texts is unknown.
         """
         if left == UNKNOWN_CONTEXT or self._rules.splitting is None:
             return (), b"", None, left
@@ -115,7 +117,7 @@ class RunSpeller:
         head, begin = self._up_to_special(forced, left)
         if begin is None:
             return head, b"", None, left
-        # Texts are cut at special tokens before all else, so what stands before them is forgotten.
+        # Texts are cut at special tokens before all else, so the text before them is forgotten.
         left = b"" if begin else left
         text = left + forced[begin:]
         size = whole_size(text)
@@ -125,10 +127,11 @@ class RunSpeller:
     def _up_to_special(self, forced: bytes, left: bytes) -> tuple[Tokens, int | None]:
         """The tokens up to the last special one in certain bytes, and where the rest begins.
 
-        ``None`` where no more of it is certain: the bytes leave a choice of special tokens.
+        The place is ``None`` where nothing more is certain: the bytes leave a choice of special
+        tokens. A place of 0 means that there is no special token.
 
-        ``left`` stands before the first of the bytes only: what is after a special token has an
-        empty left context. A place of 0 says that there is no special token.
+        ``left`` stands only before the first of the bytes: the left context after a special token
+        is empty.
         """
         tokens: Tokens = ()
         begin = 0
@@ -146,11 +149,11 @@ class RunSpeller:
         return tokens, begin
 
     def _certain(self, tail: _Tail) -> Tokens:
-        """What the spellings of all texts have in common that begin with a tail.
+        """What the spellings of all texts that begin with a tail have in common.
 
-        One of their tokens ends where the tail does, or reaches beyond it: then what stands before
-        that token is spelled as it is by itself. So it is enough to look at each place where such a
-        token may begin, and to keep the tokens that all of these spellings begin with.
+        In each, one token ends where the tail does or reaches beyond it, and what stands before
+        that token is spelled as it is alone. So it is enough to look at each place where such a
+        token may begin, and to keep the tokens with which all of these spellings begin.
         """
         certain = _sure(tail.ending())
         # No token that reaches beyond the tail begins earlier than this.
@@ -172,7 +175,7 @@ class RunSpeller:
 
 
 class _OpenPiece:
-    """The piece in which the certain bytes end, in one of the ways to split them."""
+    """The piece in which the certain bytes end, for one way to split them."""
 
     __slots__ = ("begin", "head", "part", "state")
 
@@ -181,7 +184,7 @@ class _OpenPiece:
         """The tokens before it."""
         self.begin: Final = begin
         self.part: Final = part
-        """Where the part of it begins that is spelled anew: a token before may end inside of it."""
+        """Where the part to be spelled again begins: a token before it may end inside the piece."""
         self.state: Final = state
         """How far its match got, for ``Splitting.reaches``."""
 
@@ -198,8 +201,7 @@ class _Tail:
         text: bytes,
         begun: int,
     ) -> None:
-        """``text`` has the left context in front of it and ends in ``end``; the run has ``begun``
-        at a place in it."""
+        """Take a text from the left context to the state ``end``; the run begins at ``begun``."""
         self.text: Final = text
         self.begun: Final = begun
         self._speller = speller
@@ -208,12 +210,12 @@ class _Tail:
         self._end = end
         self.pieces: Final = self._open_pieces()
         self._tokens: dict[int, list[TokenId]] = {}
-        """By place in the text what ``_allowed`` has found; the place alone gives the node."""
+        """What ``_allowed`` has found, by place in the text, which alone determines the node."""
 
     def _open_pieces(self) -> list[_OpenPiece]:
-        """The piece that the text may end in, for each way to split it that is left.
+        """The piece that the text may end in, for each remaining way to split it.
 
-        Places in the text are in bytes, those that splitting gives in characters.
+        Places in the text are in bytes, those that splitting returns in characters.
         """
         first, start = self._speller.found_in(self.text, self.begun)
         data = self.text[start:]
@@ -229,20 +231,20 @@ class _Tail:
         return found
 
     def _ways(self, text: str) -> list[Cuts]:
-        """The ways to split the text that any of the characters leaves that may follow.
+        """The ways to split the text that remain possible with any character that may follow.
 
-        There is none at all where several were left and no character may follow: the text is then
-        at its end.
+        Returns none where several remained and no character may follow: the text is then at its
+        end.
 
-        No way that a text can take may be left out, or a run would be taken for certain that is
-        not; one too many only makes runs shorter.
+        No possible way may be left out, or a run that is not certain would be taken for certain;
+        one way too many only makes runs shorter.
         """
         splitting, machine, end = self._splitting, self._bound.machine, self._end
         ways = splitting.ways(text)
         if len(ways) < 2:
             return ways
-        # Usually one more character tells which way it was. Each ASCII one that may follow is
-        # tried; of others only whether one may follow is asked, which leaves all ways.
+        # Usually one more character decides which way it was. Each ASCII one that may follow is
+        # tried; if any other may follow, all ways stay.
         left: dict[Cuts, None] = {}
         for byte in range(0x80):
             if machine.advance(end, bytes((byte,))) is not None:
@@ -255,9 +257,9 @@ class _Tail:
         return list(left)
 
     def ending(self) -> Tokens:
-        """What all spellings have in common of which a token ends where the text does.
+        """What all spellings with a token that ends where the text does have in common.
 
-        There is one at least: where nothing may follow, so that no piece is left, the text may be
+        There is at least one: where nothing may follow, so that no piece is left, the text may be
         closed.
         """
         spellings = []
@@ -274,11 +276,11 @@ class _Tail:
         return certain
 
     def _may_be_closed(self) -> bool:
-        """Whether all may end here, or a special token or a text that is found may begin."""
+        """Whether everything may end here, or a special token or a text that is found may begin."""
         machine, end = self._bound.machine, self._end
         if machine.is_accepting(end):
             return True
-        # A special token may follow, too, which ends what stands before it as an end would.
+        # A special token may follow as well, which ends what stands before it as an end would.
         return any(
             machine.advance(end, bytes((byte,))) is not None
             for byte in (*self._speller.first_found, SPECIAL_MARK)
@@ -289,10 +291,10 @@ class _Tail:
         return piece.head + self._speller.beginning(self.text[piece.part : end])
 
     def is_followed(self, piece: _OpenPiece, begin: int, node: int) -> bool:
-        """Whether a token may begin at a place in an open piece that reaches beyond the text.
+        """Whether a token that reaches beyond the text may begin at a place in an open piece.
 
         ``node`` spells the text from ``begin`` on. True may be wrong, False never is: a token must
-        be allowed, stay inside of the piece, and be one that the tokenizer could put there.
+        be allowed, stay inside the piece, and be one that the tokenizer could put there.
         """
         before = self.before(piece, begin)[-1:] if begin > piece.part else ()
         if before == (UNCERTAIN,):
@@ -310,11 +312,11 @@ class _Tail:
         return False
 
     def _may_take(self, piece: _OpenPiece, rest: bytes) -> bool:
-        """Whether an open piece may extend over all characters of a rest."""
+        """Whether an open piece may extend over all whole characters of ``rest``."""
         return self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode())
 
     def may_find(self, node: int, begin: int, found: frozenset[TokenId]) -> bool:
-        """Whether a text that is found may begin at a place and reach beyond the text.
+        """Whether a text that is found may begin at a place and reach beyond the end.
 
         True may be wrong, False never is: the tokens are those that may, or might, follow
         (``Walker.tokens_below``).
@@ -324,9 +326,9 @@ class _Tail:
         return any(len(self._speller.text(token)) > beyond for token in tokens)
 
     def _allowed(self, node: int, begin: int) -> list[TokenId]:
-        """The tokens that may begin at a place; a node spells the text from there on.
+        """The tokens that may begin at a place and reach beyond the end, uncertain ones included.
 
-        Those that are uncertain are among them, and those that end where the text does are not.
+        ``node`` spells the text from the place on.
         """
         tokens = self._tokens.get(begin)
         if tokens is None:
@@ -336,12 +338,12 @@ class _Tail:
 
 
 def _sure(tokens: Tokens) -> Tokens:
-    """The tokens up to what is uncertain."""
+    """The tokens before the first uncertain one."""
     return tokens[: tokens.index(UNCERTAIN)] if UNCERTAIN in tokens else tokens
 
 
 def _common(left: Tokens, right: Tokens) -> Tokens:
-    """What two spellings have in common from their beginning on.
+    """The longest common beginning of two spellings.
 
     UNCERTAIN is compared like any token, so callers cut it off before they rely on the result.
     """
@@ -352,13 +354,13 @@ def _common(left: Tokens, right: Tokens) -> Tokens:
 
 
 def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]]:
-    """The bytes that have to follow, and the states before, between and after them: state ``i``
-    is the one after ``i`` bytes.
+    """The bytes that have to follow, and the states around them.
 
-    ``only_way`` stops where compiled code cannot tell; ``only_byte`` then decides one byte.
+    State ``i`` is the one after ``i`` bytes, so there is always one more state than bytes. Both
+    results are fresh. ``only_way`` stops where compiled code cannot decide; ``only_byte`` then
+    decides one byte.
 
-    At most ``_MAX_RUN_BYTES``; that there are not more does not say that there is a choice. Both
-    are fresh, and there is always one state more than there are bytes.
+    Returns at most ``_MAX_RUN_BYTES``; the end of the bytes does not mean that there is a choice.
     """
     forced, states, machine = b"", [state], bound.machine
     while len(forced) < _MAX_RUN_BYTES:
@@ -375,6 +377,6 @@ def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]
 
 
 def _found_nodes(trie: TokenTrie, texts: Sequence[bytes]) -> frozenset[int]:
-    """The nodes above those of texts that are found in others."""
+    """The nodes that spell proper prefixes of texts that are found in others."""
     nodes = [trie.find(text[:size]) for text in texts for size in range(1, len(text))]
     return frozenset([node for node in nodes if node is not None])

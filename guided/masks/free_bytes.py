@@ -1,9 +1,9 @@
-"""Free bytes of a row: those that may follow in any order, as often as one likes.
+"""Free bytes of a row: those that may follow in any order, any number of times.
 
-They lead from a row to a few rows from which they lead to those rows again. In a string of any text
-all bytes but the quote, the backslash and control characters do so; and in one that may match a
-pattern anywhere, though it has as many rows as the pattern. Where all that is below a node of the
-trie is free, its tokens are taken without looking at them one by one.
+They lead from a row to a few rows, from which they lead to those rows again. In a string of any
+text all bytes are free but the quote, the backslash and control characters. So are they in a string
+that may match a pattern anywhere, though it has as many rows as the pattern. Where everything below
+a node of the trie is free, its tokens are taken without looking at them one by one.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from guided.runtime.kernel import inlined, kernel
 __all__ = ["FreeBytes", "are_free_below", "make_free_bytes"]
 
 _MOST_REACHED: Final = 32
-"""Rows that free bytes may lead to, with those within characters; enough for short patterns."""
+"""Rows that free bytes may lead to, those within characters included; enough for short patterns."""
 _NONE_FREE: Final = 1
 _SOME_FREE: Final = 2
-"""What is known of a row; 0 where it was not asked yet."""
+"""What is known about a row; 0 until it is needed."""
 
 
 class FreeBytes(NamedTuple):
-    """The free bytes of rows, found when first asked for, and memory to find them in."""
+    """The free bytes of rows, found when first needed, and memory to find them in."""
 
     of_rows: NDArray[np.uint64]
-    """``[rows, 4]``: what is known of a row, the free bytes as in ``TokenTrie.below``."""
+    """``[rows, 4]``: what is known about a row, then its free bytes as in ``TokenTrie.below``."""
     reached: NDArray[np.int32]
-    """``[most, 2]``: rows that free bytes lead to, and the state of UTF-8 there."""
+    """``[most, 2]``: rows that free bytes lead to, and the UTF-8 state there."""
 
 
 def make_free_bytes(rows: int, *, is_far: bool) -> FreeBytes:
-    """Of none of so many rows is anything known.
+    """Free bytes of ``rows`` rows, with nothing known yet.
 
-    Unless ``is_far``, free bytes lead to no other rows than the one that they begin in.
+    Unless ``is_far``, free bytes lead to no rows but the one that they begin in.
     """
     most = _MOST_REACHED if is_far else 1
     return FreeBytes(np.zeros((rows, 4), dtype=np.uint64), np.empty((most, 2), dtype=np.int32))
@@ -52,7 +52,7 @@ def make_free_bytes(rows: int, *, is_far: bool) -> FreeBytes:
 def are_free_below(
     node: int, row: int, machine: MachineArrays, below: NDArray[np.uint64], free: FreeBytes
 ) -> bool:
-    """Whether all that is below a node is free in a row; not for nodes within a character."""
+    """Whether everything below a node is free in a row; not for nodes within a character."""
     known = free.of_rows
     if known[row, 0] == 0:
         _find_free(machine, row, free)
@@ -66,14 +66,14 @@ def are_free_below(
 def _find_free(machine: MachineArrays, row: int, free: FreeBytes) -> None:
     """Write the free bytes of a row to ``of_rows``: the bits of ASCII in two words, and CHARACTERS.
 
-    From then on ``of_rows[row, 0]`` is not 0, so a row is looked at once: the machine's arrays must
-    not change while ``free`` is in use.
+    After that ``of_rows[row, 0]`` is not 0, so each row is examined only once: the machine's arrays
+    must not change while ``free`` is in use.
     """
     known = free.of_rows
     known[row, 0] = _NONE_FREE
     if machine.rows[row, BEAT] != NO_BEAT and machine.rows[row, BEAT] != TICK:
         return
-    # All characters beyond ASCII are free or none is: with them if possible, as it mostly is.
+    # The characters beyond ASCII are all free or none is: with them if possible, as it mostly is.
     low, high, is_possible = _closed(machine, row, free.reached, len(free.reached) > 1)
     if is_possible:
         known[row, 3] = CHARACTERS
@@ -90,8 +90,8 @@ def _closed(
 ) -> tuple[np.uint64, np.uint64, bool]:
     """The free ASCII bytes, and whether all other characters are free ``with_characters``.
 
-    Greedy: a set of rows grows from ``row`` on. A byte that leads to a row that allows less than is
-    free so far, or to one row more than there is room for, is not free.
+    Greedy: a set of rows grows from ``row`` on. A byte is not free if it leads to a row that allows
+    less than what is free so far, or to a row for which there is no room.
     """
     low, high = _staying(machine, row, row)
     reached[0, 0], reached[0, 1] = row, BOUNDARY
@@ -112,7 +112,7 @@ def _closed(
             target = target_of(machine, current, byte)
             if _holds(reached, count, target, after):
                 continue
-            # Bytes side by side mostly lead to one row: the one refused last is not asked again.
+            # Neighbouring bytes mostly lead to one row: the one refused last is not tried again.
             is_asked = target != refused and count < len(reached)
             if is_asked and _joins(machine, target, after, row, low, high):
                 reached[count, 0], reached[count, 1] = target, after
@@ -130,7 +130,7 @@ def _closed(
 
 @inlined
 def _holds(reached: NDArray[np.int32], count: int, row: int, state: int) -> bool:
-    """Whether a row is among the first ``count`` of those reached; the last is the likeliest."""
+    """Whether a row is among the first ``count`` reached; the last one is the likeliest."""
     for index in range(count - 1, -1, -1):
         if reached[index, 0] == row and reached[index, 1] == state:
             return True
@@ -143,9 +143,9 @@ def _joins(
 ) -> bool:
     """Whether a row can be one of those that free bytes of the ``first`` row lead to.
 
-    ``low`` and ``high`` are the bytes found free so far: all of them must stay free in this row,
-    too. A row within a character is only looked at for its count; its bytes are tried as those of a
-    row that was reached.
+    ``low`` and ``high`` are the bytes found free so far: all of them must stay free in this row
+    too. A row within a character is judged only by its count; its bytes are tried when it is among
+    the rows reached.
     """
     rows = machine.rows
     if row == DEAD or is_closing(rows, row):
@@ -155,7 +155,7 @@ def _joins(
             return False
         also_low, also_high = _staying(machine, row, first)
         return not (low & ~also_low | high & ~also_high)
-    # One code point is begun: with it a string has one more, as if it were there already.
+    # A code point has begun: with it a string has one more, as if it were complete already.
     if rows[first, BEAT] == NO_BEAT:
         return bool(rows[row, BEAT] == NO_BEAT)
     return bool(rows[row, BEAT] == INSIDE and rows[row, NEED] == rows[first, NEED] + 1)
@@ -169,7 +169,7 @@ def _counts_as(rows: NDArray[np.int32], row: int, first: int) -> bool:
 
 @inlined
 def _staying(machine: MachineArrays, row: int, first: int) -> tuple[np.uint64, np.uint64]:
-    """The ASCII bytes, one bit each, after which a string goes on and counts as in ``first``."""
+    """The ASCII bytes, one bit each, after which a string continues and counts as in ``first``."""
     low = high = np.uint64(0)
     for byte in range(1, 0x80):
         target = target_of(machine, row, byte)

@@ -7,31 +7,31 @@ from guided.masks.mask_delta import MaskDelta
 __all__ = ["HeldMask"]
 
 
-# Compiled classes cannot be referred to weakly, which is how the store lets holders go.
+# Compiled classes cannot be weakly referenced, and the store holds its holders weakly.
 class HeldMask:
-    """A place for a mask, which the store takes away again when it needs the room.
+    """A place for a mask, which the store empties when it needs the room.
 
-    Any thread may find ``delta`` gone the next moment, so it is read once and then used.
+    Any thread may find ``delta`` gone the next moment, so read it once and use what was read.
     """
 
     __slots__ = ("__weakref__", "_lone", "delta", "fingerprint", "used")
 
     def __init__(self, delta: MaskDelta, fingerprint: int) -> None:
         self.delta: MaskDelta | None = delta
-        """The mask, ``None`` once the store has emptied this."""
+        """The mask, ``None`` once the store has removed it."""
         self.fingerprint = fingerprint
         self.used = True
-        """Whether it was asked for since the store last looked."""
+        """Whether it was used since the store last looked."""
         self._lone: int | None = -1
-        """The answer of ``lone``, -1 until it was asked."""
+        """The result of ``lone``, -1 until it is first called."""
 
     def lone(self, delta: MaskDelta) -> int | None:
-        """The token that alone is allowed, ``None`` where there are more or none.
+        """The only allowed token, or ``None`` where several or none are allowed.
 
-        ``delta`` is the mask that was held here, which may be gone by now. The answer is kept.
+        ``delta`` is the mask that was held here, which may be gone by now. The result is kept.
 
-        Without a lock: two threads that ask at once find the same. ``None`` is an answer, so it
-        cannot stand for one that was not asked for.
+        Takes no lock: two threads that call it at once find the same. ``None`` is a result, so it
+        cannot mark one that is not known yet.
         """
         if self._lone == -1:
             self._lone = delta.lone_token()

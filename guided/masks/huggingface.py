@@ -1,8 +1,8 @@
-"""A vocabulary out of a fast tokenizer of transformers.
+"""A vocabulary from a fast tokenizer of transformers.
 
 Two kinds of tokenizer know every byte. *Byte-level* ones write each byte as a letter of its own
 (``Ġ`` is a space). *Byte-fallback* ones write text as it is, mostly with ``▁`` for a space, and
-have a token ``<0xNN>`` for every byte. Which one it is, the tokenizer's own description says.
+have a token ``<0xNN>`` for every byte. The tokenizer's own description says which kind it is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Description: TypeAlias = dict[str, Any]
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SIGN = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 _SPARE = 1 << 16
-"""How far beyond the tokens of a tokenizer an end may be: models have some more logits."""
+"""How far an end token may be beyond a tokenizer's tokens: models have some more logits."""
 _WAY_OUT = "choose a model whose tokenizer is byte-level BPE or falls back to bytes"
 
 
@@ -69,12 +69,13 @@ def vocabulary_from_description(
     end_ids: Iterable[int],
     logits_width: int | None = None,
 ) -> Vocabulary:
-    """The same of what ``tokenizer.json`` holds, and the special tokens that it does not know.
+    """The vocabulary of a ``tokenizer.json``, and of special tokens that it does not know.
 
     ``end_ids`` are all end-of-sequence tokens: the description names none.
 
-    The order counts: ends and special tokens are no text whatever they are written as, and an added
-    token's text is taken as it stands, as it is found before bytes are written in letters.
+    The order of the checks matters: ends and special tokens are no text, whatever they are written
+    as, and an added token's text is taken as it stands, because it is found before bytes are
+    written as letters.
     """
     is_byte_level = _is_byte_level(description)
     space = None if is_byte_level else _letter_for_space(description)
@@ -93,7 +94,7 @@ def vocabulary_from_description(
         if not is_byte_level:
             token_bytes[token] = _bytes_with_fallback(text, space) or None
         elif token in added:
-            # Added tokens are found in the text before it is written in letters.
+            # Added tokens are found in the text before it is written as letters.
             token_bytes[token] = text.encode() or None
         else:
             token_bytes[token] = bytes_of_letters(text) or None
@@ -113,12 +114,12 @@ def vocabulary_from_description(
 
 
 def _is_sign(text: str) -> bool:
-    """Whether an added token that is text is none that texts have, as ``<think>``."""
+    """Whether an added token that is text occurs in no other text, such as ``<think>``."""
     return _SIGN.fullmatch(text) is not None
 
 
 def _is_byte_level(description: Description) -> bool:
-    """Tell the two kinds apart; raise ``ModelError`` for a tokenizer that is neither."""
+    """Tell the two kinds apart; raises ModelError for a tokenizer that is neither."""
     model = description["model"]
     kind = model["type"]
     if kind not in ("BPE", "Unigram"):
@@ -145,7 +146,7 @@ def _is_byte_level(description: Description) -> bool:
 
 
 def _steps(description: Description) -> Iterator[Description]:
-    """Everything that is done to a text before it is cut into tokens, in order."""
+    """All steps applied to a text before it is cut into tokens, in order."""
     for name, inner in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
         waiting = [description[name]] if description[name] else []
         while waiting:
@@ -155,10 +156,9 @@ def _steps(description: Description) -> Iterator[Description]:
 
 
 def _letter_for_space(description: Description) -> str | None:
-    """What the tokenizer writes a space as, ``None`` where it writes spaces as they are.
+    """The letter that the tokenizer writes for a space, ``None`` where spaces stay spaces.
 
-    The first step that does so in the order of the tokenizer's steps: it is the one that sees
-    spaces.
+    The first step that replaces spaces decides: it is the one that sees them.
     """
     for part in _steps(description):
         if part["type"] == "Metaspace":
@@ -171,7 +171,7 @@ def _letter_for_space(description: Description) -> str | None:
 def _token_texts(description: Description) -> dict[int, str]:
     """The texts of all tokens by id, as the tokenizer writes them; added tokens included.
 
-    Of a token that is in both, the text of the added one counts.
+    Where the model and the added tokens have a text for the same id, the added one counts.
     """
     vocab = description["model"]["vocab"]
     if isinstance(vocab, dict):
@@ -189,7 +189,7 @@ def _bytes_with_fallback(text: str, space: str | None) -> bytes:
 
 
 def _special_ids(description: Description) -> frozenset[int]:
-    """The tokens that stand for no text: special ones, and the one for what is unknown."""
+    """The tokens that stand for no text: special ones, and the one for unknown text."""
     special = {int(entry["id"]) for entry in description["added_tokens"] if entry["special"]}
     model = description["model"]
     if model["type"] == "Unigram":
@@ -200,9 +200,9 @@ def _special_ids(description: Description) -> frozenset[int]:
 
 
 def _checked_ends(end_ids: Iterable[int], last: int, logits_width: int | None) -> frozenset[int]:
-    """The end-of-sequence tokens; raises ModelError for one beyond the logits, or any model's.
+    """The end-of-sequence tokens; raises ModelError for one beyond the logits of this or any model.
 
-    An end far beyond the tokens is refused since the vocabulary gets a place for each id up to it.
+    An end far beyond the tokens is refused: the vocabulary gets a place for each id up to it.
     """
     ends = frozenset(end_ids)
     for end in sorted(ends):

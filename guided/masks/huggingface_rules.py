@@ -1,7 +1,7 @@
-"""How a tokenizer splits texts and what it finds in them, out of its description.
+"""How a tokenizer splits texts and what it finds in them, from its description.
 
-Of the ways to split texts those are known that tokenizers use which know every byte. Of a tokenizer
-with any other nothing is told.
+Only the ways to split texts are known that tokenizers use which know every byte. A tokenizer that
+splits in any other way is reported as unknown.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
 
 _BYTE_LEVEL: Final = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-"""What the ByteLevel step splits by; no description says it."""
+"""The pattern that the ByteLevel step splits by; no description contains it."""
 _ONE: Final = Program((Step(READ), Step(MATCH)), ("",))
 _MANY: Final = Program((Step(READ), Step(FORK, 0, 2), Step(MATCH)), ("",))
-"""One character of a class, and many: what the steps split by that are no patterns."""
+"""One character of a class, and many: for steps that do not split by a pattern."""
 
 
 def found_texts(
     description: _Description, token_bytes: Sequence[bytes | None], letter: str | None
 ) -> list[dict[bytes, Tokens]] | None:
-    """The added tokens that are found in texts: those found as the text stands, then those found
-    in it once it was normalized.
+    """The added tokens that are found in texts: those found in the text as it stands, then those
+    found once it is normalized.
 
-    ``None`` where what is found depends on what stands beside it, as a single word does, or where
-    a token stands for other bytes than those that it is found by. Special tokens stand for no text,
-    and no text has ``letter``, which the tokenizer writes spaces with.
+    ``None`` where a find depends on its surroundings, as for a single word, or where a token stands
+    for other bytes than those that it is found by. Special tokens stand for no text, and no text
+    contains ``letter``, which the tokenizer writes for spaces.
 
-    The list always has these two, though they may be empty; it is fresh, and callers put what is
-    found before all else in front.
+    The list always has these two entries, though they may be empty; it is fresh, and callers put
+    what is found before all else in front.
     """
     found: dict[bool, dict[bytes, Tokens]] = {False: {}, True: {}}
     for entry in description["added_tokens"]:
@@ -64,10 +64,10 @@ def found_texts(
 def splitting_of(description: _Description, letter: str | None) -> Splitting | None:
     """How the tokenizer splits texts, ``None`` where that is not known.
 
-    ``letter`` is what it writes spaces with, which a text itself has not.
+    ``letter`` is what it writes for spaces; texts themselves do not contain it.
 
     ``None`` only means that no runs are forced by spelling; a wrong splitting would force wrong
-    ones. So any step that is not known makes it ``None``.
+    ones. So any step that is not known makes the result ``None``.
     """
     # Once bytes are written as letters, a later step would split letters and not the text.
     steps = list(_steps(description["normalizer"], "normalizers"))
@@ -90,7 +90,7 @@ def splitting_of(description: _Description, letter: str | None) -> Splitting | N
 
 
 def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
-    """The steps in order, those of a sequence in its place; ``inner`` is what holds them."""
+    """The steps in order, with a sequence replaced by its steps; ``inner`` is the key of these."""
     if step is not None and step["type"] == "Sequence":
         for each in step[inner]:
             yield from _steps(each, inner)
@@ -101,8 +101,8 @@ def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
 def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
     """What a step splits by, ``None`` for nothing; raises UnknownPatternError.
 
-    Steps by a pattern are known only without a ``letter``: they would see it in place of spaces,
-    where the automaton reads the text itself.
+    Steps by a pattern are known only without a ``letter``: such a step would see it in place of
+    spaces, where the automaton reads the text itself.
     """
     from tokenizers import pre_tokenizers
 
@@ -120,19 +120,19 @@ def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
         case {"type": "Split", "invert": False, "pattern": {"String": text}}:
             return _string_stage(str(text), step["behavior"], letter)
         case {"type": "Split", "pattern": {"Regex": pattern}} if letter is None:
-            # What a pattern takes that leaves nothing out is the same if the rest is removed.
+            # A pattern that leaves nothing out splits the same way if the rest is removed.
             if (step["behavior"], step["invert"]) in (("Isolated", False), ("Removed", True)):
                 return _automaton(pattern)
     raise UnknownPatternError(step)
 
 
 def _string_stage(text: str, behavior: str, letter: str | None) -> SplitAutomaton | None:
-    """What a step splits by that looks for ``text``; ``None`` for nothing.
+    """The automaton of a step that looks for ``text``; ``None`` where it splits nothing.
 
-    ``letter`` is what spaces were replaced by before the step, ``None`` where they were not. To
-    merge is known of one character alone, of tokenizers with a letter, and not of that letter.
+    ``letter`` is what spaces were replaced by before the step, ``None`` where they were not.
+    Merging is known only for a single character other than the letter, in tokenizers with a letter.
 
-    UnknownPatternError makes the whole splitting unknown, ``None`` only says that this step never
+    UnknownPatternError makes the whole splitting unknown; ``None`` only says that this step never
     splits.
     """
     if letter is not None and " " in text:
@@ -155,7 +155,7 @@ def _automaton(pattern: str) -> SplitAutomaton:
 
 
 def _is_in(character_class: str) -> CharacterTest:
-    """Asks the tokenizers' own matcher, whose Unicode may be older or newer than another's."""
+    """A test by the tokenizers' own matcher, whose Unicode may be older or newer than others'."""
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import Split
 
@@ -171,5 +171,5 @@ class _Splits:
         self._step = step
 
     def __call__(self, character: str) -> bool:
-        # A letter, of which the steps split nothing off: two pieces are the letter and the rest.
+        # Steps split nothing off a letter: two pieces are the letter and the rest.
         return len(self._step.pre_tokenize_str("a" + character)) > 1

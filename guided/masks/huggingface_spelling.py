@@ -1,8 +1,8 @@
 """How a tokenizer spells a text that stands in the middle of another.
 
-A tokenizer as it is loaded may put a space before the text, normalise it, cut it short, or read
-``</s>`` in it as the end. The speller works on a copy of the tokenizer with all of that off, and in
-which no text is a token that stands for no text, or a byte.
+A tokenizer as loaded may put a space before the text, normalise it, cut it short, or read ``</s>``
+in it as the end. The speller works on a copy of the tokenizer with all of that off. In the copy, no
+text becomes a token that stands for no text, or one that stands for a single byte.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _Description: TypeAlias = dict[str, Any]
 _TokenBytes: TypeAlias = Sequence[bytes | None]
 
 _TRIAL: Final = ' a  b\n\n\t{"x": [1, 2345, -0.5e3], "é": "漢字 😀 e\u0301"} Don\'t.  \r\n \x7f'
-"""Text of all the sorts that tokenizers are known to lose."""
+"""Text of all the kinds that tokenizers are known to lose."""
 _NEVER: Final = "\ufdd0" * 8
-"""What no text has: a character that is not for texts."""
+"""Text that never occurs: a noncharacter of Unicode."""
 
 
 def make_speller(
@@ -45,15 +45,14 @@ def make_speller(
 ) -> tuple[Speller, SpellingRules]:
     """A speller for the tokenizer described, and its rules.
 
-    ``space`` is the letter that it writes spaces with, ``None`` where it has none. Raises
-    ModelError where the tokenizer loses something of a text, or lacks the token of a byte that the
-    speller needs.
+    ``space`` is the letter that it writes for spaces, ``None`` where it has none. Raises ModelError
+    where the tokenizer loses part of a text, or lacks the token of a byte that the speller needs.
     """
     from tokenizers import Tokenizer
 
     byte_tokens = {} if is_byte_level else _byte_tokens(description)
     if not is_byte_level:
-        # Raises if there is none: the copy says by this token what it does not know (_Encoding).
+        # Raises if there is none: the copy writes this token for unknown text (_Encoding).
         _tokens_of_bytes("\0", byte_tokens)
     exact = _for_spelling(description, token_bytes, space, byte_tokens, is_byte_level=is_byte_level)
     copy = Tokenizer.from_str(json.dumps(exact))
@@ -89,9 +88,9 @@ def _tokens_of_bytes(text: str, byte_tokens: Mapping[int, int]) -> list[int]:
 
 
 class _Spelling:
-    """Spells with the tokenizer; raises ModelError where something of the text was lost.
+    """Spells with the tokenizer; raises ModelError where part of the text was lost.
 
-    ``texts`` has the bytes of every token that the tokenizer may give, none for special ones.
+    ``texts`` has the bytes of every token that the tokenizer may return, empty for special ones.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class _Spelling:
         self._texts = texts
 
     def __call__(self, text: str) -> Sequence[int]:
-        """The tokens of a text; ModelError where their bytes are not those of the text."""
+        """The tokens of a text; raises ModelError where their bytes are not those of the text."""
         tokens = self._encode(text)
         if b"".join(map(self._texts.__getitem__, tokens)) != text.encode():
             raise ModelError(
@@ -112,10 +111,10 @@ class _Spelling:
 
 
 class _Encoding:
-    """Encodes with a tokenizer, whose token for what it does not know is that of the byte 0.
+    """Encodes with a tokenizer whose token for unknown text is that of the byte 0.
 
-    What it does not know becomes the tokens of its bytes; a byte that has none is left out, which
-    ``_Spelling`` notices. Without byte fallback ``byte_tokens`` is empty, and nothing is replaced.
+    Unknown text becomes the tokens of its bytes. Without byte fallback ``byte_tokens`` is empty,
+    and nothing is replaced.
     """
 
     def __init__(self, tokenizer: Tokenizer, byte_tokens: Mapping[int, int]) -> None:
@@ -126,7 +125,7 @@ class _Encoding:
     def __call__(self, text: str) -> Sequence[int]:
         """The tokens of a text, where each unknown token is replaced by those of its bytes.
 
-        A byte without a token of its own is left out, which ``_Spelling`` then finds.
+        A byte without a token is left out, which ``_Spelling`` then notices.
         """
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         ids: list[int] = encoding.ids
@@ -143,7 +142,7 @@ class _Encoding:
 
 
 class _SpellingWithLetter:
-    """Spells the letter that stands for a space, where a text itself has it, byte by byte."""
+    """Spells the letter that stands for a space byte by byte, where a text itself contains it."""
 
     def __init__(self, spell: _Spelling, letter: str, byte_tokens: Sequence[int]) -> None:
         self._spell = spell
@@ -151,7 +150,7 @@ class _SpellingWithLetter:
         self._byte_tokens = byte_tokens
 
     def __call__(self, text: str) -> Sequence[int]:
-        """The tokens of a text, with those of the bytes of the letter where the text has it."""
+        """The tokens of a text, with those of the letter's bytes where the text contains it."""
         if self._letter not in text:
             return self._spell(text)
         first, *rest = text.split(self._letter)
@@ -169,10 +168,10 @@ def _rules(
     byte_tokens: Mapping[int, int],
     space: str | None,
 ) -> SpellingRules:
-    """The rules of the tokenizer that spells; ``exact`` is its description.
+    """The rules of the tokenizer ``spelling``, which spells; ``exact`` is its description.
 
-    Texts that are found before any splitting may depend on what stands beside them. Then they are
-    not known, splitting is left unknown as well, and no runs are forced by spelling.
+    What is found in texts before splitting may depend on its surroundings. Then it is not known,
+    splitting is left unknown as well, and no runs are forced by spelling.
     """
     found = found_texts(exact, texts, space)
     letter = b"" if space is None else space.encode()
@@ -197,7 +196,7 @@ def _rules(
 
 
 def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) -> Tokenizer:
-    """What joins the pieces of a text, and looks for none of them as a whole.
+    """A tokenizer that joins the parts of one piece, and does not look for it as a whole.
 
     ``space`` is how the vocabulary writes a space, ``None`` where it writes a space as it is:
     pieces come with plain spaces, so this one step stays. The model of ``spelling`` is in use
@@ -217,9 +216,9 @@ def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) ->
 
 
 class _JoiningBytes:
-    """Joins parts of pieces out of bytes, which may begin and end inside of characters.
+    """Joins parts of pieces from bytes; the parts may begin and end inside characters.
 
-    ``None`` where the tokens are not those of all bytes of a part, which the model then has lost.
+    Returns ``None`` where the tokens do not spell all bytes of a part, because the model lost some.
     """
 
     def __init__(self, model: Tokenizer, texts: Sequence[bytes]) -> None:
@@ -232,11 +231,11 @@ class _JoiningBytes:
 
 
 class _JoiningText:
-    """Joins parts of pieces out of characters; the bytes of one that has begun are tokens.
+    """Joins parts of pieces from characters; the bytes of one that has begun become tokens.
 
     For tokenizers with byte fallback. ``ties`` is ``None`` for models that have none, ``space``
-    where the vocabulary writes a space as it is. Parts have no byte without a token: constraints
-    leave those out (``Vocabulary.missing_bytes``).
+    where the vocabulary writes a space as it is. Parts contain no byte without a token:
+    constraints leave those out (``Vocabulary.missing_bytes``).
     """
 
     def __init__(
@@ -255,7 +254,7 @@ class _JoiningText:
 
     def __call__(self, part: bytes) -> Sequence[int] | None:
         """The tokens of a part of a piece; ``None`` where it ends inside a character."""
-        # It may begin inside of a character; where it ends inside of one, nothing can be told.
+        # It may begin inside a character; where it ends inside one, its tokens are not known.
         size = next((at for at, byte in enumerate(part) if byte & 0xC0 != 0x80), len(part))
         try:
             text = part[size:].decode()
@@ -278,7 +277,7 @@ class _JoiningText:
 
 
 class _Whole:
-    """Which token a piece is, ``None`` for none, for a tokenizer that looks for that first."""
+    """The token that a whole piece is, or ``None``, for a tokenizer that looks for that first."""
 
     def __init__(self, tokenizer: Tokenizer, is_byte_level: bool) -> None:
         self._tokenizer = tokenizer
@@ -301,7 +300,7 @@ def _for_spelling(
     *,
     is_byte_level: bool,
 ) -> _Description:
-    """The description of a tokenizer that spells texts as they are: nothing added, nothing lost."""
+    """The description of a tokenizer that spells texts exactly: nothing added, nothing lost."""
     model, hidden = _without_hidden(description["model"], token_bytes, byte_tokens, is_byte_level)
     return {
         **description,
@@ -325,10 +324,10 @@ def _without_hidden(
     byte_tokens: Mapping[int, int],
     is_byte_level: bool,
 ) -> tuple[_Description, set[str]]:
-    """The model without what no text is, and how that was called.
+    """The model without tokens that no text may become, and the names of those.
 
-    That is special tokens, those beyond the logits, and the tokens of bytes: what is not known is
-    the token of the byte 0 instead, for ``_Encoding`` to put others in its place.
+    They are special tokens, those beyond the logits, and the tokens of bytes: unknown text becomes
+    the token of the byte 0 instead, which ``_Encoding`` replaces.
     """
     hidden = {token for token, text in enumerate(token_bytes) if text is None}
     hidden.update(byte_tokens.values())
@@ -349,10 +348,10 @@ def _without_hidden(
 
 
 def hide_tokens(model: _Description, names: Collection[str], never: str = _NEVER) -> _Description:
-    """The model without the tokens of some names, so that it makes them of no text.
+    """The model without the tokens of some names, so that no text becomes one of them.
 
-    ``never`` is what no text has. Ids do not change: a hidden token keeps its place under a name
-    that no text has. ``model`` is left as it is.
+    ``never`` is what no text contains. Ids do not change: a hidden token keeps its place under a
+    name that no text contains. ``model`` is left as it is.
     """
     if not names:
         return {**model}
@@ -384,9 +383,9 @@ def _names_any(merge: str | Sequence[str], names: Collection[str]) -> bool:
 
 
 def _exact(normalizer: _Description | None, space: str | None) -> _Description | None:
-    """Keep of a normalizer only the steps that lose nothing: how spaces and bytes are written.
+    """Keep only the steps of a normalizer that lose nothing: how spaces and bytes are written.
 
-    ``None`` for a step that is not kept; a sequence stays, though it may be empty. Any step that is
+    Returns ``None`` for a step that is not kept; a sequence stays, though it may be empty. Any step
     not known here counts as one that loses something.
     """
     if normalizer is None:
@@ -404,8 +403,7 @@ def _exact(normalizer: _Description | None, space: str | None) -> _Description |
 def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | None:
     """The step without the space that it would put before a text.
 
-    The description that was given is not changed; parts that stay as they are may be shared with
-    it.
+    The given description is not changed; unchanged parts may be shared with it.
     """
     if pre_tokenizer is None:
         return None
@@ -415,7 +413,7 @@ def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | N
     if pre_tokenizer["type"] == "ByteLevel":
         return {**pre_tokenizer, "add_prefix_space": False}
     if pre_tokenizer["type"] == "Metaspace":
-        # One of these two says it, depending on the age of the description.
+        # Which of these two a description has depends on its age.
         without = {"prepend_scheme": "never", "add_prefix_space": False}
         return {**pre_tokenizer, **{k: v for k, v in without.items() if k in pre_tokenizer}}
     return pre_tokenizer
@@ -424,7 +422,7 @@ def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | N
 def _as_text(entry: _Description, token_bytes: _TokenBytes) -> _Description:
     """Mark an added token as special, so that it is not looked for, where it could not be used.
 
-    It could not where it takes the white space beside it along, or stands for no text.
+    It cannot be used if it takes in the white space beside it, or stands for no text.
     """
     token = entry["id"]
     is_known = token < len(token_bytes) and token_bytes[token] is not None
@@ -434,7 +432,7 @@ def _as_text(entry: _Description, token_bytes: _TokenBytes) -> _Description:
 
 
 def _letters() -> dict[str, int]:
-    """The letters of the alphabet in which byte-level tokenizers write bytes, one for each.
+    """The letters that byte-level tokenizers write for bytes, one for each.
 
     Printable bytes of Latin-1 are written as themselves; the others as the letters from U+0100 on,
     in order. So a space (the 33rd of those others) is ``Ġ``.
@@ -447,7 +445,7 @@ def _letters() -> dict[str, int]:
 _BYTE_OF_LETTER: Final = _letters()
 _LETTER_OF_BYTE: Final = {byte: letter for letter, byte in _BYTE_OF_LETTER.items()}
 _NO_LETTER: Final = "\u0100"
-"""Stands for a character that is no letter for a byte, as Latin-1 does not have it."""
+"""Stands for a character that is no byte's letter, because Latin-1 does not contain it."""
 _LATIN: Final = {
     **{ord(byte): _NO_LETTER for byte in map(chr, range(256))},
     **{ord(letter): chr(byte) for letter, byte in _BYTE_OF_LETTER.items()},
@@ -460,7 +458,7 @@ def letters_of_bytes(text: bytes) -> str:
 
 
 def bytes_of_letters(token: str) -> bytes:
-    """The bytes that a byte-level token writes; a token with any other character is literal."""
+    """The bytes that a byte-level token stands for; one with any other character is literal."""
     try:
         return token.translate(_LATIN).encode("latin-1")
     except UnicodeEncodeError:

@@ -1,9 +1,10 @@
 """Context-independent masks: the part of a mask inside one string, shared by all schemas.
 
 Inside a string nearly every token of the vocabulary may follow, and which ones does not depend on
-what the string is part of. Only the tokens that go beyond its closing quote do: they are kept as
-*sites*, the nodes of the trie at which the quote was read, and tried in each stack anew. So a walk
-over the whole trie is paid once for each outline of a row, and a new stack costs the sites alone.
+what the string is part of. Only tokens that reach beyond its closing quote do depend on it: they
+are kept as *sites*, the nodes of the trie at which the quote was read, and tried anew in each
+stack. So each outline of a row costs a walk over the whole trie once, and a new stack costs the
+sites alone.
 """
 
 from __future__ import annotations
@@ -45,29 +46,29 @@ class IndependentMask:
         self.fingerprint: Final = fingerprint
         """Tells the mask from others that masks are made from; see ``MaskStore``."""
         self.reach: Final = reach
-        """uint16 by token: the code points that a string has at least with it; empty where none has
-        any."""
+        """uint16 by token: the least number of code points of a string with it; empty if always 0.
+        """
         self.sites: Final = sites
         """int32 ``[sites, 4]``, as ``walk_sites`` takes them: node, count, least and way, sorted by
         way. Rows are numbers among the rows of the outline that close the string."""
         self.most: Final = most
-        """The greatest in ``reach``: where as many code points are left, no token is too long."""
+        """The greatest number in ``reach``: with as many code points left, no token is too long."""
         self.within: Final[dict[int, Mask]] = {} if within is None else within
-        """The mask by the code points that are left, made when first needed."""
+        """The mask by the code points that are left, each made when first needed."""
 
     def at(self, sites: NDArray[np.int32]) -> IndependentMask:
-        """The same mask with other sites; the masks of ``within`` are not taken along."""
+        """The same mask with other sites; the masks of ``within`` are not copied."""
         return IndependentMask(self.mask, self.fingerprint, self.reach, sites, self.most)
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, all masks that may still be made counted in."""
+        """Memory in bytes, including all masks that may still be made."""
         return self.mask.nbytes * (1 + self.most) + self.reach.nbytes + self.sites.nbytes
 
     def mask_within(self, left: int) -> tuple[Mask, int]:
-        """The tokens with which a string has at most ``left`` more code points; and a fingerprint.
+        """The tokens with which a string has at most ``left`` more code points, and a fingerprint.
 
-        The mask must not be changed. ``left`` of ``most`` or above excludes no token.
+        The mask must not be changed. A ``left`` of ``most`` or above excludes no token.
         """
         if left >= self.most:
             return self.mask, self.fingerprint
@@ -76,13 +77,13 @@ class IndependentMask:
             mask = np.empty_like(self.mask)
             keep_within(self.mask, self.reach, left, mask)
             mask.flags.writeable = False
-            # Not before it is filled: other threads take it from here, and kernels hold no lock.
+            # Only once it is filled: other threads take it from here, and kernels hold no lock.
             self.within[left] = mask
         return mask, self.fingerprint + left + 1
 
 
 class IndependentMasks:
-    """The context-independent masks used last; safe to use from several threads."""
+    """The most recently used context-independent masks; safe to use from several threads."""
 
     def __init__(self, trie: TokenTrie, max_bytes: int) -> None:
         self.trie = trie
@@ -104,11 +105,11 @@ class IndependentMasks:
     def get(
         self, arrays: MachineArrays, row: int, outline: Outline, node: int = 0
     ) -> IndependentMask:
-        """The mask of a row that stands at ``node``, of the tokens below that alone.
+        """The mask of a row at the node ``node`` of the trie, for the tokens below that node only.
 
         ``outline`` must be that of the row: rows with equal outlines share their mask, so ``row``
-        and ``arrays`` are read only where it is made. A mask that is too large for the cache is
-        returned all the same, and made anew next time.
+        and ``arrays`` are read only when it is made. A mask that is too large for the cache is
+        returned all the same, and made again next time.
         """
         key = outline.digest, node
         with self._lock:
@@ -123,16 +124,16 @@ class IndependentMasks:
 
 
 class _Scratch:
-    """Memory that masks are made in by one thread."""
+    """Memory in which one thread makes masks."""
 
     def __init__(self) -> None:
         self._sites: NDArray[np.int32] = np.empty((0, 4), dtype=np.int32)
         self._reach: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
 
     def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Room for sites, and for ``reach``, which is all zero and to be left so.
+        """Room for sites, and for ``reach``, which is all zero and must be left all zero.
 
-        The same memory for each call, for one mask after another.
+        Every call returns the same memory, for one mask after another.
         """
         if len(self._sites) < len(trie):
             self._sites = np.empty((len(trie), 4), dtype=np.int32)
@@ -166,7 +167,7 @@ def _walked(
         sites,
     )
     found = sorted_by_way(sites[:num_sites], arrays.rows, outline.closings)
-    # If no token counts anything, ``reach`` is still all zero; else it is left so for the next.
+    # If no token counts anything, ``reach`` is still all zero; else it is zeroed for the next mask.
     kept = reach[:0].copy()
     if most:
         kept = reach.copy()

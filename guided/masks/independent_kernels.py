@@ -1,4 +1,4 @@
-"""How context-independent masks are made, compiled by numba.
+"""Compiled code that makes context-independent masks.
 
 A walk from a row of a string notes *sites*, where tokens leave the string, int32 ``[sites, 4]``::
 
@@ -28,17 +28,17 @@ from guided.runtime.kernel import inlined, kernel, making_kernel
 __all__ = ["MAX_COUNT", "keep_within", "sorted_by_way", "walk_inside"]
 
 MAX_COUNT: Final = 2**16 - 1
-"""More code points than an automaton has states, and than tokens have on top of that."""
+"""More code points than an automaton has states, plus those that tokens add to them."""
 
 
 @kernel
 def keep_within(
     mask: NDArray[np.int32], reach: NDArray[np.uint16], left: int, kept: NDArray[np.int32]
 ) -> None:
-    """Write those tokens of a mask with which a string has at most ``left`` code points.
+    """Write the tokens of a mask with which a string has at most ``left`` code points.
 
-    Every word of ``kept`` is written. ``reach`` must have an entry for each token, so it is not for
-    masks of which no token counts anything.
+    Every word of ``kept`` is written. ``reach`` must have an entry for each token, so this is not
+    for masks whose tokens count nothing.
     """
     for word in range(len(mask)):
         bits = mask[word]
@@ -63,22 +63,22 @@ def walk_inside(
     reach: NDArray[np.uint16],
     sites: NDArray[np.int32],
 ) -> tuple[int, int]:
-    """Make a context-independent mask: walk the trie inside of one string, whatever is around it.
+    """Make a context-independent mask: walk the trie inside one string, whatever surrounds it.
 
     The walk begins at the node ``top`` with the state ``row``, and ends where a token leaves the
     string or has ``horizon`` bytes below ``top``; there it notes a site, for a walk that knows the
     stack. Returns the number of sites and the greatest count of code points.
 
-    ``words`` gets the bits of the tokens that stay inside, and ``reach`` by token the code points
-    that a string with it has at least; both are all zero before. ``sites``, int32 ``[nodes, 4]``,
-    gets of each site the node, the code points so far, those that a string has at least, and the
+    ``words`` gets the bits of the tokens that stay inside, and ``reach`` by token the least number
+    of code points of a string with it; both are all zero before. ``sites``, int32 ``[nodes, 4]``,
+    gets for each site the node, the code points so far, the least number that a string has, and the
     row that is entered; or, as ``-1 - 256 * row - byte``, the row that is left by its exit action
-    and the byte after it. ``path``, int64 ``[depths, 6]``, is
-    memory to work in. With a horizon, ``free`` must not be far, as rows may lie beyond it.
+    and the byte after it. ``path``, int64 ``[depths, 6]``, is scratch memory. With a horizon,
+    ``free`` must not be far, as rows may lie beyond it.
     """
     # A node is numbered before all below it, so one loop over the numbers is a depth-first walk.
-    # Most of the time of masks met first goes here: what is read for each node is read once, by an
-    # unsigned number, as of a signed one numba asks whether it counts from the end of the array.
+    # New masks cost most of their time here. So each value of a node is read only once, and with
+    # an unsigned index: numba checks whether a signed one counts from the end of the array.
     nodes, rows = trie.nodes, machine.rows
     level = nodes[top, DEPTH]
     horizon += level
@@ -133,15 +133,15 @@ def walk_inside(
 
 @inlined
 def _characters_of(node: int, trie: TrieArrays, text: TrieText) -> int:
-    """The characters that begin in what a node spells, found by the first token there or below.
+    """The number of characters that begin in what a node spells, found by its first token below.
 
-    Where a token begins within a character, that one is not counted (``TokenTrie.characters``).
+    A character within which a token begins is not counted (``TokenTrie.characters``).
     """
     if node == 0:
-        return 0  # the root, which has no token where there is none at all
+        return 0  # the root, which has no token in an empty trie
     first = trie.nodes[node, FIRST_TOKEN]
     characters = int(text.characters[first])
-    # The way down to that token, as the nodes of a trie that hold no token have children.
+    # Go down to that token: nodes of a trie that hold no token have children.
     while trie.nodes[node + 1, FIRST_TOKEN] == first:
         node += 1
         characters -= _begins_character(trie.nodes[node, BYTE])
@@ -164,7 +164,7 @@ def _put(
     rows: NDArray[np.int32],
     path: NDArray[np.int64],
 ) -> None:
-    """Write a line of the path: row, code points, those at least, BASE and KIND, characters."""
+    """Write a line of the path: row, code points, their least number, BASE, KIND, characters."""
     here, entered = np.uintp(level), np.uintp(row)
     path[here, 0], path[here, 1], path[here, 2] = row, count, least
     path[here, 3], path[here, 4] = rows[entered, BASE], rows[entered, KIND]
@@ -175,7 +175,7 @@ def _put(
 def _note(
     number: int, node: int, count: int, least: int, way: int, sites: NDArray[np.int32]
 ) -> int:
-    """Write a site; returns how many there are."""
+    """Write a site; returns the number of sites with it."""
     sites[number, 0], sites[number, 1] = node, count
     sites[number, 2], sites[number, 3] = least, way
     return number + 1
@@ -187,7 +187,7 @@ def sorted_by_way(
 ) -> NDArray[np.int32]:
     """The sites of ``walk_inside`` with the ways of ``walk_sites`` in place of rows, sorted by way.
 
-    Rows become their places among ``closings``, which does not depend on where in the table the
+    Rows become their places among ``closings``, which do not depend on where in the table the
     string lies. A row that is left by its exit action gets the place of the first closing row with
     that action. Sites of one way come together, as a walk enters each way once. ``closings`` are
     those of the outline that the walk was made for, which has every row and action of its sites.
@@ -221,8 +221,8 @@ def _allow(
 ) -> None:
     """Set the bits of the tokens of some nodes, after which a string has ``least`` code points.
 
-    No fingerprint is kept: that of a context-independent mask is made of its outline. ``reach``
-    stays 0 where ``least`` is.
+    No fingerprint is computed: a context-independent mask gets it from its outline. ``reach``
+    stays 0 where ``least`` is 0.
     """
     for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
         token = trie.token_ids[np.uintp(index)]
@@ -242,9 +242,9 @@ def _allow_counted(
     words: NDArray[np.int32],
     reach: NDArray[np.uint16],
 ) -> int:
-    """As ``_allow`` where characters count; returns the most code points of a string with one.
+    """Like ``_allow`` where characters count; returns the most code points of a string with one.
 
-    ``before`` is what a string has at least without the characters of a token.
+    ``before`` is the least number of code points of a string without the characters of a token.
     """
     most = least
     for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):

@@ -1,8 +1,8 @@
 """What an answer so far means for how the text after it is split into pieces.
 
-That is its *left context*: a short text that leaves the same ways to split what follows as the
-whole answer would, and the bytes of a character that is not whole. There are few of them, so nearly
-all are found in a table.
+Its *left context* is a short text that leaves the same ways to split what follows as the whole
+answer would, with the bytes of a character that is not whole. There are few, so nearly all are
+found in a table.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from guided.spec import TokenId
 __all__ = ["UNKNOWN_CONTEXT", "LeftContexts"]
 
 UNKNOWN_CONTEXT: Final = b"\xff"
-"""The left context of which nothing can be told: no text has this byte."""
+"""The left context when nothing is known about splitting: no text contains this byte."""
 _REMEMBERED: Final = 65_536
 _MOST_UNCERTAIN: Final = 256
-"""Bytes of a left context that is still uncertain; of longer ones nothing is told."""
+"""Bytes of a left context that is still uncertain; a longer one becomes unknown."""
 
 
 class LeftContexts:
@@ -33,15 +33,15 @@ class LeftContexts:
         self._after: dict[tuple[bytes, TokenId], bytes] = {}
         """The left context after a left context and one more token."""
         self._alike: dict[object, bytes] = {}
-        """By all that what follows can depend on (``Splitting.left_context``) the first text that
-        was found to mean it, which then stands for all such texts."""
+        """By all that what follows can depend on (``Splitting.left_context``): the first text found
+        with that meaning, which then stands for all such texts."""
 
     def after(self, before: bytes, tokens: Iterable[TokenId]) -> bytes:
         """The left context after more tokens; that of an empty answer is empty.
 
-        Any thread may ask: what is remembered follows from its key. At ``_REMEMBERED`` entries all
-        is forgotten, with ``_alike``; contexts handed out before then still mean the same, but
-        equal meanings may then have two texts.
+        Any thread may call it: what is remembered follows from its key. At ``_REMEMBERED`` entries
+        everything is forgotten, with ``_alike``; contexts returned before then still mean the same,
+        but equal meanings may then have two texts.
         """
         for token in tokens:
             reached = self._after.get((before, token))
@@ -55,15 +55,15 @@ class LeftContexts:
         return before
 
     def _extended(self, before: bytes, token: TokenId) -> bytes:
-        """The left context after one more token, made without what was remembered.
+        """The left context after one more token, without looking at what is remembered.
 
         Contexts that mean the same are made equal (``_alike``), so that few have to be told apart.
         """
         splitting, letter = self._rules.splitting, self._rules.letter
         if splitting is None or before == UNKNOWN_CONTEXT:
             return UNKNOWN_CONTEXT
-        # What is found in a text, a token or the letter, ends the pieces before it. So does a
-        # special token: texts are cut at them first of all.
+        # A token found in a text, or the letter for spaces, ends the pieces before it. So does a
+        # special token: texts are cut at those before all else.
         text = self._token_bytes[token]
         if token in self._found_tokens or text is None:
             return b""
@@ -75,7 +75,7 @@ class LeftContexts:
             whole = data[:size].decode()
             known, begin = splitting.left_context(whole)
         except SplitUncertainError:
-            # Kept as it is: more text may tell.
+            # Kept as it is: more text may decide.
             return data if len(data) <= _MOST_UNCERTAIN else UNKNOWN_CONTEXT
         except UnicodeDecodeError:
             return UNKNOWN_CONTEXT

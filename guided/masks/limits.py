@@ -1,4 +1,4 @@
-"""How much a compiler may keep."""
+"""Limits on the work and memory of a compiler."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ __all__ = ["ConstraintLimits"]
 
 @dataclass(frozen=True, slots=True)
 class ConstraintLimits:
-    """Bounds on the memory of all constraints of one vocabulary together."""
+    """Limits on each constraint, and on what all constraints of one vocabulary keep together."""
 
     compile_work: int = 3_000_000
-    """Steps of compiling one constraint, each about a microsecond."""
+    """Units of work to compile one constraint, each about a microsecond."""
     step_work: int = 2_000_000
-    """The same for what one position of an answer may have built."""
+    """The same for the work that one position of an answer may cause."""
     max_compiled: int = 64
-    """Compiled constraints kept for the next request; those in use live on beyond it."""
+    """Compiled constraints kept for later requests; those in use live on when they are dropped."""
     max_compiled_bytes: int = 256 * 2**20
-    """What these hold, masks aside, in bytes; one alone may be larger."""
+    """Bytes that these hold, without masks; a single one may be larger."""
     max_mask_bytes: int = 256 * 2**20
-    """Finished masks, in bytes."""
+    """Bytes of finished masks."""
     max_inner_mask_bytes: int = 64 * 2**20
-    """Parts of masks that all constraints share, in bytes."""
+    """Bytes of the parts of masks that all constraints share."""
     max_positions: int = 16_000
-    """Positions remembered of one constraint, some 500 bytes each."""
+    """Positions remembered per constraint, some 500 bytes each."""
     recognizer: RecognizerLimits = field(default_factory=RecognizerLimits)
     """Bounds on each recogniser."""

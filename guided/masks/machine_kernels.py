@@ -1,8 +1,8 @@
 """The moves of a machine in compiled code: one byte, and the bytes of a token.
 
-Everything here works on the arrays of a machine and says what ``PushdownMachine.step`` says. It
-stops where Python has to resolve a transition of the stack first, and it is *unsure* where that
-takes a text that was written: a key, or an item that has to differ from others::
+Everything here works on the arrays of a machine and decides as ``PushdownMachine.step`` does. It
+stops where Python has to resolve a stack transition first, and it is *unsure* where the decision
+needs text that was written: a key, or an item that has to differ from others::
 
     rows        int32 [rows, 15]   a state of an automaton each; columns in ``table_layout``
     cells       int32              where bytes lead: cells[BASE + byte_maps[KIND, byte]]
@@ -73,17 +73,20 @@ ALIVE: Final = 0
 DIES: Final = 1
 UNSURE: Final = 2
 UNRESOLVED: Final = 3
-"""The status of a byte, or of several: they may follow (ALIVE), they may not (DIES), that takes a
-text to tell, which Python has to look at (UNSURE), or a transition is missing (UNRESOLVED).
+"""The status of one or several bytes.
+
+They may follow (ALIVE); they may not (DIES); that depends on a text, which Python has to look at
+(UNSURE); or a transition is missing (UNRESOLVED).
 
 Where the status is ALIVE, stack, row and count are those after the bytes. On UNRESOLVED stack and
 row hold the stack and the exit action of the missing transition: Python resolves it and calls
-again. On DIES and UNSURE they mean nothing."""
+again. On DIES and UNSURE they mean nothing.
+"""
 NOWHERE: Final = -1
 """In place of a stack, or of a place in a text."""
 
 Addresses: TypeAlias = NDArray[np.int64]
-"""Where arrays are, see ``addresses_of``."""
+"""The addresses of arrays, see ``addresses_of``."""
 
 
 class MachineArrays(NamedTuple):
@@ -98,7 +101,7 @@ class MachineArrays(NamedTuple):
 
 @inlined
 def machine_at(addresses: Addresses) -> MachineArrays:
-    """The arrays of a ``PackedMachine`` by their addresses."""
+    """The arrays of a ``PackedMachine`` at their addresses."""
     return MachineArrays(
         table_at(addresses[0, 0], addresses[0, 1], WIDTH, np.int32),
         table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
@@ -128,8 +131,8 @@ def _find(transitions: NDArray[np.int64], stack: int, action: int) -> int:
     """The slot of a transition in the hash table, NOWHERE if it is not there."""
     key = (stack << LABEL_BITS) | action
     mask = len(transitions) - 1
-    # As ``StackTransitions`` spreads them: linear probing, which ends at an empty slot because the
-    # table is never more than half full.
+    # Slots are chosen as in ``StackTransitions``: linear probing, which ends at an empty slot
+    # because the table is never more than half full.
     slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
     while transitions[slot, KEY] != key:
         if transitions[slot, KEY] == EMPTY_SLOT:
@@ -156,17 +159,16 @@ def resolved(stack: int, action: int, machine: MachineArrays) -> tuple[int, int,
 def entered(
     stack: int, row: int, count: int, machine: MachineArrays, key_stack: int, walking: bool
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count after a byte led to ``row``, with exit actions taken that have
-    to be taken at once; and whether the stack was asked.
+    """Status, stack, row and count after a byte led to ``row``, and whether the stack was read.
 
-    The caller has checked the bounds on the count. If the stack was not asked, the answer is the
-    same in every stack.
+    Exit actions that have to be taken at once are taken. The caller has checked the bounds on the
+    count. If the stack was not read, the result is the same in every stack.
 
     ``walking`` says that a mask is made, not an exact step. The closing quote of a key then passes
     unless the key could be one that the object already has; and exit actions that are sure to be
     allowed are put off to the next byte. ``key_stack`` is the stack in which a key was being
-    written when the walk began, else NOWHERE: ``StateMasks`` forbids itself the tokens that close
-    that key as one that is taken, so its closing quote passes, too.
+    written when the walk began, else NOWHERE: ``StateMasks`` itself removes the tokens that would
+    close that key as one already taken, so its closing quote passes too.
     """
     rows, facts = machine.rows, machine.facts
     role = rows[row, ROLE]
@@ -177,7 +179,7 @@ def entered(
         if known == UNKNOWN or (known == KNOWN and stack != key_stack):
             return UNSURE, stack, row, count, True
     elif role == IN_RARE_KEY and rows[row, ENDS] <= facts[stack, TAKEN]:
-        # It takes the names before it to tell whether any is left.
+        # Whether any name is left depends on the names before it.
         return UNSURE, stack, row, count, True
     if rows[row, EXITS]:
         if walking and rows[row, LABEL] <= LAST_SURE and facts[stack, TEXTS] == 0:
@@ -199,10 +201,10 @@ def after_byte(
     key_stack: int,
     walking: bool,
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count after a byte, and whether the stack was asked.
+    """Status, stack, row and count after a byte, and whether the stack was read.
 
-    ``count`` is the code points so far of a string that counts them; ``key_stack`` and ``walking``
-    are explained at ``entered``. Does what ``PushdownMachine.step`` does.
+    ``count`` is the number of code points so far in a string that counts them; ``key_stack`` and
+    ``walking`` are explained at ``entered``. Does what ``PushdownMachine.step`` does.
     """
     rows = machine.rows
     asked = False
@@ -217,7 +219,7 @@ def after_byte(
         if status != ALIVE:
             return status, stack, row, count, asked
         target = target_of(machine, row, byte)
-    # The count of code points is not part of the automaton: the row says what it means to it.
+    # The count of code points is not part of the automaton: the row says what it means there.
     high = rows[target, HIGH]
     # HIGH is UNCOUNTED (-1) in rows that count nothing.
     if high < 0:
@@ -231,7 +233,7 @@ def after_byte(
             count = 0
         elif rows[target, BEAT] == TICK:
             count += 1
-        # NEED code points have to come before the string can close, so it would get too long.
+        # NEED code points must come before the string can close, so it would get too long.
         if count + rows[target, NEED] > high:
             return DIES, stack, target, count, asked
     status, stack, row, count, also = entered(stack, target, count, machine, key_stack, walking)
@@ -261,18 +263,19 @@ def take_token(
     begun: int,
     addresses: Addresses,
 ) -> tuple[int, int, int, int, int]:
-    """Move a state by the bytes ``text[first:last]`` of one token; says where a key begins in it.
+    """Move a state by the bytes ``text[first:last]`` of one token; reports where a key begins in
+    it.
 
     Returns status, stack, row, count and ``begun``; see ``UNRESOLVED`` for what the first four
     mean. After UNRESOLVED the call is repeated from the same state.
 
     ``begun`` is for free member names, whose text a ``State`` has to remember. It is the place in
-    ``text`` of the first byte of the name that is being written, after its opening quote; NOWHERE
-    if none is. The caller passes any other number for a name that began before this token, and
-    gets it back as long as that name goes on.
+    ``text`` of the first byte of the name being written, after its opening quote, or NOWHERE if no
+    name is being written. The caller passes any other number for a name that began before this
+    token, and gets it back as long as that name continues.
 
-    The status is UNSURE where a text decides that Python alone has: at the closing quote of a
-    name, and inside of items that others must differ from.
+    The status is UNSURE where the decision needs a text that only Python has: at the closing quote
+    of a name, and inside items that others must differ from.
     """
     machine = machine_at(addresses)
     rows, facts = machine.rows, machine.facts
@@ -286,7 +289,7 @@ def take_token(
             status = UNSURE
         if status != ALIVE:
             break
-        # Another container, or another member of this one: the key before it is over.
+        # Another container, or another member of this one: the key before it has ended.
         if stack != outer:
             outer, begun = stack, NOWHERE
         if begun == NOWHERE and (rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY):
@@ -301,12 +304,12 @@ def follow_only(
     """Follow the bytes that have to come, as long as each is the only one that may follow.
 
     ``forced`` has ``size`` bytes already, and ``reached[size]`` the stack, row and count after
-    them, so that a call goes on where the last one stopped; ``reached[0]`` is the first state.
+    them, so that a call continues where the last one stopped; ``reached[0]`` is the first state.
     Further bytes are added to ``forced``, and the stack, row and count after each to ``reached``.
 
-    Returns status, the new size, and on UNRESOLVED the stack and exit action of the missing
+    Returns the status, the new size, and on UNRESOLVED the stack and exit action of the missing
     transition. ALIVE: there is a choice, the text may end, or ``forced`` is full. DIES and UNSURE:
-    compiled code cannot tell what comes next; the bytes up to there are forced all the same.
+    compiled code cannot decide what comes next; the bytes up to there are forced all the same.
     """
     machine = machine_at(addresses)
     rows, facts = machine.rows, machine.facts

@@ -1,4 +1,4 @@
-"""Token masks: one bit a token, packed into words of 32 bits, the lowest bit first."""
+"""Token masks: one bit per token, packed into words of 32 bits, the lowest bit first."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ Mask = NDArray[np.int32]
 def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> Mask:
     """A mask that allows exactly these tokens.
 
-    It is fresh memory, for the caller to write to. Tokens may come in any order and repeat, but
-    each must be one of the vocabulary: nothing checks it, and a negative one would set another bit.
+    The result is fresh memory that the caller may write to. Tokens may come in any order and
+    repeat, but each must be one of the vocabulary: this is not checked, and a negative one would
+    set another bit.
     """
     bits = np.zeros((vocabulary_size + 31) // 32 * 32, dtype=np.bool_)
     bits[tokens if isinstance(tokens, np.ndarray) else list(tokens)] = True
@@ -36,7 +37,7 @@ def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> 
 def tokens_of(mask: Mask) -> NDArray[np.int64]:
     """The tokens that the mask allows, ascending.
 
-    Both ways find the same; where one gives way to the other is a matter of time alone.
+    Both ways find the same; which one is taken matters only for speed.
     """
     # Where few words have a bit set, only those are unpacked.
     used = np.flatnonzero(mask)
@@ -48,14 +49,14 @@ def tokens_of(mask: Mask) -> NDArray[np.int64]:
 
 
 def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Those of the tokens that the mask allows, in their order."""
+    """The tokens that the mask allows among ``tokens``, in their order."""
     found = np.empty_like(tokens)
     kept: NDArray[np.int32] = found[: copy_allowed(mask, tokens, found)]
     return kept
 
 
 def lone_token(mask: Mask) -> int | None:
-    """The token that alone is allowed, ``None`` where there are more or none.
+    """The only allowed token, or ``None`` where several or none are allowed.
 
     The words are read as unsigned, since the highest bit of a word makes an int32 negative.
     """

@@ -1,8 +1,8 @@
 """Masks kept as the words in which each differs from a mask that many have in common.
 
-A mask of 128,000 tokens is 16 KiB, but what a walk adds to the mask that it began from, that of no
-tokens or of the inside of a string, is a few words in half of all cases, and a twentieth of them in
-nearly all. Kept so, a mask takes less memory than the walk that made it, and no new pages.
+A mask of 128,000 tokens is 16 KiB. A walk begins from the mask of no tokens or that of the inside
+of a string; it changes only a few words in half of all cases, and a twentieth of them in nearly
+all. Kept as changes, a mask takes less memory than the walk that made it, and no new pages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LARGE_SHARE: Final = 4
 """A mask that changes more than this share of the words of its base is kept whole."""
 
 _entering: Final = threading.Lock()
-"""Held while ``MaskDelta.address`` is made, of whatever mask."""
+"""Held while ``MaskDelta.address`` of any mask is made."""
 
 
 class MaskDelta:
@@ -34,18 +34,18 @@ class MaskDelta:
     def __init__(self, base: Mask, changes: NDArray[np.int32]) -> None:
         self.base: Final = base
         self.changes: Final = changes
-        """int32 ``[changes, 2]``: the places of words, ascending, and the words, each of them
-        another one than that of the base."""
+        """int32 ``[changes, 2]``: the places of words, ascending, and the words, each of which
+        differs from that of the base."""
         self._record: array[int] | None = None
-        """What ``address`` is the place of, made when first asked for and then never replaced."""
+        """The array that ``address`` points to, made when first needed and then never replaced."""
         self._address = 0
 
     @property
     def address(self) -> int:
-        """Where ``fill_rows`` finds the mask for as long as this object lives.
+        """Where ``fill_rows`` finds the mask, for as long as this object lives.
 
-        There lie int64 ``[4]``: the address and the words of the base, those of the changes and how
-        many there are.
+        It is the address of int64 ``[4]``: the address and the number of words of the base, then
+        the address and the number of the changes.
         """
         if not self._address:
             base, changes = self.base.ctypes.data, self.changes.ctypes.data
@@ -57,13 +57,13 @@ class MaskDelta:
         return self._address
 
     def fill(self, out: Mask) -> None:
-        """Write the mask to ``out``; raises ValueError where that is of another size."""
+        """Write the mask to ``out``; raises ValueError where that has another size."""
         if len(out) != len(self.base):
             raise ValueError(f"a mask of {len(self.base)} words does not fit {len(out)}")
         fill_words(self.base, self.changes, out)
 
     def mask(self) -> Mask:
-        """The mask in memory of its own."""
+        """The mask in fresh memory."""
         out = np.empty_like(self.base)
         fill_words(self.base, self.changes, out)
         return out
@@ -75,21 +75,21 @@ class MaskDelta:
         return bool(word_at(self.base, self.changes, token >> 5) >> (token & 31) & 1)
 
     def is_mask(self, mask: Mask) -> bool:
-        """Whether this is the mask."""
+        """Whether this is the same mask as ``mask``."""
         return bool(is_same(self.base, self.changes, mask))
 
     def lone_token(self) -> int | None:
-        """The token that alone is allowed, ``None`` where there are more or none."""
+        """The only allowed token, or ``None`` where several or none are allowed."""
         return lone_token(self.mask())
 
 
 def delta_of(mask: Mask, base: Mask, room: NDArray[np.int32]) -> MaskDelta:
-    """What the mask, which may change afterwards, changes of a read-only base.
+    """What ``mask`` changes of a read-only base.
 
-    ``room`` is int32 ``[words, 2]`` to work in.
+    ``room`` is int32 ``[words, 2]`` of scratch memory.
 
-    What is kept of ``room`` and of ``mask`` is copied, so both are the caller's again; ``base`` is
-    kept by reference, and must never be written to.
+    What is kept of ``room`` and of ``mask`` is copied, so the caller may change both again;
+    ``base`` is kept by reference, and must never be written to.
     """
     count = find_changes(mask, base, room)
     if count * _LARGE_SHARE > len(mask):

@@ -1,7 +1,7 @@
 """Single bits and words of masks in compiled code, with their fingerprints.
 
 A mask is int32 ``[words]``: token ``t`` is bit ``t % 32`` of word ``t // 32``. Its fingerprint is
-the exclusive or of one number a token, so a bit that changes changes it by that number alone::
+the exclusive or of one number per token, so changing a bit changes it by that number alone::
 
     base         a mask that many others begin from, never written to
     changes      int32 [changes, 2]: places of words, ascending, and the words there
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 _AT_ONCE: Final = 128
-"""Words of which few hold a difference, mostly."""
+"""Words compared at once; mostly few of them differ."""
 
 
 @inlined
 def _number_of(token: int) -> np.uint64:
-    """What the bit of a token adds to the fingerprint of a mask, which is the XOR of all these.
+    """What a token adds to the fingerprint of a mask, which is the XOR of these numbers.
 
     So setting and clearing a bit change it alike, and the order of changes does not matter. Masks
-    with equal fingerprints are compared word by word (``MaskStore.keep``), so any mix will do under
-    which they are seldom equal; the numbers do not outlive the process.
+    with equal fingerprints are compared word by word (``MaskStore.keep``), so any mix will do that
+    seldom makes them equal; the numbers do not outlive the process.
     """
     number = (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
@@ -98,7 +98,7 @@ def clear_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> int:
 def copy_allowed(
     words: NDArray[np.int32], tokens: NDArray[np.int32], found: NDArray[np.int32]
 ) -> int:
-    """Put those of the tokens that a mask allows into ``found``, and say how many there are.
+    """Put the tokens that a mask allows into ``found``; returns how many there are.
 
     Their order is kept. ``found`` must have room for all of ``tokens``; what lies after those that
     were found is left as it was.
@@ -119,8 +119,8 @@ def find_changes(
 
     ``changes`` is int32 ``[words, 2]``: places, ascending, and the words of the mask there.
 
-    ``word_at`` relies on the order of the places, ``is_same`` on that no word is listed that is
-    equal in both. What lies after the changes is left as it was.
+    ``word_at`` relies on the order of the places, ``is_same`` on every listed word being different
+    from the base's. What lies after the changes is left as it was.
     """
     count = 0
     for first in range(0, len(words), _AT_ONCE):
@@ -140,10 +140,9 @@ def find_changes(
 def fill_words(
     base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[np.int32]
 ) -> None:
-    """Write the base with its changes.
+    """Write the base with its changes to ``words``.
 
-    ``words`` must be as long as ``base``, which ``MaskDelta.fill`` checks, as compiled code does
-    not.
+    ``words`` must be as long as ``base``: ``MaskDelta.fill`` checks that, compiled code does not.
     """
     for place in range(len(words)):
         words[place] = base[place]
@@ -162,10 +161,10 @@ def fill_rows(
 ) -> int:
     """Write many masks, each to a row of memory, in one call; returns how many were written.
 
-    ``records`` int64 ``[masks]`` are addresses of what ``MaskDelta.address`` says of each mask. Row
-    ``n`` begins ``n * pitch`` bytes after the address ``begin`` and has ``width`` words; those
-    that a mask does not have are cleared. It stops at a mask that has more words, or whose row is
-    not one of the ``num_rows``. Whoever calls this keeps all arrays.
+    ``records``, int64 ``[masks]``, are the addresses that ``MaskDelta.address`` returns. Row ``n``
+    begins ``n * pitch`` bytes after the address ``begin`` and has ``width`` words; those beyond the
+    mask are cleared. It stops at a mask that has more words, or whose row is not one of the
+    ``num_rows``. The caller keeps all arrays alive.
     """
     for index in range(len(records)):
         record = table_at(records[index], 4, None, np.int64)
@@ -189,8 +188,7 @@ def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[
     """Whether the base with its changes is the mask ``words``.
 
     It is if the mask differs from the base in as many words as there are changes, and has the word
-    of each change. A change must not have the word that the base has; ``find_changes`` makes none
-    that does.
+    of each change. No change may equal the word of the base; ``find_changes`` makes none that does.
     """
     differing = 0
     for place in range(len(words)):  # without an early exit, so that it is vectorised
@@ -204,7 +202,7 @@ def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[
 
 @kernel
 def word_at(base: NDArray[np.int32], changes: NDArray[np.int32], place: int) -> int:
-    """One word of the base with its changes, found among these by bisection."""
+    """One word of the base with its changes, found among the changes by bisection."""
     low, high = 0, len(changes)
     while low < high:
         middle = (low + high) >> 1

@@ -1,4 +1,4 @@
-"""Finished masks: equal ones stored once, all of them bounded in bytes."""
+"""Finished masks: equal ones stored once, all together bounded in bytes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["MaskStore"]
 
 _LOOKED_AT: Final = 2
 _HOLDER_BYTES: Final = 512
-"""What a mask takes besides its words, about."""
+"""About what a mask takes besides its words."""
 
 
 class _Entry:
-    """What the store knows of one holder, without keeping it.
+    """What the store knows about one holder, without keeping it alive.
 
     ``base`` is the ``id`` of the base. Where all holders of a base are gone but not yet forgotten,
-    another base may get its number; the two then count as one, which has the same size.
+    another base may get the same number; the two then count as one of the same size.
     """
 
     __slots__ = ("base", "holder", "nbytes")
@@ -37,7 +37,7 @@ class _Entry:
 
 
 class _Base:
-    """A mask that others are kept as changes of."""
+    """A mask from which others are kept as changes."""
 
     __slots__ = ("masks", "nbytes")
 
@@ -50,34 +50,34 @@ class MaskStore:
     """Keeps masks of one vocabulary up to ``max_bytes``; safe to use from several threads.
 
     When it is full it goes round the holders in the order in which they came, and empties those
-    that were not used since the last round (the clock algorithm). Holders that nobody has any more,
-    because their constraints are gone, are found on the way.
+    that were not used since the last round (the clock algorithm). On the way it finds holders
+    that nothing refers to, because their constraints are gone.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
-        """Bytes held now, those of bases counted in, each once."""
+        """Bytes held now, each base counted once."""
         self._entries: OrderedDict[int, _Entry] = OrderedDict()
-        """By fingerprint, or the next number that is free where that is taken. Their order is that
-        of the clock: the first is looked at next."""
+        """By fingerprint, or by the next free number where that is taken, in the order of the
+        clock: the first one is looked at next."""
         self._bases: dict[int, _Base] = {}
-        """By ``_Entry.base``, with how many entries have it."""
+        """By ``_Entry.base``, with the number of entries that have it."""
         self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
-        """Where ``delta_of`` works, grown to the largest mask."""
+        """Scratch memory for ``delta_of``, grown to the largest mask."""
         self._lock = threading.Lock()
         """Held while any of these is read or changed."""
 
     def keep(self, found: Mask, fingerprint: int, base: Mask) -> tuple[HeldMask, MaskDelta]:
-        """The holder of a mask that was found, and what it holds.
+        """The holder of a mask, and the mask that it holds.
 
-        It is kept by how it differs from ``base``, which must never change; ``found`` is copied.
+        The mask is kept as its changes from ``base``, which must never change; ``found`` is copied.
         The mask is returned beside its holder, as the store may have emptied that again. Equal
         masks must come with equal fingerprints to share a holder.
         """
         # Different masks may have one fingerprint, so the words decide; the next free number is
         # then the key of the second. Where the first is forgotten, the second may be stored twice,
-        # which costs memory alone.
+        # which only costs memory.
         key = fingerprint
         with self._lock:
             while (known := self._entries.get(key)) is not None:
@@ -96,7 +96,7 @@ class MaskStore:
             delta = delta_of(found, base, self._room)
             held = HeldMask(delta, fingerprint)
             self._enter(key, _Entry(ref(held), delta), delta.base.nbytes)
-            # One comes and two are looked at: those that are gone are never more than the others.
+            # Two are looked at for each that comes, so dead holders never outnumber the others.
             for _ in range(_LOOKED_AT):
                 self._pass_one()
             while self.nbytes > self.max_bytes:
@@ -104,13 +104,13 @@ class MaskStore:
         return held, delta
 
     def __len__(self) -> int:
-        """Holders that the store knows of."""
+        """The number of holders that the store knows."""
         return len(self._entries)
 
     def check(self) -> None:
-        """Raise AssertionError unless the bytes are those of the masks there are.
+        """Raise AssertionError unless the counted bytes are those of the masks held.
 
-        Without the lock, for when nobody else uses the store.
+        Takes no lock, so nothing else may use the store meanwhile.
         """
         entries = self._entries.values()
         bases = self._bases.values()
@@ -119,9 +119,9 @@ class MaskStore:
         assert {entry.base for entry in entries} == self._bases.keys()
 
     def _enter(self, key: int, entry: _Entry, base_bytes: int) -> None:
-        """Add a holder; the bytes of its base are counted with the first that has it.
+        """Add a holder; the bytes of its base are counted with the first holder that has it.
 
-        This and what follows is called with the lock held.
+        This and the methods after it are called with the lock held.
         """
         self._entries[key] = entry
         base = self._bases.get(entry.base)
@@ -132,10 +132,10 @@ class MaskStore:
         self.nbytes += entry.nbytes
 
     def _pass_one(self) -> None:
-        """Go on by one holder, and forget it if nobody has it; with the lock held.
+        """Move on by one holder, and forget it if nothing refers to it; with the lock held.
 
-        A holder that somebody has is put last and otherwise left alone: only ``_evict``, which runs
-        when the store is full, looks at ``used`` and empties holders.
+        A holder in use is put last and otherwise left alone: only ``_evict``, which runs when the
+        store is full, looks at ``used`` and empties holders.
         """
         if self._entries:
             key = next(iter(self._entries))
@@ -147,7 +147,7 @@ class MaskStore:
     def _evict(self) -> None:
         """Empty the next holder, or give it another round if it was used since the last one.
 
-        There is one: with none left the store has no bytes, and so is not full.
+        There is always one: without holders the store has no bytes, and so is not full.
         """
         key = next(iter(self._entries))
         held = self._entries[key].holder()

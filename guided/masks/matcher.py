@@ -16,7 +16,7 @@ __all__ = ["FreeText", "Matcher"]
 
 
 class Matcher(Protocol):
-    """Immutable: ``advance`` gives another matcher, so keeping, forking and rolling back are free.
+    """Immutable: ``advance`` returns another matcher, so keeping, forking and undoing are free.
 
     Every method may be called from any thread.
     """
@@ -32,7 +32,7 @@ class Matcher(Protocol):
         ...
 
     def mask(self) -> Mask:
-        """The tokens that may come next, end-of-sequence tokens where the answer may end.
+        """The tokens that may come next, with end-of-sequence tokens where the answer may end.
 
         Not to be written to. Raises LimitExceededError when the recogniser is full; the answer can
         still be ended along ``shortest_end``.
@@ -40,13 +40,14 @@ class Matcher(Protocol):
         ...
 
     def fill(self, out: Mask) -> None:
-        """Write ``mask`` to ``out``, which takes half as long; raises as it does, and ValueError
-        where ``out`` is of another size.
+        """Write ``mask`` to ``out``, in half the time; raises what ``mask`` raises, and ValueError.
+
+        ValueError means that ``out`` has another size.
         """
         ...
 
     def allows(self, token: TokenId) -> bool:
-        """Whether ``mask`` has a token; raises as it does."""
+        """Whether ``mask`` has a token; raises what ``mask`` raises."""
         ...
 
     def advance(self, token: TokenId) -> Matcher:
@@ -62,23 +63,23 @@ class Matcher(Protocol):
         ...
 
     def shortest_end(self) -> tuple[TokenId, ...]:
-        """Tokens that end the answer, close to as few as can be; empty where it may end here.
+        """Tokens that end the answer, close to as few as possible; empty where it may end here.
 
-        Raises nothing where ``fits`` has answered.
+        Raises nothing once ``fits`` has returned.
         """
         ...
 
     def fits(self, budget: int) -> bool:
-        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap while that is large.
+        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap for large budgets.
 
         Raises LimitExceededError where finding an end takes too much work.
         """
         ...
 
     def mask_within(self, budget: int) -> Mask:
-        """``mask`` without the tokens after which the answer could not end inside the budget.
+        """``mask`` without the tokens after which the answer could not end within the budget.
 
-        ``budget`` counts tokens, the next one included; it has to be one that ``fits``.
+        ``budget`` counts tokens, including the next one; it has to be one that ``fits``.
         """
         ...
 
@@ -87,7 +88,7 @@ class Matcher(Protocol):
 class FreeText:
     """No constraint: any text may follow.
 
-    Every position is the same, so there is one of these for a vocabulary.
+    Every position is the same, so a vocabulary has only one of these.
     """
 
     allowed: Mask
@@ -96,7 +97,7 @@ class FreeText:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> FreeText:
-        """The matcher over all tokens that stand for text or end it."""
+        """The matcher that allows all tokens that stand for text or end it."""
         texts = [token for token, text in enumerate(vocabulary.token_bytes) if text is not None]
         mask = mask_of(len(vocabulary), [*texts, *vocabulary.end_ids])
         mask.flags.writeable = False

@@ -1,12 +1,12 @@
-"""What a row of a string is, wherever it stands: equal outlines have equal masks inside the string.
+"""What a row of a string leads to, wherever it stands: equal outlines have equal masks inside it.
 
 The outline of a row is all that a token can reach from it up to the closing quote, numbered in the
-order of a breadth-first search. Strings of different schemas, of different bounds on their length,
-and the parts of patterns after which anything may follow so turn out to be the same.
+order of a breadth-first search. So strings of different schemas, strings with different bounds on
+their length, and the parts of patterns after which anything may follow turn out to be the same.
 
 Where many rows can be reached the outline ends at a *horizon*, some bytes away: rows from which a
 pattern may still repeat something forty times or forty-one have the same outline, and the few
-tokens that are longer go on from there as they do after a closing quote.
+tokens that are longer continue from there as they do after a closing quote.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["NO_HORIZON", "Outline", "outline_of"]
 
 NO_HORIZON: Final = 2**31 - 1
 _HORIZON: Final = 16
-"""Bytes that few tokens are longer than: with less there are more of them to go on with, with more
-fewer rows are alike."""
+"""Few tokens are longer than this. With fewer bytes more tokens would have to continue beyond the
+horizon; with more bytes fewer rows would be alike."""
 
 _MAX_ROWS: Final = 2048
 _MAPS: Final = 32
-"""Byte maps that a search remembers the runs of: most rows share a few."""
+"""Byte maps whose runs a search remembers: most rows share a few maps."""
 
 
 class Outline:
@@ -42,32 +42,32 @@ class Outline:
         self, digest: bytes, closings: NDArray[np.int32], fewest: int, horizon: int
     ) -> None:
         self.digest: Final = digest
-        """The hash of all that the search found. Rows with equal ones share their masks, so all
-        that a mask inside of the string depends on has to be in it; what follows is each row's own.
+        """The hash of all that the search found. Rows with equal digests share their masks, so
+        everything that a mask inside the string depends on is in it; the other fields may differ.
         """
         self.closings: Final = closings
-        """The rows after closing quotes, in the order of the search; a row with an exit action
-        that goes on by other bytes, too, stands for all with that action. With a horizon, all other
-        rows after them.
-        """
+        """The rows after closing quotes, in the order of the search. A row whose exit action is
+        followed by other bytes as well stands for all rows with that action. With a horizon, all
+        other rows follow them."""
         self.fewest: Final = fewest
         """The least number of names that the rows of a rare key can still become, NO_BOUND for
         none."""
         self.horizon: Final = horizon
-        """The number of bytes after which tokens leave the outline, NO_HORIZON for none."""
+        """The number of bytes after which tokens leave the outline; NO_HORIZON for none."""
 
 
 def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
-    """The outline of a row in a string as far as ``reach`` bytes lead, ``None`` for other rows.
+    """The outline of a row in a string as far as ``reach`` bytes lead; ``None`` without one.
 
-    Also for those from which a string is still to begin, or that lead to very many rows.
+    There is none for rows outside a string, those before which a string has not yet begun, and
+    those that lead to very many rows.
 
-    ``reach`` is the length of the longest token: the outline says nothing of what more bytes lead
-    to, so it must not be less.
+    ``reach`` is the length of the longest token: the outline says nothing about what more bytes
+    lead to, so it must not be less.
     """
     near = min(reach, _HORIZON)
     search = _searched(arrays, row, near)
-    # Where no token is longer (``reach``) none gets to the rows at the horizon: it is none.
+    # If the search went as far as the longest token, no token gets past its end: no horizon.
     horizon = NO_HORIZON if search.is_complete or near == reach else near
     if not len(search.found):
         return None
@@ -79,7 +79,7 @@ def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
 
 
 class _Scratch:
-    """Memory that searches of a thread work in; the arguments of ``search_outline``."""
+    """Memory that the searches of one thread work in; the arguments of ``search_outline``."""
 
     def __init__(self) -> None:
         self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 259, dtype=np.int32)
@@ -92,7 +92,7 @@ _scratch: Final = OfThread(_Scratch)
 
 
 class _Search(NamedTuple):
-    """What ``search_outline`` found; ``found`` and ``rows`` are scratch of the next search, too."""
+    """What ``search_outline`` found; the next search overwrites ``found`` and ``rows``."""
 
     found: NDArray[np.int32]
     closings: NDArray[np.int32]
@@ -103,10 +103,10 @@ class _Search(NamedTuple):
 
 
 def _searched(arrays: MachineArrays, row: int, reach: int) -> _Search:
-    """What is found from a row on, until the next search; nothing where there is no outline.
+    """What is found from a row on, valid until the next search; empty where there is no outline.
 
     Only ``closings`` is copied out of scratch memory: ``Outline`` keeps it. ``numbers`` is made
-    anew for each search, which needs it all zero.
+    for each search, which needs it all zero.
     """
     scratch = _scratch.get()
     found, queue, closings = scratch.found, scratch.queue, scratch.closings

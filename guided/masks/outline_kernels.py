@@ -1,4 +1,4 @@
-"""The search for an outline, compiled by numba."""
+"""Compiled code that searches for an outline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from guided.runtime.kernel import inlined, kernel
 __all__ = ["search_outline", "survey_bytes"]
 
 _BEYOND: Final = 2**22
-"""In place of the number of a row: what bytes lead to was not looked for."""
+"""In place of a row's number: what the bytes lead to was not searched."""
 _BYTE_BITS: Final = 8
 _BLANKS: Final = tuple(b" \t\n\r")
 
@@ -44,10 +44,11 @@ def survey_bytes(machine: MachineArrays, row: int) -> tuple[int, bool]:
 
 @inlined
 def _runs_of(byte_maps: NDArray[np.uint8], kind: int, runs: NDArray[np.int32]) -> int:
-    """The place in ``runs`` where the last bytes of a map's runs of one class stand.
+    """The place in ``runs`` of a map's runs of one class.
 
-    A line of ``runs`` has these bytes, ascending; in column 256 the map; in 257 how many they are.
-    A map that falls on the same place takes it over, so the caller reads the line at once.
+    A line of ``runs`` has the last bytes of the runs, ascending; in column 256 the map; in 257 the
+    number of runs. Maps with the same place replace each other, so the caller reads the line at
+    once.
     """
     place = kind & (len(runs) - 1)
     if runs[place, 256] != kind:
@@ -64,7 +65,7 @@ def _runs_of(byte_maps: NDArray[np.uint8], kind: int, runs: NDArray[np.int32]) -
 def _closing_with(
     action: int, closings: NDArray[np.int32], num_closings: int, rows: NDArray[np.int32]
 ) -> int:
-    """The number of the first closing row with an exit action, ``num_closings`` for none."""
+    """The number of the first closing row with an exit action; ``num_closings`` for none."""
     number = 0
     while number < num_closings and rows[closings[number], LABEL] != action:
         number += 1
@@ -82,21 +83,21 @@ def search_outline(
     numbers: NDArray[np.int32],
     runs: NDArray[np.int32],
 ) -> tuple[int, int, int, int, bool]:
-    """Write down what can be reached from a row, breadth first, up to closing rows.
+    """Record what can be reached from a row, breadth first, up to closing rows.
 
-    Returns the length of what was found (0: there is no outline), the number of closing rows, that
-    of other rows, the fewest ends, and whether all that can be reached was looked at. ``found``,
-    which must have room for 259 numbers of each place in ``queue``, has of each row, in order::
+    Returns the length of the record (0: there is no outline), the number of closing rows, that of
+    other rows, the fewest ends, and whether everything that can be reached was searched. ``found``,
+    which must have room for 259 numbers per place in ``queue``, gets for each row, in order::
 
         BEAT  NEED  closing row with its exit action + 1, or 0  run  run ...
 
-    A run of bytes that lead to the same row is ``row number << 8 | last byte``, with 0 for closed
-    ones and ``_BEYOND`` where nothing was looked for. ``numbers`` is all zero to begin with: one
-    more than the number of a row, negative for a closing one. From ``reach`` bytes on nothing is
-    looked for. ``runs``, int32 ``[a power of two, 258]``, keeps where the classes of maps end.
+    A run of bytes that lead to the same row is ``row number << 8 | last byte``, with 0 for closing
+    rows and ``_BEYOND`` where nothing was searched. ``numbers``, all zero at first, gets the number
+    of each row plus one, negative for closing rows. Nothing is searched from ``reach`` bytes on.
+    ``runs``, int32 ``[a power of two, 258]``, keeps where the classes of maps end.
     """
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
-    # A table has thousands of rows but few maps: the runs of a map are worked out once a search.
+    # A table has thousands of rows but few maps: the runs of a map are found once per search.
     runs[:, 256] = -1
     queue[0], numbers[row] = row, 1
     done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
@@ -119,7 +120,7 @@ def search_outline(
             found[size + 2] = closing + 1
         size += 3
         if depth == reach:
-            # No token is long enough to go on from here, or the horizon ends here.
+            # No token is long enough to continue from here, or the horizon ends here.
             is_complete = False
             found[size] = (_BEYOND << _BYTE_BITS) | 255
             size += 1
@@ -140,7 +141,8 @@ def search_outline(
                     num_closings += 1
                     numbers[target] = -num_closings
                 elif rows[target, BEAT] == START:
-                    # Another string begins inside: its counts would be mixed with those of this.
+                    # Another string begins inside: its counts would be mixed with those of this
+                    # one.
                     return 0, 0, 0, NO_BOUND, True
                 else:
                     queue[count] = target

@@ -20,7 +20,7 @@ __all__ = ["PackedMachine", "Scratch"]
 
 
 class Scratch:
-    """Memory that walks over one trie work in; nobody's between two walks of a thread."""
+    """Memory that walks over one trie work in; free between two walks of a thread."""
 
     def __init__(self, trie: TokenTrie) -> None:
         self.path: NDArray[np.int64] = np.empty((trie.longest + 3, PATH_WIDTH), dtype=np.int64)
@@ -29,15 +29,15 @@ class Scratch:
         self.uncertain: NDArray[np.int32] = np.zeros((len(trie), 4), dtype=np.int32)
         """Sites to be walked once more is known."""
         self.put_off: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
-        """Nodes with a state each; none of them is below another, so there are not more."""
+        """Nodes with a state each; none is below another, which bounds their number."""
         self.addresses = addresses_of((self.path, self.words, self.uncertain, self.put_off))
 
 
 class PackedMachine:
-    """The arrays of one machine, with what only a vocabulary can tell of its stacks.
+    """The arrays of one machine, and what only a vocabulary determines about its stacks.
 
     ``quoted`` are the names that one token may begin and close. ``before_work`` is called before
-    anything that the machine may have to work for. Not thread-safe, as the machine may grow:
+    anything that may make the machine work. Not thread-safe, because the machine may grow:
     callers hold the lock of the ``CompiledConstraint``.
     """
 
@@ -54,9 +54,9 @@ class PackedMachine:
         self._stacks = machine.parts.stacks
         self._quoted = quoted
         self._judged = 0
-        """How many of ``StackTable.with_keys`` were looked at by ``_judge_keys``."""
+        """How many of ``StackTable.with_keys`` ``_judge_keys`` has looked at."""
         self._addressed: list[NDArray[Any]] = list(self.current())
-        """The arrays that ``_addresses`` are those of, in the order of ``MachineArrays``."""
+        """The arrays at ``_addresses``, in the order of ``MachineArrays``."""
         self._addresses = addresses_of(self._addressed)
 
     def current(self) -> MachineArrays:
@@ -68,11 +68,11 @@ class PackedMachine:
         )
 
     def addresses(self) -> NDArray[np.int64]:
-        """Those of the current arrays, which stay where they are until this is asked again."""
+        """The addresses of the current arrays, which stay in place until the next call."""
         if self._judged != len(self._stacks.with_keys):
             self._judge_keys()
         table, before = self._table, self._addressed
-        # Before every call of a kernel: mostly no array was replaced by a larger one.
+        # This runs before every call of a kernel: mostly no array was replaced by a larger one.
         if table.rows is not before[0]:
             self._enter(0, table.rows)
         if table.cells is not before[1]:
@@ -90,7 +90,7 @@ class PackedMachine:
         enter_address(self._addresses, number, array)
 
     def _judge_keys(self) -> None:
-        """Say of new stacks whether one token might begin and close a key that they have.
+        """Enter for new stacks whether one token might begin and close a key that they have.
 
         That goes into the machine's own facts, so a machine is packed for one vocabulary only.
         """
@@ -102,7 +102,7 @@ class PackedMachine:
         self._judged = len(stacks.with_keys)
 
     def begin_work(self) -> None:
-        """Say that the machine is about to be asked for something."""
+        """Say that the machine is about to be used."""
         self._before_work()
 
     def resolve(self, stack: int, action: int) -> None:

@@ -1,4 +1,4 @@
-"""Spells texts by the rules of a tokenizer, and tells which tokens stand side by side."""
+"""Spells texts by the rules of a tokenizer, and decides which tokens may stand side by side."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ _PAIRS: Final = 65_536
 class PieceSpeller:
     """Spells for one vocabulary.
 
-    Where the tokenizer's rules do not tell how it splits a text, SplitUncertainError is raised. A
-    text that *is found* is one that the tokenizer takes for a token wherever it stands, before it
-    splits what is around it.
+    Raises SplitUncertainError where the rules do not say how the tokenizer splits a text. A text
+    that *is found* is one that the tokenizer takes for a token wherever it stands, before it splits
+    the text around it.
     """
 
     def __init__(self, vocabulary: Vocabulary, rules: SpellingRules) -> None:
         self._vocabulary = vocabulary
         self._rules = rules
         self.first_found = sorted({text[0] for each in rules.found for text in each.tokens})
-        """With which bytes texts begin that are found in others."""
-        # Both remember what follows from their keys and the rules alone, so any thread may use them
+        """The first bytes of texts that are found in others."""
+        # Both remember only what follows from their keys and the rules, so any thread may use them
         # and either may be cleared at any time.
         self._parts: dict[bytes, Tokens | None] = {}
-        """By part of a piece its tokens; ``None`` where they do not make up the whole part."""
+        """Tokens by part of a piece; ``None`` where they do not make up the whole part."""
         self._pairs: dict[tuple[Tokens, TokenId], bool] = {}
         """Whether a token may stand after these tokens."""
 
     def text(self, token: TokenId) -> bytes:
-        """The bytes of a token, none of one that is special."""
+        """The bytes of a token, none for a special one."""
         return self._vocabulary.token_bytes[token] or b""
 
     def closed(self, text: bytes, begun: int) -> Tokens:
-        """The tokens from a place on of a text that is all; one of them begins there.
+        """The tokens of a whole text from a place on, at which one of them begins.
 
         The text must begin and end between characters. May raise SplitUncertainError.
         """
@@ -67,7 +67,7 @@ class PieceSpeller:
     ) -> Iterator[tuple[int, int, Tokens]]:
         """What the rules from ``number`` on find in a part of a text: begin, end, tokens, in order.
 
-        Later rules look only at what the earlier ones leave between their texts.
+        Later rules look only at what the earlier ones leave between their finds.
         """
         if number == len(self._rules.found):
             return
@@ -80,8 +80,8 @@ class PieceSpeller:
     def _rest(self, text: bytes, begun: int) -> Tokens:
         """The tokens from the place ``begun`` on of a text in which nothing is to be found.
 
-        The text is decoded, so it must begin and end between characters; what ``_found`` finds are
-        whole ones. Where it is not known how texts are split it counts as one piece.
+        The text is decoded, so it must begin and end between characters, as what ``_found`` finds
+        does. Where it is not known how texts are split, it counts as one piece.
 
         Empty where ``begun`` is at the end or after it.
         """
@@ -93,12 +93,12 @@ class PieceSpeller:
         return self.pieces(text, (*byte_places(whole, cuts), len(text)), begun)
 
     def pieces(self, text: bytes, cuts: Cuts, begun: int) -> Tokens:
-        """The tokens from a place on to the last cut, all pieces up to which are at an end.
+        """The tokens from a place on to the last cut; every piece before that cut is complete.
 
-        Places are in bytes. Of a piece that begins before ``begun`` the rest alone is spelled,
-        which is right as one of its tokens begins at ``begun``. May raise SplitUncertainError.
+        Places are in bytes. If a piece begins before ``begun``, only the rest of it is spelled,
+        which is right because a token begins at ``begun``. May raise SplitUncertainError.
 
-        What stands after the last cut is left out; ``cuts`` ascend.
+        ``cuts`` ascend; what stands after the last one is left out.
         """
         tokens: Tokens = ()
         begin = 0
@@ -110,15 +110,15 @@ class PieceSpeller:
         return tokens
 
     def whole(self, piece: bytes) -> Tokens | None:
-        """The token that a piece is as a whole, in front of all joining."""
+        """The token that a whole piece is, looked up before any joining."""
         token = None if self._rules.whole is None else self._rules.whole(piece)
         return None if token is None else (TokenId(token),)
 
     def beginning(self, part: bytes) -> Tokens:
-        """The tokens of a part of a piece up to where a token begins that reaches beyond.
+        """The tokens of a part of a piece, after which a token begins that reaches beyond it.
 
-        Of a part that ends inside of a character those of the whole ones before it, if the rules
-        cannot tell more. May raise SplitUncertainError.
+        If a part ends inside a character and the rules cannot spell it, those of the whole
+        characters before. May raise SplitUncertainError.
         """
         joined = self._joined(part)
         return self._told(part[: whole_size(part)]) if joined is None else joined
@@ -132,7 +132,7 @@ class PieceSpeller:
     def _joined(self, part: bytes) -> Tokens | None:
         """The tokens of a part of a piece; see ``SpellingRules.joined``.
 
-        ``None`` is remembered like any answer, so it does not say that a part is unknown here.
+        ``None`` is remembered like any result, so it does not mean that a part is not remembered.
         """
         known = self._parts.get(part)
         if known is None and part not in self._parts:
@@ -146,7 +146,7 @@ class PieceSpeller:
     def may_follow(self, before: Tokens, token: TokenId) -> bool:
         """Whether a token may stand after another of its piece, or first in a part.
 
-        ``before`` is that one other token, or none. True may be wrong, False never is.
+        ``before`` is that other token, or empty. True may be wrong, False never is.
         """
         known = self._pairs.get((before, token))
         if known is None:
@@ -160,7 +160,7 @@ class PieceSpeller:
 
 
 def byte_places(text: str, places: Cuts) -> Cuts:
-    """Where places of a text are in its UTF-8.
+    """The places of a text in its UTF-8.
 
     ``places`` count characters and are at most ``len(text)``.
     """

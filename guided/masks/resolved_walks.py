@@ -1,8 +1,8 @@
-"""Walks in compiled code, carried on past transitions that Python has to resolve.
+"""Walks in compiled code, continued past transitions that Python has to resolve.
 
-A kernel knows only stack transitions that were resolved before. At one that was not it stops and
-says which; Python resolves it, and the kernel is called again, which goes on from the same node. So
-each transition costs Python once in the life of a machine, and a kernel never calls Python.
+A kernel knows only stack transitions that are resolved. At any other it stops and reports which;
+Python resolves it and calls the kernel again, which continues from the same node. So each
+transition costs Python once in the life of a machine, and a kernel never calls Python.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from guided.runtime.of_thread import OfThread
 __all__ = ["NOTHING_UNCERTAIN", "ResolvedWalks"]
 
 NOTHING_UNCERTAIN: Final = np.empty((0, 4), dtype=np.int32)
-"""No sites, as ``Walk.uncertain`` has them."""
+"""No sites, in the form of ``Walk.uncertain``."""
 _Stopped: TypeAlias = tuple[int, int, int, int, int, int]
-"""What kernels return: whether they finished, then as ``walk_sites`` says."""
+"""What kernels return: whether they finished, then what ``walk_sites`` describes."""
 
 
 class ResolvedWalks:
-    """Calls the kernels that walk ``trie`` until they have met no transition that is missing.
+    """Calls the kernels that walk ``trie`` until they meet no missing transition.
 
-    The mask of a walk is in ``scratch``: the next walk of the thread writes over it.
+    The mask of a walk is in ``scratch``: the next walk of the thread overwrites it.
     """
 
     def __init__(self, packed: PackedMachine, trie: TokenTrie, scratch: OfThread[Scratch]) -> None:
@@ -57,14 +57,17 @@ class ResolvedWalks:
         missing: int,
         left: int,
     ) -> tuple[Walk, int]:
-        """What is allowed below the sites, added to the mask ``first``; and how many nodes were put
-        off (``Scratch.put_off``), which the caller has to walk.
+        """What is allowed below the sites, added to the mask ``first``; and how many nodes it put
+        off.
+
+        The caller has to walk the nodes that were put off (``Scratch.put_off``).
 
         ``base`` is the mask that the result is kept as changes of; ``fingerprint`` is the number
-        to which the walk adds those of the tokens that it sets. Others are as for ``walk_sites``.
+        to which the walk adds those of the tokens that it sets. Other arguments are those of
+        ``walk_sites``.
 
-        The walk's mask is scratch memory, which the next walk of the thread writes over; what is
-        uncertain is copied out of it.
+        The walk's mask is scratch memory, which the next walk of the thread overwrites; uncertain
+        sites are copied out of it.
         """
         stack, row, count, _ = state
         doubts, change, has_asked, put_off = self._finished(
@@ -76,7 +79,7 @@ class ResolvedWalks:
         return Walk(scratch.words, base, fingerprint ^ change, uncertain, not has_asked), put_off
 
     def corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
-        """The walk of a row out of ``base``, that of the row ``like``, which it was laid over.
+        """The walk of a row, made from ``base``, that of the row ``like``, which it was laid over.
 
         ``is_local`` then says that nothing of ``base`` has changed.
         """
@@ -91,13 +94,15 @@ class ResolvedWalks:
         return Walk(scratch.words, delta.base, fingerprint, uncertain, not has_asked)
 
     def _finished(self, kernel: Callable[..., _Stopped], *told: Any) -> tuple[int, int, int, int]:
-        """Call a kernel until it has finished: how many sites it left uncertain, the change of the
-        fingerprint, whether it asked the stack, and how many nodes it put off.
+        """Call a kernel until it has finished.
+
+        Returns how many sites it left uncertain, the change of the fingerprint, whether it looked
+        at the stack, and how many nodes it put off.
         """
         addresses = self._scratch.get().addresses
         again = False
-        # What the kernel knows when it stops is in the scratch. To resolve a transition may move
-        # the arrays of the machine, so their addresses are asked for each time.
+        # What the kernel knows when it stops is in the scratch. Resolving a transition may move
+        # the arrays of the machine, so their addresses are taken each time.
         while True:
             status, doubts, change, at, action, put_off = kernel(
                 self._trie, self._packed.addresses(), addresses, *told, again

@@ -1,9 +1,9 @@
-"""The rules by which a tokenizer comes to its spelling, as far as forced runs have to know them.
+"""The rules by which a tokenizer spells, as far as forced runs have to know them.
 
-A text is cut three times. Texts that are tokens by themselves are found in it first; what stands
-between them is split into pieces; and every piece is put together out of tokens, by itself. All
-that the last of these has to promise is that what it makes of a text up to the end of one of its
-tokens, it makes of that beginning alone, and of what follows alone as well.
+A text is cut three times. Texts that are whole tokens are found in it first; the text between them
+is split into pieces; and every piece is put together from tokens separately. The last of these only
+has to promise this: what it makes of a text up to the end of one of its tokens, it makes of that
+beginning alone, and what it makes of the rest, of the rest alone.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ __all__ = ["UNCERTAIN", "SpellingRules", "Tokens", "plain_rules", "whole_size"]
 Tokens: TypeAlias = tuple[TokenId, ...]
 
 UNCERTAIN: Final = TokenId(-1)
-"""In place of the tokens from where on a spelling depends on more than its text."""
+"""In place of the tokens after which a spelling depends on more than its text."""
 
 
 class FoundTexts:
     """Texts that a tokenizer finds in a text before anything else, and takes for tokens.
 
-    Of those that begin in one place it takes the longest. There is one at least, and none is empty.
+    Of those that begin in one place it takes the longest. There is at least one, and none is empty.
     """
 
     def __init__(self, tokens: Mapping[bytes, tuple[TokenId, ...]]) -> None:
         self.tokens = tokens
         firsts = sorted({text[:1] for text in tokens})
-        # Finds the places where one may begin; there the lengths are tried, the longest first.
+        # Finds the places where one may begin; there the lengths are tried, longest first.
         self._first = re.compile(b"[" + b"".join(map(re.escape, firsts)) + b"]")
         self._sizes = sorted({len(text) for text in tokens}, reverse=True)
 
     def within(
         self, text: bytes, begun: int, end: int
     ) -> Iterator[tuple[int, int, tuple[TokenId, ...]]]:
-        """Where those within a part of a text begin and end, with their tokens, in order.
+        """Where the found texts within a part begin and end, with their tokens, in order.
 
-        The part is ``text[begun:end]``; places are in ``text``. They do not overlap: the next one
-        is looked for where the last one ends.
+        The part is ``text[begun:end]``; places are in ``text``. They do not overlap: the search
+        continues where the last one ends.
         """
         while (match := self._first.search(text, begun, end)) is not None:
             at = match.start()
@@ -73,12 +73,12 @@ class SpellingRules:
         self.joined = joined
         """The tokens of a part of a piece that begins and ends with one of them.
 
-        ``None`` where it begins or ends inside of a character and they cannot be told.
+        ``None`` where the part begins or ends inside a character and its tokens are not known.
         """
         self.found = [FoundTexts(tokens) for tokens in found if tokens]
-        """What is found before anything else, one after the other in what is left."""
+        """What is found before anything else, one mapping after the other in what is left."""
         self.whole = whole
-        """The token that a piece is as a whole, whatever ``joined`` makes of it."""
+        """The token that a whole piece is, whatever ``joined`` makes of it."""
         self.letter = letter
         """A text that is found and is not one token; empty for none."""
         self.found_tokens = [
@@ -86,12 +86,12 @@ class SpellingRules:
         ]
 
     def without(self, apart: frozenset[TokenId]) -> SpellingRules:
-        """The rules of the same tokenizer, in which these tokens stand for no text.
+        """The rules of the same tokenizer, but with the tokens ``apart`` standing for no text.
 
         What it would have spelled with one of them is uncertain from there on.
 
         These rules are left as they are. The result has no text that is found by one of the tokens,
-        so it may be split otherwise there.
+        so it may split differently there.
         """
         joined, whole = self.joined, self.whole
 
@@ -120,7 +120,7 @@ class SpellingRules:
 
 
 def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
-    """The rules of a vocabulary that says no more than how it spells."""
+    """The rules of a vocabulary that defines only how it spells."""
 
     def joined(text: bytes) -> Sequence[int] | None:
         try:
@@ -134,8 +134,8 @@ def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
 def whole_size(text: bytes) -> int:
     """The length of a text without a character that is cut off at its end.
 
-    Only the last three bytes are looked at, as no character has more that could lack one; the text
-    must be UTF-8 up to there.
+    Looks only at the last three bytes, as an unfinished character has at most three; the text must
+    be UTF-8 up to there.
     """
     size = len(text)
     for back in range(1, min(size, 3) + 1):

@@ -1,10 +1,9 @@
 """The automaton of a pattern that splits texts: where a piece that begins somewhere may end.
 
 A match is the one that a backtracking matcher takes: the first of the alternatives in their order.
-A state is the list of the steps of the program that are still being tried, first ones first, before
-the next character is known: then those that look at it can be settled. So a match that ends in
-front of a character is noticed when that character is read. States are made when they are first
-come to.
+A state is the list of the program's steps still being tried, first ones first, before the next
+character is known, since steps that look ahead need it. So a match that ends before a character is
+noticed when that character is read. States are made when they are first reached.
 """
 
 from __future__ import annotations
@@ -31,36 +30,36 @@ _REMEMBERED: Final = 65_536
 """Characters whose classes are remembered."""
 
 _Threads: TypeAlias = tuple[int, ...]
-"""Numbers of steps of a program, those first that a backtracking matcher tries first."""
+"""Numbers of a program's steps, in the order in which a backtracking matcher tries them."""
 
 
 class SplitAutomaton:
     """Matches one pattern, for all threads."""
 
     def __init__(self, program: Program, tests: Sequence[CharacterTest]) -> None:
-        """``tests`` tell for each class of the program which characters it holds."""
+        """``tests`` decide for each class of the program which characters it holds."""
         self._steps = program.steps
         self._tests = tests
         self._classes: dict[str, int] = {}
-        """By character what ``_classes_of`` gives."""
+        """The results of ``_classes_of`` by character."""
         self._states: dict[_Threads, int] = {(): DEAD, (0,): _START}
         self._threads: list[_Threads] = [(), (0,)]
-        """By state its steps, and in ``_states`` the other way round. States are never dropped."""
+        """The steps of each state, the inverse of ``_states``. States are never dropped."""
         self._behind: list[dict[str, tuple[int, bool]]] = [{}, {}]
-        """By state and character what ``_read`` gives; emptied with ``_classes``, unlike
+        """The results of ``_read`` by state and character; emptied with ``_classes``, unlike
         ``_by_classes``, which has the same by state and classes."""
         self._by_classes: dict[tuple[int, int], tuple[int, bool]] = {}
         self._finals: dict[int, bool] = {}
-        """By state what ``is_sure`` gives."""
+        """The results of ``is_sure`` by state."""
         self._lock = threading.Lock()
         """Held while states are made."""
 
     def match(self, text: str, begin: int) -> tuple[int, int | None]:
-        """The state after a text that may go on, and where the longest match so far ends.
+        """The state after a text that may continue, and where the longest match so far ends.
 
         The match begins at ``begin``. The state is DEAD where no continuation of the text makes the
-        match longer; the end is ``None`` where nothing has matched as yet. It is after ``begin``,
-        as no program matches the empty text (``program_of``): ``Splitting`` would not get on
+        match longer; the end is ``None`` where nothing has matched yet. The end is after ``begin``,
+        as no program matches the empty text (``program_of``): ``Splitting`` would not advance
         otherwise. A match that would end with the text is not reported: see ``ends`` and
         ``is_sure``.
         """
@@ -80,7 +79,7 @@ class SplitAutomaton:
     def lives_on(self, state: int, text: str) -> bool:
         """Whether a match in a state may take a whole text.
 
-        True may be wrong about whether it ends in a match: only that it is still being tried.
+        True may be wrong about whether it ends in a match: the match is only still being tried.
         """
         for character in text:
             if state == DEAD:
@@ -90,7 +89,7 @@ class SplitAutomaton:
         return state != DEAD
 
     def ends(self, state: int) -> bool:
-        """Whether there is a match up to here where the text ends."""
+        """Whether there is a match up to here if the text ends here."""
         return self._settled(state, None)[1]
 
     def is_sure(self, state: int) -> bool:
@@ -117,7 +116,7 @@ class SplitAutomaton:
         """The state after a character, and whether there is a match that ends before it.
 
         What it enters under the lock follows from the state and the character, so threads that read
-        without the lock may miss it and ask again, no more.
+        without the lock may miss it and ask again, but nothing worse.
         """
         classes = self._classes_of(character)
         with self._lock:
@@ -136,7 +135,7 @@ class SplitAutomaton:
     def _classes_of(self, character: str) -> int:
         """The classes that hold a character, one bit for each.
 
-        Where too many characters are remembered all are forgotten, and with them ``_behind``.
+        Where too many characters are remembered all are forgotten, and ``_behind`` with them.
         """
         classes = self._classes.get(character)
         if classes is None:
@@ -155,9 +154,9 @@ class SplitAutomaton:
 
         ``classes`` are those of the character, ``None`` for the end of the text. Steps are tried in
         order, as a backtracking matcher does. A match ends the search: alternatives after it in
-        this order would not be tried, those before it are kept and may still better it.
+        this order would not be tried, those before it are kept and may still take its place.
         """
-        # A stack, so the first step to be tried is put on it last.
+        # A stack, so the first step to be tried is pushed last.
         waiting = list(reversed(self._threads[state]))
         seen: set[int] = set()
         behind: dict[int, None] = {}

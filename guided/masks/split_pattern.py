@@ -1,8 +1,8 @@
 """Patterns by which tokenizers split texts into pieces, read as programs of small steps.
 
-The patterns are Oniguruma's. Of its syntax there is what tokenizers use and an automaton can do:
-characters, classes, groups, alternatives, greedy repetition, and looking at the one character that
-follows. What a class holds is Oniguruma's own business (see ``CharacterTest``): only where it ends
+The patterns are Oniguruma's. Supported is what tokenizers use of its syntax and an automaton can
+do: characters, classes, groups, alternatives, greedy repetition, and looking at the one character
+that follows. What a class holds is left to Oniguruma (see ``CharacterTest``): only where it ends
 has to be known here.
 """
 
@@ -25,26 +25,26 @@ __all__ = [
 ]
 
 CharacterTest: TypeAlias = Callable[[str], bool]
-"""Whether a character is of a class."""
+"""Whether a character is in a class."""
 
 READ: Final = 0
 """Read a character of the class ``first``."""
 FORK: Final = 1
-"""Go on at ``first``, and where that fails, at ``second``; a jump where both are the same. They are
-numbers of steps, so steps that are moved have to be changed (``_moved``)."""
+"""Continue at ``first``, and where that fails, at ``second``; a jump where both are the same. They
+are numbers of steps, so they change when steps are moved (``_moved``)."""
 FOLLOWED: Final = 2
-"""Go on where the next character is of the class ``first``."""
+"""Continue if the next character is in the class ``first``."""
 NOT_FOLLOWED: Final = 3
-"""Go on where the next character is not of the class ``first``, or there is none."""
+"""Continue if the next character is not in the class ``first``, or there is none."""
 MATCH: Final = 4
 
 _MOST_STEPS: Final = 2_000
 _MOST_GROUPS: Final = 100
-"""Inside of one another."""
+"""Groups nested in each other."""
 _ESCAPED_CLASSES: Final = "sSdDwWpPhH"
 _ESCAPED_CHARACTERS: Final = "rntfvae"
 _FOLDED_PAIRS: Final = ("ss", "st", "ff", "fi", "fl")
-"""What ignoring case takes one character for, such as ``ß`` for ``ss``."""
+"""Two letters that ignoring case equates with one character, such as ``ss`` with ``ß``."""
 
 
 class Step(NamedTuple):
@@ -56,22 +56,22 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Steps from the first on, and the classes that they speak of."""
+    """Steps from the first on, and the classes that they refer to."""
 
     steps: tuple[Step, ...]
     classes: tuple[str, ...]
-    """Each as a pattern of its own that matches one character."""
+    """Each is a pattern of its own that matches one character."""
 
 
 class UnknownPatternError(Exception):
-    """A pattern with something that is not known here."""
+    """A pattern with something that is not supported here."""
 
 
 def program_of(pattern: str) -> Program:
     """The program of a pattern; raises UnknownPatternError.
 
-    A pattern that is read otherwise than the tokenizer's matcher reads it makes wrong forced runs;
-    one that is refused only means that none are made. So what is in doubt is refused.
+    Reading a pattern differently from the tokenizer's matcher makes wrong forced runs; refusing one
+    only means that none are made. So what is in doubt is refused.
     """
     reader = _Reader(pattern)
     reader.alternatives(ignores_case=False)
@@ -79,13 +79,13 @@ def program_of(pattern: str) -> Program:
         raise UnknownPatternError(pattern)
     reader.steps.append(Step(MATCH))
     if _may_be_empty(reader.steps):
-        # Where the next match begins is the matcher's own affair.
+        # Where the next match begins would be up to the matcher.
         raise UnknownPatternError(pattern)
     return Program(tuple(reader.steps), tuple(reader.classes))
 
 
 def _may_be_empty(steps: Sequence[Step]) -> bool:
-    """Whether there may be a match without a character; every look-ahead is taken to hold."""
+    """Whether there may be a match without a character, assuming that every look-ahead holds."""
     seen, waiting = set[int](), [0]
     while waiting:
         at = waiting.pop()
@@ -105,7 +105,7 @@ def _may_be_empty(steps: Sequence[Step]) -> bool:
 class _Reader:
     """Reads a pattern from left to right and writes its steps.
 
-    All methods may raise UnknownPatternError, after which the reader is of no more use.
+    All methods may raise UnknownPatternError, after which the reader is unusable.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -113,15 +113,15 @@ class _Reader:
         self.at = 0
         self.steps: list[Step] = []
         self.classes: dict[str, int] = {}
-        """By text the number of each class, in the order of the numbers."""
+        """The number of each class by its text, in the order of the numbers."""
         self.depth = 0
-        """How many groups are open."""
+        """The number of open groups."""
 
     def alternatives(self, *, ignores_case: bool) -> None:
         """``a|b``: fork to what stands before the bar; where that fails, to what comes after it.
 
-        The order of the alternatives is that in which a matcher tries them, and a fork's ``first``
-        is always tried first: which match is taken depends on it.
+        A matcher tries the alternatives in this order, and a fork's ``first`` is always tried
+        first: which match is taken depends on it.
         """
         begin = len(self.steps)
         ends = []
@@ -178,7 +178,7 @@ class _Reader:
     def _class(self, *, ignores_case: bool) -> int:
         """Read what matches one character; returns the number of its class.
 
-        The class is kept as it is written, for the tokenizers' own matcher to judge characters by.
+        The class is kept as it is written; the tokenizers' own matcher judges characters by it.
         """
         begin = self.at
         character = self._taken()
@@ -196,7 +196,7 @@ class _Reader:
         return self.classes.setdefault(text, len(self.classes))
 
     def _skip_brackets(self) -> None:
-        """Go to the end of a class in brackets, whose first bracket was read."""
+        """Skip to the end of a class in brackets, whose first bracket was read."""
         self._next("^")
         if self._next("]") or self.pattern.startswith("[:", self.at):
             raise UnknownPatternError(self.pattern)
@@ -207,7 +207,7 @@ class _Reader:
                 self._taken()
 
     def _skip_escape(self) -> None:
-        """Go to the end of an escape, whose backslash was read; refused if not known here."""
+        """Skip to the end of an escape, whose backslash was read; raises for an unknown one."""
         character = self._taken()
         if character in "pP" and self._next("{"):
             while self._taken() != "}":
@@ -216,7 +216,7 @@ class _Reader:
             raise UnknownPatternError(self.pattern)
 
     def _repeated(self, begin: int) -> None:
-        """Write the steps from ``begin`` on as often as the quantifier after them says."""
+        """Repeat the steps from ``begin`` on as often as the quantifier after them says."""
         if self._next("?"):
             low, high = 0, 1
         elif self._next("*"):
@@ -233,7 +233,7 @@ class _Reader:
         del self.steps[begin:]
         for _ in range(low):
             self._append(body, begin)
-        # x*: try the body, or leave (+2: over the body and the fork that leads back).
+        # x*: try the body, or leave (+2: past the body and the fork that leads back).
         if high is None:
             start = len(self.steps)
             self.steps.append(Step(FORK, start + 1, start + len(body) + 2))
@@ -249,7 +249,7 @@ class _Reader:
     def _bounds(self) -> tuple[int, int | None]:
         """The bounds of a repeat after its brace; ``None`` for no upper one.
 
-        A bound with as many digits as ``_MOST_STEPS`` or more is refused here, before it is read as
+        A bound with as many digits as ``_MOST_STEPS`` or more is refused before it is converted to
         a number.
         """
         begin = self.at
@@ -267,8 +267,8 @@ class _Reader:
     def _append(self, body: list[Step], begin: int) -> None:
         """Append steps that were written at ``begin``.
 
-        ``body`` is not changed: it is appended once for each round. Numbers in it are still those
-        of where it was written, which is why forks are moved.
+        ``body`` is not changed: it is appended once for each round. Its forks still hold the
+        numbers of where it was written, so they are moved.
         """
         offset = len(self.steps) - begin
         if len(self.steps) + len(body) > _MOST_STEPS:
@@ -278,8 +278,8 @@ class _Reader:
     def _shift(self, begin: int, by: int) -> None:
         """Make room before the steps from ``begin`` on.
 
-        The new steps are only to hold the place: the caller sets them. A fork before ``begin`` that
-        leads to it then leads to them; none may lead further.
+        The new steps only hold the place: the caller sets them. A fork before ``begin`` that leads
+        to it then leads to them; none may lead further.
         """
         moved = [_moved(step, by) for step in self.steps[begin:]]
         self.steps[begin:] = [Step(FORK)] * by + moved
@@ -291,7 +291,7 @@ class _Reader:
         return self.pattern[self.at - 1]
 
     def _next(self, text: str) -> bool:
-        """Whether a text stands here; if so, it is read."""
+        """Whether a text stands here; if so, it is consumed."""
         if not self.pattern.startswith(text, self.at):
             return False
         self.at += len(text)

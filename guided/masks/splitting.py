@@ -1,9 +1,9 @@
-"""How a tokenizer splits a text into pieces, and which ways are left while the text grows.
+"""How a tokenizer splits a text into pieces, and which ways remain while the text grows.
 
 A tokenizer has stages, each of which splits the pieces of the one before it by a pattern: what
 matches is a piece, and so is what stands between matches. Where a piece ends can depend on what
 follows, so the beginning of a text may be split in several *ways*. Each way says where the pieces
-begin after the first; the last of them is open and may extend beyond the text.
+after the first begin; the last of them is open and may extend beyond the text.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ Cuts: TypeAlias = tuple[int, ...]
 
 
 class SplitUncertainError(Exception):
-    """Which ways are left cannot be told."""
+    """The remaining ways are not known."""
 
 
 class _Way:
-    """Where the pieces of one stage begin, and what is known of the open one."""
+    """Where the pieces of one stage begin, and what is known about the open one."""
 
     __slots__ = ("begin", "cuts", "is_between", "state")
 
     def __init__(self, cuts: Cuts, state: int, is_between: bool) -> None:
         self.cuts = cuts
         self.state = state
-        """Of the match that may take the open piece; DEAD where none does."""
+        """That of the match that may take the open piece; DEAD where none does."""
         self.is_between = is_between
         """Whether the open piece stands between matches."""
         self.begin = cuts[-1] if cuts else 0
 
 
 class Splitting:
-    """The stages of one tokenizer; none, where a text is one piece."""
+    """The stages of one tokenizer; without any, a text is one piece."""
 
     def __init__(self, stages: Sequence[SplitAutomaton]) -> None:
         self._stages = stages
@@ -47,41 +47,42 @@ class Splitting:
         return bool(self._stages)
 
     def cuts(self, text: str) -> Cuts:
-        """Where the pieces begin of a text that is all."""
+        """Where the pieces of a complete text begin."""
         return self._cuts(text, 0)
 
     def ways(self, text: str) -> list[Cuts]:
-        """All ways in which the beginning of a longer text may be split, maybe more.
+        """All ways in which the beginning of a longer text may be split, possibly too many.
 
         May raise SplitUncertainError.
         """
         return list(dict.fromkeys(self._ways(text, 0)))
 
     def may_reach(self, text: str, begin: int) -> int:
-        """The state of the open piece of a text that begins at a place, for ``reaches``."""
+        """The state of the open piece that begins at a place, for ``reaches``."""
         return self._stages[-1].match(text, begin)[0] if self._stages else DEAD
 
     def reaches(self, state: int, rest: str) -> bool:
-        """Whether the open piece may extend over a whole rest, maybe further."""
-        # A piece without a match stands between matches, of which nothing is said here.
+        """Whether the open piece may extend over all of ``rest``, and possibly further."""
+        # A piece without a match stands between matches, about which nothing is known here.
         return state == DEAD or self._stages[-1].lives_on(state, rest)
 
     def left_context(self, text: str) -> tuple[object, int]:
-        """All that what follows can depend on, and where the part begins that tells it.
+        """All that what follows can depend on, and where the part begins that determines it.
 
-        The first is a value to compare: texts of which it is equal leave the same ways to split
-        what follows. May raise SplitUncertainError.
+        The first is a value to compare: texts with equal ones leave the same ways to split what
+        follows. May raise SplitUncertainError.
         """
         return self._left_context(text, 0)
 
     def _left_context(self, text: str, number: int) -> tuple[object, int]:
         """``left_context`` by the stages from ``number`` on.
 
-        By way of the first of these: its state, and the same of the later stages in its open piece.
-        The first way has the longest open piece, so the part from there on tells of all ways.
+        The value has, for each way of the first of these stages, its state, and the value of the
+        later stages for its open piece. The first way has the longest open piece, so the part from
+        there on determines all ways.
 
-        Whatever a later piece can depend on has to be in the value: texts with equal ones are taken
-        for each other by ``LeftContexts``.
+        Whatever a later piece can depend on has to be in the value: ``LeftContexts`` treats texts
+        with equal values alike.
         """
         if number == len(self._stages):
             return (), len(text)
@@ -93,14 +94,14 @@ class Splitting:
         return tuple(known), ways[0].begin
 
     def _cuts(self, text: str, number: int) -> Cuts:
-        """Where the stages from ``number`` on cut a text that is all."""
+        """Where the stages from ``number`` on cut a complete text."""
         if number == len(self._stages) or not text:
             return ()
         cuts = _closed_cuts(self._stages[number], text)
         return cuts if number + 1 == len(self._stages) else self._finer(text, cuts, number + 1)
 
     def _finer(self, text: str, cuts: Cuts, number: int) -> Cuts:
-        """The cuts, and those of the stages from a number on inside of the pieces.
+        """The cuts, with those of the stages from a number on inside the pieces.
 
         ``cuts`` are those of the stage before ``number``, and ascend; so does the result.
         """
@@ -112,9 +113,9 @@ class Splitting:
         return tuple(found)
 
     def _ways(self, text: str, number: int) -> list[Cuts]:
-        """The ways in which the stages from ``number`` on may cut a text that may go on.
+        """The ways in which the stages from ``number`` on may cut a text that may continue.
 
-        A way may come more than once. May raise SplitUncertainError.
+        A way may occur more than once. May raise SplitUncertainError.
         """
         if number == len(self._stages):
             return [()]
@@ -128,15 +129,15 @@ class Splitting:
                 before += (way.begin,)
             rest = text[way.begin :]
             inner = self._ways(rest, number + 1)
-            # The piece of this stage may end with the text, and is all that the next one sees.
+            # The piece of this stage may end with the text, and is all that the next stage sees.
             inner.append((*self._cuts(rest, number + 1), len(rest)))
             found += [(*before, *(way.begin + cut for cut in cuts)) for cuts in inner]
         return found
 
     def _ways_of(self, text: str, number: int) -> list[_Way]:
-        """The ways of one stage alone, first the one with the longest open piece.
+        """The ways of one stage alone, the one with the longest open piece first.
 
-        There is one at least. Raises SplitUncertainError where a match has begun that may still
+        There is at least one. Raises SplitUncertainError where a match has begun that may still
         fail, and nothing shorter matched: then it is not known where the next piece begins.
         """
         stage = self._stages[number]
@@ -151,8 +152,9 @@ class Splitting:
                 continue
             if begin:
                 cuts.append(begin)
-            # The match may go on beyond the text, which makes this piece the open one. Unless it is
-            # sure to end in a match, it may also have ended at ``last``, which is looked at next.
+            # The match may continue beyond the text, which makes this piece the open one. Unless it
+            # is sure to end in a match, it may also have ended at ``last``, which is looked at
+            # next.
             if state != DEAD:
                 ways.append(_Way(tuple(cuts), state, is_between=False))
                 if stage.is_sure(state):
@@ -165,7 +167,7 @@ class Splitting:
 
 
 def _closed_cuts(stage: SplitAutomaton, text: str) -> Cuts:
-    """Where one stage cuts a text that is all: its matches, and what stands between them."""
+    """Where one stage cuts a complete text: its matches, and what stands between them."""
     cuts: list[int] = []
     begin, is_between = 0, False
     while begin < len(text):
@@ -184,9 +186,9 @@ def _closed_cuts(stage: SplitAutomaton, text: str) -> Cuts:
 def _passed(cuts: list[int], begin: int, is_between: bool) -> tuple[int, bool]:
     """Pass a character at which no match begins; returns the next place, and True for "between".
 
-    It is of one piece with such characters before it, so a cut is added only before the first.
+    It is in one piece with such characters before it, so only the first of them adds a cut.
 
-    ``cuts`` is added to in place.
+    ``cuts`` is changed in place.
     """
     if begin and not is_between:
         cuts.append(begin)

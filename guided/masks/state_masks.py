@@ -1,9 +1,9 @@
-"""Masks of the states of one machine, each made of what other states have made already.
+"""Masks of the states of one machine, made from what other states have made already.
 
-What a mask is made of, tried in this order::
+A mask is made from the first of these that there is::
 
     the mask of the same key                              (stack, row, code points missing and left)
-    the mask of the row, where no stack was asked         (ANYWHERE, row, ...)
+    the mask of the row, if it depends on no stack        (ANYWHERE, row, ...)
     the mask of a truncated stack, completed for this     grammars: few callers matter to tokens
     the mask of the row below, corrected                  names of members over any name
     a walk                                                on a context-independent mask, in strings
@@ -33,17 +33,17 @@ __all__ = ["StateMasks"]
 _ANYWHERE: Final = -1
 """In place of the stack, in keys of walks that are the same in all stacks."""
 _TRUNCATED_DEPTHS: Final = (0, 2)
-"""Callers that are known at first, and where that leaves tokens uncertain: with more of them fewer
-tokens are left, and fewer states are the same."""
+"""Callers that are known at first, and where that leaves tokens uncertain: knowing more callers
+leaves fewer tokens uncertain, and makes fewer states the same."""
 
 
 class StateMasks:
     """Makes the masks of one machine over one vocabulary.
 
-    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
-    The walker makes all masks in the same memory: a ``Walk`` is kept (``_keep``) before the next
-    one is made. Where a walk is remembered, so is its mask's holder, which the store may empty; the
-    walk is then made anew.
+    Not thread-safe, because the machine may grow: callers hold the lock of the
+    ``CompiledConstraint``. The walker makes all masks in the same memory: a ``Walk`` is kept
+    (``_keep``) before the next one is made. A remembered walk refers to its mask's holder, which
+    the store may empty; the walk is then made again.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class StateMasks:
         self._ends = ends
         self._stepping = stepping
         self._by_key: dict[MaskKey, tuple[HeldMask, NDArray[np.int32]]] = {}
-        """What was walked, with the sites of whose tokens the mask says nothing."""
+        """Walks, with the sites whose tokens the mask leaves out as uncertain."""
         self._covered: set[int] = set()
-        """Rows with the walk of the one that they were laid over."""
+        """Rows whose walk is that of the row that they were laid over."""
 
     def clear(self) -> None:
         """Forget all walks; their masks live on in the store while positions hold them.
 
-        ``_covered`` stays: it says something of rows, which never change.
+        ``_covered`` stays: it is about rows, which never change.
         """
         self._by_key.clear()
 
@@ -88,7 +88,7 @@ class StateMasks:
         repeating = self._repeating(state) if state.texts else []
         if repeating or len(walk.uncertain):
             return self._keep(self._walker.exact(walk, state, repeating))
-        # Kept masks that are asked for again are not the ones that the store empties first.
+        # Kept masks that are used again are not the ones that the store empties first.
         walk.held.used = True
         return walk.held, walk.delta
 
@@ -103,17 +103,17 @@ class StateMasks:
         return KeptWalk(known[0], delta, known[1])
 
     def _remembered(self, key: MaskKey, walk: Walk) -> KeptWalk:
-        """The walk as that of a key from now on."""
+        """Remember a walk by a key, and return it."""
         held, delta = self._keep(walk)
         self._by_key[key] = held, walk.uncertain
         return KeptWalk(held, delta, walk.uncertain)
 
     def _joined(self, state: State, parses: tuple[State, ...]) -> tuple[HeldMask, MaskDelta]:
-        """What may follow any of the parses of a state, and the end if the state accepts."""
+        """The tokens after any of the parses of a state, and end tokens if the state accepts."""
         key = self._keys.of(state)
         known = self._known(key)
         if known is None:
-            # Once for all of them: each of very many has a machine to be asked.
+            # Once for all parses: there may be very many, each of which reads the machine.
             if self._stepping.begin():
                 self._machine.parts.check_room()
             (first, delta), *others = [self.mask(parse) for parse in parses]
@@ -125,17 +125,17 @@ class StateMasks:
         return known.held, known.delta
 
     def _walked(self, state: State) -> KeptWalk:
-        """The walk of a state, remembered by its key; texts that the state has are not looked at.
+        """The walk of a state, remembered by its key; its texts are not looked at.
 
-        In order: a walk that is known, of this stack or of all; one made of those of truncated
-        stacks; a correction of the walk of the row that the row was laid over; a walk of its own.
+        In order: a known walk, of this stack or of all; one made from those of truncated stacks; a
+        correction of the walk of the row that the row was laid over; a walk of its own.
         """
         walker, row = self._walker, state.row
         if row in self._covered:
             return self._walked_below(state)
         key = self._keys.of(state)
         anywhere = MaskKey(_ANYWHERE, row, key.missing, key.left)
-        # A walk that asked no stack is the same in all, but it is only known to be so afterwards.
+        # A walk that looked at no stack is the same in all, but this is only known afterwards.
         known = self._known(key) or self._known(anywhere)
         if known is not None:
             return known
@@ -148,7 +148,7 @@ class StateMasks:
         if self._keys.traits(row).like != DEAD:
             base = self._walked_below(state)
             walk = walker.walk(state, base)
-            # ``is_local`` of a correction says that no word changed and no stack was asked.
+            # ``is_local`` of a correction says that no word changed and no stack was looked at.
             if walk.is_local:
                 # Nothing of the mask below changed, and nothing will in any stack.
                 self._covered.add(row)
@@ -162,16 +162,14 @@ class StateMasks:
         return self._remembered(key, walk)
 
     def _walked_below(self, state: State) -> KeptWalk:
-        """The walk of the row that the one of a state was laid over."""
+        """The walk of the row below the state's row."""
         below = self._keys.traits(state.row).like
         return self._walked(self._machine.sharing.beneath(state, below))
 
     def _walked_truncated(self, state: State, key: MaskKey) -> KeptWalk | None:
-        """The walk of a state out of those of its truncated stacks, which most tokens need no more
-        than.
+        """The walk of a state made from those of its truncated stacks, enough for most tokens.
 
-        ``None`` where its stack has none. Truncated stacks have keys of their own where texts may
-        end.
+        ``None`` where its stack has none. Where texts may end, truncated stacks have separate keys.
         """
         found, is_accepting = None, False
         for depth in _TRUNCATED_DEPTHS:
@@ -196,17 +194,17 @@ class StateMasks:
         return KeptWalk(*self._keep(walk), walk.uncertain)
 
     def _walk_truncated(self, state: State, shorter: KeptWalk | None, is_accepting: bool) -> Walk:
-        """The walk of a truncated stack, out of ``shorter``, that with fewer callers, if given."""
+        """The walk of a truncated stack, made from ``shorter``, that of fewer callers, if given."""
         if shorter is not None:
             return self._walker.completed(shorter, state, is_truncated=True)
         walk = self._walker.walk(state, is_truncated=True)
         return self._walker.with_ends(walk, self._ends) if is_accepting else walk
 
     def _repeating(self, state: State) -> list[int]:
-        """The tokens that would close the free key being written as one that is taken.
+        """The tokens that would close the free key being written as one already taken.
 
         Walks let its closing quote pass (see ``machine_kernels.entered``), so these are forbidden
-        afterwards, with all longer tokens that begin so.
+        afterwards, with all longer tokens that begin with one of them.
 
         The key is the last text of the state. As texts are not in the key of a walk, what is found
         here is never remembered with one. Empty where no free key is being written.

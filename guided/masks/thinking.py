@@ -1,4 +1,4 @@
-"""A position in thoughts, which an answer follows: they have a budget of their own.
+"""A position in thoughts, which are followed by an answer and have a budget of their own.
 
 ::
 
@@ -23,24 +23,24 @@ __all__ = ["Thinking"]
 _CHARACTER: Final = 4
 """Bytes of a character: a text may have to end one before its end begins."""
 _LITTLE: Final = 64
-"""Tokens beside which the end of the thoughts counts for nothing, before it is looked at."""
+"""More tokens than the end of thoughts usually has: tried before the end is worked out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A matcher; ``thoughts`` ends by itself, and where it is complete ``answer`` goes on.
+    """A matcher that moves on from ``thoughts`` to ``answer`` once the thoughts are complete.
 
-    Positions with other budgets are others, so drafts are judged by the budget where they stand.
+    Positions with different budgets differ, so drafts are judged by the budget where they stand.
     """
 
     thoughts: Matcher
     answer: Matcher
     left: int
-    """Tokens up to the end of the thoughts, what ends them included."""
+    """Tokens up to the end of the thoughts, including those that end them."""
     closing: int
-    """Tokens of what ends them, where nothing else is to be ended first."""
+    """Tokens that end them, where nothing else has to end first."""
     caution: int
-    """From so many tokens left on, some tokens might leave no room for the end."""
+    """From this many tokens left on, some tokens might leave no room for the end."""
     vocabulary_size: int
 
     @classmethod
@@ -49,9 +49,9 @@ class Thinking:
     ) -> Thinking:
         """The position before thoughts of at most ``budget`` tokens.
 
-        ``thoughts`` is any text up to an end, which a recogniser reads as so many bytes.
+        ``thoughts`` is any text up to an end, which a recogniser reads as ``end_bytes`` bytes.
 
-        The budget does not count what ends the thoughts: ``left`` has ``closing`` tokens more.
+        The budget does not count the tokens that end the thoughts: ``left`` has ``closing`` more.
         ``caution`` takes a token for each byte of the end and of a character cut off before it, the
         most that ending can need, and one for the token chosen next.
         """
@@ -71,12 +71,11 @@ class Thinking:
         return False
 
     def mask(self) -> Mask:
-        """See ``Matcher``; the budget of the thoughts takes tokens away, and that is no narrowing
-        of the answer.
+        """See ``Matcher``; the thoughts' budget removes tokens, which does not restrict the answer.
 
-        Above ``caution`` no token can leave too little room, so nothing is looked at; with
+        Above ``caution`` no token can leave too little room, so nothing is checked; with
         ``closing`` left only the first token of the end may follow; between the two each token is
-        looked at. ``fill``, ``allows`` and ``advance`` draw the first line at the same place.
+        checked. ``fill``, ``allows`` and ``advance`` use the same threshold.
         """
         if self.left > self.caution:
             return self.thoughts.mask()
@@ -108,8 +107,8 @@ class Thinking:
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
         """See ``Matcher``: what ends the thoughts where they must, and what the answer begins with.
 
-        Close to the end of the budget a run might take more tokens than the mask leaves; one along
-        the shortest end does not.
+        Close to the end of the budget a run might take more tokens than the mask leaves; a run
+        along the shortest end does not.
         """
         if forcing is Forcing.OFF:
             return ()
@@ -135,8 +134,8 @@ class Thinking:
     def fits(self, budget: int) -> bool:
         """See ``Matcher``.
 
-        The first test is only a quick way to True: it counts more for the end of the thoughts than
-        it takes. Where it fails, the end is worked out.
+        The first test is only a quick way to True: it reserves more for the end of the thoughts
+        than that takes. Where it fails, the end is worked out.
         """
         # Most budgets are so large that no end is worked out.
         if self.thoughts.fits(_LITTLE) and self.answer.fits(budget - _LITTLE):
@@ -146,8 +145,8 @@ class Thinking:
     def mask_within(self, budget: int) -> Mask:
         """See ``Matcher``.
 
-        The budget is that of thoughts and answer together, so the answer's end is taken off it, and
-        the thoughts' own budget holds as well.
+        The budget is for thoughts and answer together, so the answer's end is subtracted, and the
+        thoughts' own budget holds as well.
         """
         room = min(self.left, budget - len(self.answer.shortest_end()))
         if room <= self.closing:

@@ -1,4 +1,4 @@
-"""Single tokens: where each leads from a state, and which bytes have to follow one."""
+"""Single tokens: where each leads from a state; and the bytes that have to follow one."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from guided.runtime.of_thread import OfThread
 __all__ = ["TokenSteps"]
 
 _IN_KEY_BEFORE: Final = -2
-"""In place of where a key begins in a token: it began before it."""
+"""In place of where a key begins in a token: it began before the token."""
 _FIRST_SLOTS: Final = 1024
 
 
 class TokenSteps:
     """Moves one machine by tokens.
 
-    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    Not thread-safe, because the machine may grow: callers hold the lock of the
+    ``CompiledConstraint``.
     """
 
     def __init__(
@@ -55,15 +56,16 @@ class TokenSteps:
         self._scratch = scratch
 
     def advance(self, state: State, token: int) -> State | None:
-        """The exact state after a token, ``None`` where it is not allowed; no token that stands for
-        no text is. May raise LimitExceededError.
+        """The exact state after a token, ``None`` where it is not allowed.
+
+        A token that stands for no text is never allowed. May raise LimitExceededError.
         """
         stack, row, count, texts = state
         text = self._texts.token_bytes[token]
         if text is None:
             return None
         begun = _IN_KEY_BEFORE if texts else NOWHERE
-        # Compiled code does not carry texts; of a single key it can tell where the text begins.
+        # Compiled code does not carry texts; for a single key it can report where the text begins.
         if texts and not self._is_only_key(stack, row):
             return self._advanced(state, text)
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
@@ -94,8 +96,8 @@ class TokenSteps:
     def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
         """The bytes that have to follow, at most ``most``, and the state after each.
 
-        As far as compiled code can tell: there may be more where names or items must differ, so
-        no bytes do not mean that there is a choice. May raise LimitExceededError.
+        Only as far as compiled code can decide: there may be more where names or items must differ,
+        so an empty result does not mean that there is a choice. May raise LimitExceededError.
         """
         if state.texts:
             return b"", []
@@ -112,9 +114,9 @@ class TokenSteps:
         return forced[:size].tobytes(), after
 
     def by_target(self, state: State, tokens: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """The tokens, all of them allowed, sorted by where they lead; end tokens are left out.
+        """The tokens, all of them allowed, grouped by where they lead; end tokens are left out.
 
-        Those of one group lead to the same stack, row and count; their texts may differ.
+        The tokens of a group lead to the same stack, row and count; their texts may differ.
         """
         slots = self._slots(state)[tokens]
         known = slots != NOWHERE
@@ -130,10 +132,10 @@ class TokenSteps:
         yield from (np.array(group) for group in groups.values())
 
     def _slots(self, state: State) -> NDArray[np.int32]:
-        """By token a number for where it leads, NOWHERE where a walk cannot tell.
+        """For each token a number for where it leads, NOWHERE where a walk cannot decide.
 
-        Numbers are equal where stack, row and count are, and mean nothing after that. A walk that
-        stopped for a transition or for room begins anew; what it wrote until then is written over.
+        Numbers are equal where stack, row and count are, and mean nothing beyond that. A walk that
+        stopped for a transition or for room begins again; what it wrote is overwritten.
         """
         of_token = np.full(self._trie.vocabulary_size, NOWHERE, dtype=np.int32)
         size = _FIRST_SLOTS

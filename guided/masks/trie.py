@@ -3,7 +3,7 @@
 Node 0 is the root. The tokens ``a``, ``ab`` and ``b`` are::
 
     node   0      1 a    2 ab   3 b    4
-    END    4      3      3      4             what is below node i is i + 1 up to END
+    END    4      3      3      4             the nodes below node i are i + 1 up to END
     DEPTH  0      1      2      1
     token_ids     a      ab     b             of node i from its FIRST_TOKEN to that of node i + 1
     child_nodes   1 3    2                    of node i from its FIRST_CHILD to that of node i + 1
@@ -47,7 +47,7 @@ _NOWHERE: Final = -1
 
 
 class TrieText(NamedTuple):
-    """What compiled code reads of the text of a ``TokenTrie``."""
+    """What compiled code reads of a ``TokenTrie``'s text."""
 
     below: NDArray[np.uint64]
     characters: NDArray[np.uint16]
@@ -66,20 +66,20 @@ class TrieArrays(NamedTuple):
 class TokenTrie:
     """Node 0 is the root; the nodes below node ``i`` are ``i + 1`` up to its END, exclusive.
 
-    ``nodes`` is int32 ``[nodes + 1, 5]``, one row a node and one to close the last. The tokens
+    ``nodes`` is int32 ``[nodes + 1, 5]``, one row per node and one to close the last. The tokens
     spelled by node ``i`` are ``token_ids`` from its FIRST_TOKEN to that of node ``i + 1``: several
-    where a vocabulary holds the same bytes twice. In the same way its FIRST_CHILD tells where its
-    children are in ``child_bytes`` and ``child_nodes``: side by side, since most are passed over.
+    where a vocabulary holds the same bytes twice. In the same way FIRST_CHILD locates its children
+    in ``child_bytes`` and ``child_nodes``, which are separate since most children are passed over.
     """
 
     nodes: NDArray[np.int32]
     below: NDArray[np.uint64]
-    """uint64 ``[nodes, 3]``: what is below a node, one bit for each ASCII byte in two words, and
-    in the last ``CHARACTERS`` where there are others, with one bit more where they are not UTF-8
+    """uint64 ``[nodes, 3]``: the bytes below a node. Two words have one bit for each ASCII byte;
+    the last has ``CHARACTERS`` where there are others, with one bit more where they are not UTF-8
     from the node on; a token may end within a character."""
     characters: NDArray[np.uint16]
-    """Those of each of ``token_ids``, the one included that the token ends within, and not the one
-    that it begins within."""
+    """The number of characters of each of ``token_ids``, including one that the token ends within,
+    but not one that it begins within."""
     token_ids: NDArray[np.int32]
     child_bytes: NDArray[np.uint8]
     child_nodes: NDArray[np.int32]
@@ -116,12 +116,13 @@ class TokenTrie:
         return None if node == _NOWHERE else node
 
     def begun_in(self, text: bytes) -> list[tuple[int, int]]:
-        """From where on the rest of a text is the beginning of longer tokens, and its nodes.
+        """The places from which the rest of a text begins longer tokens, with the nodes of the
+        rests.
 
-        Pairs of a place and a node, by ascending places.
+        Returns pairs of a place and a node, by ascending places.
 
         A place is left out where no token is longer than the rest of the text from there on, even
-        if one is equal to it.
+        if one equals it.
         """
         nodes = np.empty(len(text), dtype=np.int32)
         _find_endings(self.arrays, np.frombuffer(text, dtype=np.uint8), nodes)
@@ -178,11 +179,11 @@ def _find(arrays: TrieArrays, text: NDArray[np.uint8]) -> int:
 
 @kernel
 def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np.int32]) -> None:
-    """Write to ``found``, by where an ending of a text begins, the node that spells the ending.
+    """Write to ``found``, for each place in a text, the node that spells the text from there on.
 
-    _NOWHERE where there is none, or no longer token begins so.
+    It is _NOWHERE where there is none, or no longer token begins with that.
 
-    ``found`` has a place for each byte of ``text``, and each is written.
+    ``found`` has a place for each byte of ``text``, and all of them are written.
     """
     nodes = arrays.nodes
     for begin in range(len(text)):
@@ -197,8 +198,8 @@ def _collect_below(
 ) -> None:
     """Fill ``TokenTrie.below``; ``sets``, uint64 ``[depths + 1, 4]``, is all zero."""
     # Backwards, so that all nodes below a node come before it. ``sets`` collects by depth the bytes
-    # of subtrees that are still to get their parent; a parent takes them and clears the line. The
-    # last word has a bit for each state of UTF-8 from which what is below is ill-formed.
+    # of subtrees whose parent comes later; the parent takes them and clears the line. The last word
+    # has a bit for each state of UTF-8 from which what is below is ill-formed.
     for node in range(len(below) - 1, -1, -1):
         depth, byte = nodes[node, DEPTH], nodes[node, BYTE]
         for word in range(3):
@@ -228,26 +229,26 @@ def _lay_down(
 ) -> int:
     """Fill ``nodes`` and ``parents`` from sorted tokens, which lie side by side in ``text``.
 
-    Token ``i`` of the sorted ones is ``text[bounds[i]:bounds[i + 1]]``. FIRST_CHILD is left for the
-    caller. Returns how many nodes there are; the lines after them are left as they were.
+    The sorted token ``i`` is ``text[bounds[i]:bounds[i + 1]]``. FIRST_CHILD is left for the caller.
+    Returns the number of nodes; the lines after them are left as they were.
 
-    The tokens must be sorted by their bytes, or prefixes would be laid down twice. ``nodes`` and
+    The tokens must be sorted by their bytes, or prefixes would get two nodes. ``nodes`` and
     ``parents`` need a line for each byte of ``text`` and one for the root; compiled code checks no
     bounds.
     """
     nodes[0, DEPTH] = nodes[0, BYTE] = nodes[0, FIRST_TOKEN] = 0
     parents[0] = _NOWHERE
-    count, node, begin = 1, 0, 0  # the root, the node of the token before, where that begins
+    count, node, begin = 1, 0, 0  # the root, the node of the last token, where that token begins
     for token in range(len(bounds) - 1):
         first, last = bounds[token], bounds[token + 1]
-        # Sorted tokens share the longest prefix with the one before: go up to where they part.
+        # A sorted token shares its longest prefix with the one before: go up to where they part.
         depth = nodes[node, DEPTH]
         shared = 0
         while shared < depth and shared < last - first:
             if text[begin + shared] != text[first + shared]:
                 break
             shared += 1
-        # Nodes that are left get no more below them: their END is known now.
+        # Nodes that are left get no more nodes below them, so their END is known now.
         while depth > shared:
             nodes[node, END] = count
             node = parents[node]
@@ -270,7 +271,7 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it.
 
     Tokens of the same bytes share a node and stand there by ascending id. Token ids and the number
-    of tokens are those of ``token_bytes``, left out ones counted in.
+    of tokens are those of ``token_bytes``, including those left out.
     """
     spelled = sorted((text, token) for token, text in enumerate(token_bytes) if text)
     texts = [text for text, _ in spelled]
@@ -282,13 +283,13 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     count = _lay_down(text, bounds, laid, parents)
     nodes, parents = laid[: count + 1].copy(), parents[:count]
     nodes[count, FIRST_TOKEN] = len(spelled)
-    # The closing line's FIRST_TOKEN is set; its other columns are zero and nobody reads them.
+    # The closing line's FIRST_TOKEN is set; its other columns are zero and never read.
     longest = int(nodes[:, DEPTH].max())
     below = np.zeros((count, 3), dtype=np.uint64)
     _collect_below(nodes, np.zeros((longest + 2, 4), dtype=np.uint64), below)
     begun = np.zeros(len(text) + 1, dtype=np.int64)
     np.cumsum((text & 0xC0) != 0x80, out=begun[1:])
-    # Sorted by parent and, as the sort is stable, by number: the children of each side by side.
+    # Sorted by parent and, as the sort is stable, by number: each node's children side by side.
     children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
     nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(count + 1))
     return TokenTrie(

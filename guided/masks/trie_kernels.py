@@ -48,10 +48,10 @@ __all__ = ["correct_mask", "walk_to_slots"]
 
 @inlined
 def _next_difference(level: int, walk: Walk) -> tuple[int, int]:
-    """The next child to which two rows of a level lead differently, and where the other leads.
+    """The next child to which two rows of a level lead differently, and where the other row leads.
 
-    The child is the LAST of the level if there is none. Where the other row is DEAD, nothing is
-    known of what it allows, and every child counts as different.
+    The child is the LAST of the level if there is none. Where the other row is DEAD, it is not
+    known what it allows, and every child counts as different.
 
     A child is passed over only where both rows lead to the same row, or both to none and by the
     same exit action: then the mask of the other row holds for all below it.
@@ -85,15 +85,15 @@ def correct_mask(
     other: int,
     again: bool,
 ) -> tuple[int, int, int, int, int, int]:
-    """Make the mask of a row out of that of the ``other`` row, which most bytes lead on alike.
+    """Make the mask of a row from that of the ``other`` row, with which it shares most transitions.
 
-    That one is ``base`` with ``changes``, see ``MaskDelta``, and has to be that of ``other`` in the
-    same stack and with the same count. Where both rows lead to the same row,
-    all below is the same and stays; elsewhere what the other row may have set is forbidden and
-    looked at anew. Returns what ``walk_sites`` does, with one difference: a finished walk that did
-    not ask the stack has changed nothing, so the mask is that of the other row.
+    The other mask is ``base`` with ``changes``, see ``MaskDelta``, and has to be that of ``other``
+    in the same stack and with the same count. Where both rows lead to the same row, all below stays
+    the same; elsewhere what the other row may have set is forbidden and walked again. Returns what
+    ``walk_sites`` does, with one difference: a finished walk that did not read the stack has
+    changed nothing, so the mask is that of the other row.
 
-    ``stack``, ``row`` and ``count`` are the state; ``again`` goes on after an UNRESOLVED.
+    ``stack``, ``row`` and ``count`` are the state; ``again`` continues after an UNRESOLVED.
     """
     walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
     path, rows = walk.path, walk.machine.rows
@@ -126,12 +126,13 @@ def correct_mask(
             return result(status, at, target, path)
         path[level, CHILD] = child + 1
         node = walk.trie.child_nodes[child]
-        # Where the other row leaves its automaton, its mask says nothing of what follows here.
+        # Where the other row leaves its automaton, its mask does not decide what follows here.
         if there != DEAD and (rows[there, ROLE] == KEY_CLOSED or rows[there, EXITS]):
             there = DEAD
         if status != ALIVE or there == DEAD:
             forbid_below(node, walk)
-            # Not asked of the stack, perhaps; but the mask has changed, which callers have to know.
+            # The stack may not have been read, but the mask has changed, which callers have to
+            # know.
             path[PROGRESS, ASKED] = True
         if status == UNSURE:
             doubt(node, 0, BY_PATH, walk)
@@ -158,10 +159,10 @@ def walk_to_slots(
     """Find where every token leads: its slot in the hash table ``slots``, int64 ``[slots, 3]``.
 
     A slot holds a stack, a row and a count; all must be NOWHERE before. ``slot_of_token`` gets the
-    slot of each token, and keeps what it has for tokens that lead nowhere, or not for sure.
+    slot of each token, and is left as it was for tokens that lead nowhere, or not for sure.
 
-    Returns FINISHED, UNRESOLVED with stack and exit action of the missing transition, or
-    SLOTS_FULL where half of the slots are taken. After the last two the caller begins anew, with
+    Returns FINISHED, or UNRESOLVED with stack and exit action of the missing transition, or
+    SLOTS_FULL where half of the slots are taken. After the last two the caller begins again, with
     the transition or with more slots.
     """
     walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
@@ -200,9 +201,9 @@ def walk_to_slots(
 
 @inlined
 def _slot_of(stack: int, row: int, count: int, slots: NDArray[np.int64]) -> tuple[int, bool]:
-    """The slot of a state, and whether it is new there; the caller keeps half of them free.
+    """The slot of a state, and whether it is new; the caller keeps half of the slots free.
 
-    It enters a new state. At least one slot must be free, or the search would not end.
+    Enters a new state. At least one slot must be free, or the search would not end.
     """
     slot = (((stack * 0x9E3779B1 + row) * 0x85EBCA77 + count) >> 9) % len(slots)
     while slots[slot, 0] != NOWHERE:

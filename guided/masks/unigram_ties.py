@@ -1,7 +1,7 @@
 """Where Unigram tokenizers have several best spellings.
 
 They take the spelling with the greatest sum of scores. ``.`` and ``..`` have the same sum as ``..``
-and ``.``: then how the sums were rounded decides, which depends on all that stands before.
+and ``.``: then rounding decides, which depends on all the text before.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Final
 __all__ = ["UnigramTies"]
 
 _ROUNDING: Final = 1e-6
-"""Sums that differ by less are taken for equal: far more than what is lost in thousands of sums."""
+"""Sums that differ by less count as equal: far more than thousands of sums lose by rounding."""
 _UNKNOWN_PENALTY: Final = 10.0
-"""By how much a character that is unknown is worse than the worst piece."""
+"""How much worse an unknown character is than the worst piece."""
 
 
 class UnigramTies:
-    """Finds them by the scores of all pieces, of which there is one at least."""
+    """Finds ties by the scores of all pieces, of which there is at least one."""
 
     def __init__(self, scores: Iterable[tuple[str, float]]) -> None:
         self._scores = dict(scores)
@@ -27,10 +27,10 @@ class UnigramTies:
         self._unknown = min(self._scores.values()) - _UNKNOWN_PENALTY
 
     def agreed(self, text: str) -> int:
-        """Up to where all best spellings of a text are one, in characters.
+        """How many characters of a text all best spellings agree on.
 
-        What comes after the first tie is not looked at, even where it is agreed on again; 0 where
-        the first pieces differ already.
+        What comes after the first tie is not examined, even where they agree again; 0 where the
+        first pieces already differ.
         """
         ways = self._best_ways(text)
         at = 0
@@ -39,10 +39,10 @@ class UnigramTies:
         return at
 
     def _best_ways(self, text: str) -> dict[int, list[int]]:
-        """Where the pieces of best spellings end that begin at a place.
+        """The ends of pieces of best spellings, by where the pieces begin.
 
-        There is a spelling of every text, since a character that is no piece counts as an unknown
-        one. The end of the text has no pieces.
+        Every text has a spelling, since a character that is no piece counts as an unknown one. The
+        end of the text has no pieces.
         """
         size = len(text)
         best = [0.0] + [-float("inf")] * size
@@ -55,7 +55,7 @@ class UnigramTies:
                 if score is not None:
                     before[end].append((begin, best[begin] + score))
                     best[end] = max(best[end], best[begin] + score)
-        # Backwards from the end, along best ways alone: places that none of them leads through
+        # Backwards from the end, only along best ways: places that none of them leads through
         # never get into ``ways``.
         ways: dict[int, list[int]] = {size: []}
         for end in range(size, 0, -1):

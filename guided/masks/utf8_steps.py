@@ -13,7 +13,7 @@ BOUNDARY: Final = 0
 _ONE_LEFT: Final = 1
 _TWO_LEFT: Final = 2
 _THREE_LEFT: Final = 3
-"""So many bytes of a character are to come, each any of 80 to BF."""
+"""This many bytes of the character are left, each any of 80 to BF."""
 _AFTER_E0: Final = 4
 _AFTER_ED: Final = 5
 _AFTER_F0: Final = 6
@@ -25,10 +25,10 @@ ILL_FORMED: Final = -1
 
 @inlined
 def utf8_step(state: int, byte: int) -> int:
-    """The state after a byte, ILL_FORMED where no character has it there.
+    """The state after a byte; ILL_FORMED where no character has it there.
 
-    ``state`` must not be ILL_FORMED itself. The numbers of the states are relied on: 1 to 3 are the
-    bytes left; after the next byte, 4 and 5 have one left, 6 and 7 two.
+    ``state`` must not be ILL_FORMED itself. Callers rely on the numbers of the states: 1 to 3 are
+    the bytes left; after the next byte, 4 and 5 have one left, 6 and 7 two.
     """
     if state == BOUNDARY:
         return _after_first(byte)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Speller", "TokenTexts", "Vocabulary"]
 
 _PRINTABLE_ASCII = range(0x20, 0x7F)
-"""What the syntax of every supported language is written in."""
+"""The characters that the syntax of every supported language is written in."""
 
 
 class Speller(Protocol):
@@ -45,26 +45,27 @@ class Vocabulary:
     """The end-of-sequence tokens; there may be several, or none."""
     spell: Speller
     rules: SpellingRules | None = None
-    """How ``spell`` comes to its spelling; without, a text is one piece to it."""
+    """How ``spell`` arrives at its spelling; without, it takes a text as one piece."""
     named: Mapping[str, TokenId] = field(default_factory=dict)
-    """Tokens that constraints may ask for by name: those that are special, and those that the
-    tokenizer has beside the ones of text, though it reads and writes them as their names."""
+    """Tokens that constraints may ask for by name: special ones, and those that the tokenizer has
+    beside the tokens of text, though it reads and writes them as their names."""
     digest: str = field(init=False)
     """SHA-256 of bytes, end ids and names; the key of what is compiled for this vocabulary."""
     read_as: tuple[bytes | None, ...] = field(init=False)
-    """By token what recognisers read where it stands: its text, or its name by ``special_bytes``;
+    """By token, the bytes that recognisers read for it: its text, or its name by ``special_bytes``;
     ``None`` for what is never part of an answer that fits a constraint."""
     byte_ids: Mapping[int, TokenId] = field(init=False)
-    """For each byte that is a token by itself, that token: the one the tokenizer would take."""
+    """For each byte that is a token alone, that token: the one that the tokenizer would take."""
     missing_bytes: frozenset[int] = field(init=False)
-    """The bytes that are no token by themselves; a constraint must not rely on them."""
+    """The bytes without a token of their own; a constraint must not rely on them."""
 
     def __post_init__(self) -> None:
-        """Work the other fields out; raises ModelError where tokens contradict each other, or where
-        a printable ASCII character is no token by itself.
+        """Set the other fields; raises ModelError for tokens that contradict each other.
 
-        The only place that writes to a frozen vocabulary: ``digest`` is the key of what is compiled
-        for it, so nothing that goes into it may change afterwards.
+        Also raises it where a printable ASCII character has no token of its own.
+
+        This is the only place that writes to a frozen vocabulary: ``digest`` is the key of what is
+        compiled for it, so nothing that goes into it may change afterwards.
         """
         self._check_tokens()
         byte_ids = _single_bytes(self.token_bytes, self.spell)
@@ -90,10 +91,10 @@ class Vocabulary:
         return b"".join([self.token_bytes[token] or b"" for token in tokens])
 
     def with_names_apart(self) -> Vocabulary:
-        """The same tokens, none of which is text that has a name: what constraints are bound to
-        that ask for one, so that no token is read in two ways.
+        """The same tokens, except that those with a name stand for no text.
 
-        Token ids stay as they are. Where a token was text, the digest is another one, so what is
+        Constraints that ask for a token by name are bound to these, so that no token is read in two
+        ways. Token ids stay as they are. Where a token was text, the digest differs, so what is
         compiled for the two is kept apart.
         """
         apart = frozenset(self.named.values())
@@ -102,7 +103,7 @@ class Vocabulary:
         return replace(self, token_bytes=tuple(token_bytes), rules=rules)
 
     def _readings(self) -> tuple[bytes | None, ...]:
-        """``read_as``, worked out."""
+        """The value of ``read_as``."""
         readings = [
             text if text is not None and is_readable(text) else None for text in self.token_bytes
         ]
@@ -112,7 +113,7 @@ class Vocabulary:
         return tuple(readings)
 
     def _check_tokens(self) -> None:
-        """Raise ModelError for tokens by which a text would not grow, or end and grow at once."""
+        """Raise ModelError for a token without bytes, an unknown end token, or one that is text."""
         for token, text in enumerate(self.token_bytes):
             if text == b"":
                 raise ModelError(
@@ -133,10 +134,9 @@ class Vocabulary:
 
 
 def _single_bytes(token_bytes: Sequence[bytes | None], spell: Speller) -> dict[int, TokenId]:
-    """For each byte that is a token by itself, that token, by byte.
+    """For each byte that is a token alone, that token, by byte.
 
-    Of several it is the one that ``spell`` takes, which it can be asked for ASCII bytes alone.
-
+    Of several tokens it is the one that ``spell`` takes, which can only be tried for ASCII bytes.
     For another byte it is the one with the lowest id. The result ascends by byte.
     """
     found: dict[int, TokenId] = {}
@@ -159,7 +159,7 @@ def _digest(
     token_bytes: Sequence[bytes | None], end_ids: Iterable[TokenId], named: Mapping[str, TokenId]
 ) -> str:
     """``Vocabulary.digest``: different for vocabularies that differ in bytes, ends or names."""
-    # The lengths keep apart vocabularies whose bytes are the same in a row.
+    # The lengths distinguish vocabularies whose bytes are the same in a row.
     lengths = [-1 if text is None else len(text) for text in token_bytes]
     digest = hashlib.sha256(np.array(lengths, dtype="<i8").tobytes())
     digest.update(b"".join(text for text in token_bytes if text is not None))
@@ -171,31 +171,31 @@ def _digest(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTexts:
-    """What is read of all tokens, in a row, for compiled code.
+    """What is read for all tokens, in a row, for compiled code.
 
-    Of token ``t`` that is ``joined[bounds[t]:bounds[t + 1]]``, nothing where it is never read.
+    For token ``t`` it is ``joined[bounds[t]:bounds[t + 1]]``, empty where it is never read.
     """
 
     token_bytes: Sequence[bytes | None]
     joined: NDArray[np.uint8]
     bounds: list[int]
     quoted: frozenset[bytes]
-    """What stands between two quotes of a token: names that one token may begin and close."""
+    """The texts between two quotes of a token: names that one token may begin and close."""
 
     @classmethod
     def of(cls, token_bytes: Sequence[bytes | None]) -> TokenTexts:
         """Lay the tokens out in a row."""
         texts = [text or b"" for text in token_bytes]
-        # A copy, since what numpy makes of bytes is read-only, which is another type to numba.
+        # A copy, since what numpy makes of bytes is read-only, which numba takes for another type.
         joined = np.frombuffer(b"".join(texts), dtype=np.uint8).copy()
         return cls(token_bytes, joined, [0, *accumulate(map(len, texts))], _quoted(texts))
 
 
 def _quoted(texts: Sequence[bytes]) -> frozenset[bytes]:
-    """What stands between any two quotes of one token; there may be quotes in it.
+    """What stands between any two quotes of one token, which may include quotes.
 
-    ``PackedMachine`` relies on it that no name is missing: a name that is not in here is never
-    begun and closed by one token.
+    ``PackedMachine`` relies on this being complete: a name that is not in here is never begun and
+    closed by one token.
     """
     pieces = (text.split(b'"')[1:-1] for text in texts if text.count(b'"') > 1)
     return frozenset(

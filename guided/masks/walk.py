@@ -1,4 +1,4 @@
-"""What a walk over the trie of a vocabulary finds: a mask, and tokens of which it says nothing."""
+"""What a walk over the trie of a vocabulary finds: a mask, and tokens left uncertain."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ class Walk:
         is_local: bool = False,
     ) -> None:
         self.mask: Final = mask
-        """Tokens all of whose bytes may follow; nothing is said of the uncertain ones. Of the walk
-        made last in a thread: another one writes over it."""
+        """Tokens all of whose bytes may follow; uncertain tokens may be set or not. Valid until the
+        thread's next walk, which overwrites it."""
         self.base: Final = base
         """A mask that it hardly differs from, and that never changes."""
         self.fingerprint: Final = fingerprint
-        """A number that equal masks mostly share, and different ones hardly ever."""
+        """A number that equal masks mostly share, and different ones hardly ever do."""
         self.uncertain: Final = uncertain
         """Sites whose tokens have to be tried on the exact state, as ``walk_sites`` takes them.
 
-        Of stacks that are not truncated they are nodes whose own tokens and those below are
+        For stacks that are not truncated they are nodes whose own tokens and those below are
         uncertain.
         """
         self.is_local: Final = is_local
-        """Whether it is the same in all stacks; of a row laid over another one, whether the walk
-        of that one stays as it is."""
+        """Whether it is the same in all stacks; for a row laid over another, whether the other's
+        walk stays as it is."""
 
     def for_one_stack(self) -> Walk:
-        """The walk, not to be taken for the same in all stacks.
+        """The walk, not marked as the same in all stacks.
 
-        ``StateMasks`` would remember it for every stack otherwise. The mask is the same memory.
+        ``StateMasks`` would otherwise remember it for every stack. The mask is the same memory.
         """
         return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
 
     def joined_to(self, begun: Walk) -> Walk:
-        """The walk of this part and of the one ``begun``, to whose mask it has added its tokens.
+        """The walk of this part and of ``begun``, to whose mask this walk added its tokens.
 
         Both belong to the walk of one state, below different nodes. ``begun.mask`` is the same
-        memory and has been written over, so it is not read; all else of ``begun`` still counts.
+        memory and has been overwritten, so it is not read; everything else of ``begun`` counts.
         """
         return Walk(
             self.mask,
@@ -67,12 +67,12 @@ class Walk:
 
 
 class KeptWalk:
-    """A walk whose mask is kept: unlike that of a ``Walk`` it lasts."""
+    """A walk whose mask is kept: unlike that of a ``Walk``, it lasts."""
 
     __slots__ = ("delta", "held", "uncertain")
 
     def __init__(self, held: HeldMask, delta: MaskDelta, uncertain: NDArray[np.int32]) -> None:
         self.held: Final = held
         self.delta: Final = delta
-        """The mask, which the store may take away from its holder."""
+        """The mask, which the store may remove from its holder."""
         self.uncertain: Final = uncertain

@@ -1,6 +1,6 @@
 """Walks over parts of the trie of a vocabulary in compiled code; see ``Walker`` and ``walk_path``.
 
-A walk begins at *sites*, nodes of the trie that it gets to in one of several ways, and looks at the
+A walk begins at *sites*, nodes of the trie that it reaches in one of several ways, and looks at the
 children of each node whose bytes may follow, depth first.
 """
 
@@ -78,7 +78,7 @@ BELOW_PATH: Final = -2004
 BY_ACTION: Final = -4096
 """The first of further ways, 256 for each closing row."""
 FIRST_ENTRANCE: Final = 2**32
-"""What is entered by a row or after an exit action gets numbers from here on, besides the ways."""
+"""Where the numbers begin of what is entered by a row or after an exit action, beside the ways."""
 
 
 # --- sites --------------------------------------------------------------------------------------
@@ -118,11 +118,10 @@ def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
 def _after_way(
     way: int, about: int, byte: int, closings: NDArray[np.int32], walk: Walk
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count at a site that is got to by ``way``, and whether the stack was
-    asked; see ``walk_sites`` for the ways.
+    """Status, stack, row and count at a site reached by ``way``, and whether the stack was read.
 
-    ``about`` is the row or the action that the site has in place of its code points. ``byte`` is
-    the last one of its node. Not for BY_PATH, BELOW and BELOW_PATH.
+    ``walk_sites`` explains the ways. ``about`` is the row or the action that the site has in place
+    of its code points. ``byte`` is the last one of its node. Not for BY_PATH, BELOW and BELOW_PATH.
     """
     path, machine, key_stack = walk.path, walk.machine, walk.key_stack
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
@@ -134,7 +133,7 @@ def _after_way(
         return entered(stack, about, 0, machine, key_stack, True)
     if BY_PATH < way <= BY_BYTE:
         return after_byte(stack, row, count, BY_BYTE - way, machine, key_stack, True)
-    # AFTER_ACTION has its action in ``about``; in BY_ACTION row and byte are part of the number.
+    # AFTER_ACTION has its action in ``about``; for BY_ACTION row and byte are part of the number.
     action = about
     if way <= BY_ACTION:
         action = machine.rows[closings[(BY_ACTION - way) >> 8], LABEL]
@@ -147,7 +146,7 @@ def _after_way(
 def _entrance(way: int, about: int, byte: int) -> int:
     """A number for what is entered at a site: sites with the same one share the state there.
 
-    BY_ROW and AFTER_ACTION are not enough by themselves, as sites differ in row, action and byte.
+    The ways BY_ROW and AFTER_ACTION do not suffice, as their sites differ in row, action and byte.
 
     No two of these may share a number: ways are negative, or the places of closing rows below
     FIRST_ENTRANCE, and the others begin there.
@@ -161,7 +160,7 @@ def _entrance(way: int, about: int, byte: int) -> int:
 
 @inlined
 def _doubt_site(top: int, about: int, way: int, closings: NDArray[np.int32], walk: Walk) -> None:
-    """Note a site of which it is not known whether it is entered, so that it is walked again."""
+    """Note a site that may or may not be entered, so that it is walked again."""
     rows = walk.machine.rows
     # A site that came from an earlier doubt is noted as it was. Otherwise a row or an action may
     # stand for the bytes of the node only in the stack of a truncated walk, see ``walk_sites``.
@@ -184,18 +183,18 @@ def _enter_site(
     left: int,
     walk: Walk,
 ) -> tuple[int, int, int, int]:
-    """Enter a site: work out the state there, and begin with its children unless it is passed over.
+    """Enter a site: find the state there, and begin with its children unless it is passed over.
 
     Returns a status, a stack, an exit action and a level. On UNRESOLVED stack and action are those
-    of the missing transition, and the call is repeated when it is there. Else the status is ALIVE,
+    of the missing transition, and the call is repeated once it is there. Else the status is ALIVE,
     and the level is that of the site's children, or OUTSIDE if they are not looked at.
 
-    Sites come sorted by way, and most ways lead to the same state everywhere. So it is worked out
+    Sites come sorted by way, and most ways lead to the same state everywhere. So the state is found
     for the first site of a way and left in the path for the others (``WAY`` and ``FATE``).
     """
     nodes, path = walk.trie.nodes, walk.path
     top, about, way = site[0], site[1], site[3]
-    # Closing rows of an outline with a horizon may lie inside of the string: bounds still count.
+    # Closing rows of an outline with a horizon may lie inside the string: bounds still count.
     is_inside = way > ITSELF and not is_closing(walk.machine.rows, closings[way])
     if site[2] > left or (about < missing and not is_inside):
         return ALIVE, NOWHERE, DEAD, OUTSIDE
@@ -213,7 +212,7 @@ def _enter_site(
             status, stack, row, count = _after_node(top, walk)
             path[PROGRESS, ASKED] = True
         else:
-            # Once for all sites of a way: their state stays where the first has put it.
+            # Once for all sites of a way: their state stays where the first one put it.
             status, stack, row, count, asked = _after_way(way, about, byte, closings, walk)
             if asked:
                 path[PROGRESS, ASKED] = True
@@ -251,8 +250,8 @@ def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Wa
     """The next child, from ``child`` on, whose byte may follow a row; ``last`` for none.
 
     ``part`` says which children are looked at, see ``INSIDE``. ``after`` is the row after the exit
-    action of ``row``, NOT_ASKED or DEAD where it is not known. A child that is skipped surely may
-    not follow; one that is returned may still turn out not to.
+    action of ``row``; NOT_ASKED or DEAD where it is not known. A skipped child certainly may not
+    follow; a returned one may still turn out not to.
     """
     machine, child_bytes = walk.machine, walk.trie.child_bytes
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
@@ -263,7 +262,7 @@ def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Wa
         while child < last and cells[base + byte_maps[kind, child_bytes[child]]] == DEAD:
             child += 1
         return child
-    # Beyond the exit action only bytes of the row there are looked at, where it has no exit itself.
+    # Beyond the exit action only bytes of the row there are looked at, if it has no exit itself.
     other, map_ = DEAD, 0
     if after >= 0 and rows[after, LABEL] == DEAD:
         other, map_ = rows[after, BASE], rows[after, KIND]
@@ -284,7 +283,7 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
 
     Returns what ``_enter_site`` does.
 
-    On ALIVE the level is the same and its child was not moved on: the caller looks at it again, now
+    On ALIVE the level stays the same, at the same child: the caller looks at the child again, now
     with AFTER known.
     """
     path, rows = walk.path, walk.machine.rows
@@ -295,7 +294,7 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
         return status, reached, after, level
     path[level, AFTER] = after if status == ALIVE else DEAD
     # In a truncated stack one doubt stands for all children beyond the action, which are then
-    # passed over here; in a whole stack UNSURE is left for each child to find out by itself.
+    # passed over here; in a whole stack each child finds out about UNSURE separately.
     is_truncated = walk.home != NOWHERE
     if status == UNSURE and is_truncated:
         if stack == walk.home:
@@ -309,10 +308,10 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
 
 @inlined
 def _doubt_child(level: int, node: int, target: int, walk: Walk) -> None:
-    """Note a node of which it is not known whether its last byte may follow the state above.
+    """Note a node whose last byte may or may not follow the state above.
 
-    Only where the walk is at ``home`` may the site name the row or action: elsewhere they need not
-    be those that the exact state has, so all bytes are read again.
+    Only where the walk is at ``home`` may the site name the row or action: elsewhere these may
+    differ from those of the exact state, so all bytes are read again.
     """
     if walk.home != walk.path[level, STACK]:
         doubt(node, 0, BY_PATH, walk)
@@ -333,7 +332,7 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     stack, row, count = path[level, STACK], path[level, ROW], path[level, COUNT]
     child, last = path[level, CHILD], path[level, LAST]
     if machine.rows[row, EXITS] and child < last and path[level, PART] == ALL:
-        # The row reads no byte, so all children come after its exit action: it is taken once.
+        # The row reads no byte, so all children come after its exit action, which is taken once.
         status, reached, target = resolved(stack, machine.rows[row, LABEL], machine)
         path[PROGRESS, ASKED] = True
         if status == ALIVE:
@@ -343,7 +342,7 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     child = _next_child(child, last, row, path[level, PART], after, walk)
     if child == last:
         return ALIVE, NOWHERE, DEAD, level - 1
-    # Not yet the next one: where a transition is missing the walk comes back to this child.
+    # Stay at this child for now: where a transition is missing the walk comes back to it.
     path[level, CHILD] = child
     byte = walk.trie.child_bytes[child]
     target = target_of(machine, row, byte)
@@ -388,46 +387,48 @@ def walk_sites(
     left: int,
     again: bool,
 ) -> tuple[int, int, int, int, int, int]:
-    """Add the tokens below some nodes of the trie, as far as they may follow, to a mask.
+    """Add the tokens below some nodes of the trie to a mask, as far as they may follow.
 
     The mask begins as ``base`` with ``changes``, see ``MaskDelta``, and is made in the ``words`` of
     the scratch. ``stack``, ``row`` and ``count`` are the state that the walk begins with.
 
-    A site, a line of int32 ``[sites, 4]``, is a node, the code points that its text counts, those
-    that a string with it has at least, and how the walk gets there. ``missing`` is how many code
-    points a string must still have, ``left`` how many it may: sites that count fewer, or make it
-    longer, are passed over. ``closings`` are the rows that ways name by number. The ways are
+    A site, a line of int32 ``[sites, 4]``, is a node, the number of code points of its text, the
+    least number in a string with it, and the way by which the walk reaches it. ``missing`` is how
+    many code points a string must still have, ``left`` how many it may have: sites that count
+    fewer, or make it longer, are passed over. ``closings`` are the rows that ways name by number.
+    The ways are
 
-    - ITSELF: the state is that at the node, whose own tokens are not asked for;
+    - ITSELF: the state is that at the node, whose own tokens are left out;
     - BY_BYTE, less a byte: what follows that byte is what follows the node;
     - BY_PATH: all bytes of the node are read;
     - BY_ROW: the row in place of the code points is entered;
     - AFTER_ACTION: the last byte of the node comes after the exit action in place of the code
       points;
-    - BELOW: the row in place of the code points stands at the node, of whose children those are
-      asked for that come after its exit action, and BELOW_PATH: so does the row after its bytes;
+    - BELOW: the row in place of the code points stands at the node, and those of the node's
+      children are walked that come after its exit action; BELOW_PATH: the same for the row after
+      its bytes;
     - BY_ACTION, less 256 times the number of a closing row and a byte: the byte comes after the
       exit action of that row;
     - others: that row of ``closings`` is entered; one of the same string whatever was missing.
 
     Returns FINISHED or UNRESOLVED, the number of uncertain nodes, the change of the fingerprint,
-    stack and exit action of the missing transition, and how many nodes were put off; with
-    ``again`` the walk goes on where it stopped. In place of the stack a finished walk says
-    whether the stack was asked: if not, it is the same in all stacks. ``trie``, ``machine`` and
-    ``scratch`` are addresses. Large nodes at which the row is wide are put off: ``put_off`` has of
-    each the node and the state there.
+    stack and exit action of the missing transition, and how many nodes were put off; with ``again``
+    the walk continues where it stopped. In place of the stack a finished walk returns whether the
+    stack was read: if not, the result is the same in all stacks. ``trie``, ``machine`` and
+    ``scratch`` are addresses. Large nodes at which the row is wide are put off: ``put_off`` has the
+    node and the state there for each.
 
-    Of a truncated stack without callers ``home`` is the stack, of others TRUNCATED, else NOWHERE.
-    In a truncated stack what is uncertain may be said of many children of a node together; and
-    without callers, where the walk is at ``home``, by the row or the exit action there, as the
-    state that it is completed on then is in its own stack. With callers known the walk may come
-    back to the number that it began with in a stack that differs in what is unknown.
+    ``home`` is the stack of a truncated stack without callers, TRUNCATED for one with callers, else
+    NOWHERE. In a truncated stack one uncertain site may stand for many children of a node. Without
+    callers, a site where the walk is at ``home`` may name the row or the exit action there, because
+    the state that completes it is then in its own stack. With known callers the walk may come back
+    to the number that it began with in a stack that differs in what is unknown.
     """
     walk = walk_at(trie, machine, scratch, stack, row, home)
     path = walk.path
     if not again:
         begin(stack, row, count, base, changes, walk)
-    # The level is a local variable and written back only where the walk stops: it then stays in a
+    # The level is a local variable, written back only where the walk stops: so it stays in a
     # register, and every look at a child waits for it.
     level = path[PROGRESS, LEVEL]
     for number in range(path[PROGRESS, SITE], len(sites)):

@@ -1,15 +1,15 @@
 """The path of walks over the trie of a vocabulary in compiled code, and what all walks do with it.
 
-A walk keeps all that it knows in its *path*, so that it can stop where Python has to resolve a
-transition first, and go on from the same node. The path is int64 ``[longest token + 3, 9]``::
+A walk keeps its whole state in its *path*, so that it can stop where Python has to resolve a
+transition first, and continue from the same node. The path is int64 ``[longest token + 3, 9]``::
 
     row 0      SITE LEVEL DOUBTS CHANGE WAY FATE PUT_OFF ASKED     the progress of the walk
     row 1      stack row count                                     the state to begin with
     row 2      stack row count CHILD LAST OTHER NODE PART AFTER    at the node that a walk enters
     row 3 ...  the same, one row for each byte further down
 
-Every row from 2 on is a state and the children of a node that are still to be looked at: from CHILD
-up to LAST in ``child_bytes`` and ``child_nodes`` of the trie.
+Every row from 2 on is a state and the children of a node that have not been looked at yet: from
+CHILD up to LAST in ``child_bytes`` and ``child_nodes`` of the trie.
 """
 
 from __future__ import annotations
@@ -80,16 +80,16 @@ __all__ = [
 
 FINISHED: Final = 0
 SLOTS_FULL: Final = 1
-"""What becomes of a walk, besides UNRESOLVED."""
+"""How a walk ends, besides UNRESOLVED."""
 TRUNCATED: Final = -3
 """In place of the stack of a truncated walk, where other stacks may have its number."""
 LARGE_SHARE: Final = 256
-"""A node is large with more than one in so many of all nodes below it."""
+"""A node is large if more than one in this many of all nodes are below it."""
 _WIDE_SHARE: Final = 4
-"""A row is wide at a node where one in so many of the children may follow."""
+"""A row is wide at a node if one in this many of the children may follow."""
 
 NO_WAY: Final = -1000
-"""In place of a way: the next site is entered anew."""
+"""In place of a way: the next site is entered without a known state."""
 SITE: Final = 0
 LEVEL: Final = 1
 DOUBTS: Final = 2
@@ -98,9 +98,9 @@ WAY: Final = 4
 FATE: Final = 5
 PUT_OFF: Final = 6
 ASKED: Final = 7
-"""Columns of the progress of a walk: the site that it is at and the row of the path, how many sites
+"""Columns of the progress of a walk: the site and the row of the path that it is at, how many sites
 are uncertain, the change of the fingerprint, the way to the latest site with its status, how many
-nodes were put off, and whether the stack was asked for anything."""
+nodes were put off, and whether the stack was read."""
 STACK: Final = 0
 ROW: Final = 1
 COUNT: Final = 2
@@ -111,8 +111,8 @@ NODE: Final = 6
 PART: Final = 7
 AFTER: Final = 8
 PATH_WIDTH: Final = 9
-"""Columns of the other rows of the path: the state, where among the children of which node the walk
-is, which part of them it looks at, and the row after the exit action of the row. OTHER is for
+"""Columns of the other rows of the path: the state; where among the children of which node the walk
+is; which part of them it looks at; and the row after the exit action of the row. OTHER is for
 ``correct_mask``: the row of the other walk."""
 PROGRESS: Final = 0
 OUTSIDE: Final = 1
@@ -122,20 +122,20 @@ INSIDE: Final = 0
 BEYOND: Final = 1
 ALL: Final = 2
 NOTHING: Final = 3
-"""The children whose bytes the row leads on by, those that come after its exit action, both, or
-none."""
+"""The children whose bytes lead on within the automaton of the row, those that come after its exit
+action, both, or none."""
 NOT_ASKED: Final = -2
-"""In place of the row after an exit action, which is DEAD where none is known."""
+"""In place of the row after an exit action, before it is looked up; DEAD where none is known."""
 
 
 class Walk(NamedTuple):
-    """What one walk works on."""
+    """The memory that one walk works on."""
 
     trie: TrieArrays
     machine: MachineArrays
     path: NDArray[np.int64]
     words: NDArray[np.int32]
-    """The mask that is made."""
+    """The mask being made."""
     uncertain: NDArray[np.int32]
     """Sites to be walked once more is known, int32 ``[nodes, 4]``."""
     put_off: NDArray[np.int64]
@@ -143,7 +143,7 @@ class Walk(NamedTuple):
     key_stack: int
     """The stack in which a key is being written, whose closing quote walks let pass."""
     large: int
-    """A node with more nodes below it is large."""
+    """A node with more nodes than this below it is large."""
     home: int
     """The stack of a truncated walk without callers, TRUNCATED with some, else NOWHERE."""
 
@@ -152,10 +152,10 @@ class Walk(NamedTuple):
 def walk_at(
     trie: Addresses, machine: Addresses, scratch: Addresses, stack: int, row: int, home: int
 ) -> Walk:
-    """The arrays of a ``TokenTrie``, a ``PackedMachine`` and a ``Scratch`` by their addresses.
+    """The arrays of a ``TokenTrie``, a ``PackedMachine`` and a ``Scratch`` at their addresses.
 
-    ``stack`` and ``row`` are those that the walk begins with, also where it goes on from another
-    node: they tell which key was being written then (``Walk.key_stack``).
+    ``stack`` and ``row`` are those that the walk begins with, even where it continues from another
+    node: they determine which key was being written then (``Walk.key_stack``).
     """
     arrays = machine_at(machine)
     role = arrays.rows[row, ROLE]
@@ -194,15 +194,15 @@ def begin(
 ) -> None:
     """Begin a walk from a state with a copy of a mask: the words of ``base`` with ``changes``.
 
-    The walk's ``words`` and ``path`` are written over; ``put_off`` and ``uncertain`` are begun anew
-    by their counts, which are set to 0.
+    The walk's ``words`` and ``path`` are overwritten; ``put_off`` and ``uncertain`` are emptied by
+    setting their counts to 0.
     """
     path, words = walk.path, walk.words
     # The other rows need no clearing: a walk writes a row before it reads it.
     for column in range(PATH_WIDTH):
         path[PROGRESS, column] = 0
     path[PROGRESS, LEVEL], path[PROGRESS, WAY] = OUTSIDE, NO_WAY
-    # What follows the exit action of the first row is for the stack to say.
+    # What follows the exit action of the first row depends on the stack.
     path[PROGRESS, ASKED] = walk.machine.rows[row, LABEL] != DEAD
     put_state(OUTSIDE, stack, row, count, path)
     for word in range(len(words)):
@@ -215,12 +215,12 @@ def begin(
 def result(
     status: int, stack: int, action: int, path: NDArray[np.int64]
 ) -> tuple[int, int, int, int, int, int]:
-    """What walks return: status, doubts, change of the fingerprint, stack or ASKED, action, and how
-    many nodes were put off; see ``walk_sites``.
+    """What walks return: status, doubts, fingerprint's change, stack or ASKED, action, put-off.
 
-    ASKED is set for good in the path, so it is still set when the walk goes on.
+    The last is the number of nodes that were put off; see ``walk_sites``. ASKED is never reset in
+    the path, so it is still set when the walk continues.
     """
-    # What is resolved next may depend on the stack, so the mask holds of this stack alone.
+    # What is resolved next may depend on the stack, so the mask holds for this stack only.
     if status >= UNRESOLVED:
         path[PROGRESS, ASKED] = True
     return (
@@ -238,7 +238,7 @@ def allow(node: int, walk: Walk) -> None:
     """Set the bits of the tokens that a node spells.
 
     The change of the fingerprint is kept in the path, so that a walk that stops does not lose it;
-    ``set_token`` counts a bit that was set already as no change.
+    ``set_token`` counts a bit that was already set as no change.
     """
     nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
     change = np.uint64(0)
@@ -251,7 +251,7 @@ def allow(node: int, walk: Walk) -> None:
 def forbid_below(node: int, walk: Walk) -> None:
     """Clear the bits of the tokens that a node and those below it spell.
 
-    Bits that are clear already change nothing; the change of the others is added to the
+    Bits that are clear already change nothing; the change by the others is added to the
     fingerprint's in the path.
     """
     nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
@@ -263,7 +263,7 @@ def forbid_below(node: int, walk: Walk) -> None:
 
 @inlined
 def begin_children(level: int, node: int, walk: Walk) -> None:
-    """Set a level to the first child of a node; the state at the node must stand in the path."""
+    """Set a level to the first child of a node, whose state must be in the path."""
     nodes, path = walk.trie.nodes, walk.path
     path[level, CHILD], path[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
     path[level, NODE], path[level, PART], path[level, AFTER] = node, ALL, NOT_ASKED
@@ -273,8 +273,8 @@ def begin_children(level: int, node: int, walk: Walk) -> None:
 def doubt(node: int, about: int, way: int, walk: Walk) -> None:
     """Note a site to be walked when more is known; see ``walk_sites`` for ``about`` and ``way``.
 
-    There is room for as many sites as the trie has nodes. Column 2, the least code points, is never
-    written and stays 0, so that no bound passes the site over.
+    There is room for as many sites as the trie has nodes. Column 2, the least number of code
+    points, is never written and stays 0, so that no bound passes the site over.
     """
     number = walk.path[PROGRESS, DOUBTS]
     walk.uncertain[number, 0], walk.uncertain[number, 1] = node, about
@@ -286,7 +286,7 @@ def doubt(node: int, about: int, way: int, walk: Walk) -> None:
 def put_off_node(node: int, stack: int, row: int, count: int, walk: Walk) -> None:
     """Leave what is below a node to another walk.
 
-    There is room for ``LARGE_SHARE`` nodes: callers put off large nodes alone and do not go below
+    There is room for ``LARGE_SHARE`` nodes: callers put off only large nodes and do not go below
     them, so there are not more.
     """
     number, put_off = walk.path[PROGRESS, PUT_OFF], walk.put_off
@@ -297,11 +297,11 @@ def put_off_node(node: int, stack: int, row: int, count: int, walk: Walk) -> Non
 
 @inlined
 def is_wide_and_large(node: int, row: int, walk: Walk) -> bool:
-    """Whether many nodes are below a node, and so many of its children may follow that a
-    context-independent mask is worth while there.
+    """Whether a context-independent mask is worth while at a node.
 
-    It decides how a mask is made and never what is in it, so both bounds are a matter of time; but
-    ``put_off`` has room for no more nodes than LARGE_SHARE lets be large.
+    It is if many nodes are below it and many of its children may follow. This decides how a mask is
+    made and never what is in it, so both bounds only matter for speed; but ``put_off`` has room for
+    no more nodes than LARGE_SHARE lets be large.
     """
     nodes, child_bytes = walk.trie.nodes, walk.trie.child_bytes
     if nodes[node, END] - node <= walk.large:

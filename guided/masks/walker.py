@@ -1,10 +1,10 @@
 """Which tokens may follow a state of a machine: its walk over the trie of a vocabulary.
 
-One depth-first pass tells for every token whether all its bytes may follow. A byte that is not
-allowed skips the whole subtree below it (``resolved_walks``). Which part of the trie has to be
-walked is decided here. Rows inside a string share the part of the mask that lies in their automaton
+One depth-first pass finds for every token whether all its bytes may follow. A byte that is not
+allowed skips the whole subtree below it (``resolved_walks``). This module decides which part of the
+trie has to be walked. Rows inside a string share the part of the mask that lies in their automaton
 (see ``independent``), those where white space may stand share its tokens (see ``white_space``), and
-rows that are laid over others correct the mask of these. What each short-cut gains:
+rows that are laid over others correct the mask of those. For what each short-cut gains, see
 docs/decisions/0014-mask-shortcuts.md.
 """
 
@@ -44,10 +44,11 @@ _ROOT: Final = 0
 class Walker:
     """Walks one machine over one vocabulary.
 
-    Not thread-safe, as the machine may grow: callers hold the lock of the ``CompiledConstraint``.
+    Not thread-safe, because the machine may grow: callers hold the lock of the
+    ``CompiledConstraint``.
 
-    What it is made of belongs together, which nothing checks: ``texts``, ``independent``,
-    ``white_space`` and ``scratch`` are of one trie, ``packed`` and ``keys`` of ``machine``.
+    Its parts belong together, which nothing checks: ``texts``, ``independent``, ``white_space``
+    and ``scratch`` are for one trie, ``packed`` and ``keys`` for ``machine``.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Walker:
         self._independent = independent
         self._white_space = white_space
         self._scratch = scratch
-        # Walks that begin with no tokens, at some node and at the root.
+        # Walks that begin with no tokens, at any node and at the root.
         self._nothing = independent.nothing
         self._all = self._itself(_ROOT)
         self._walks = ResolvedWalks(packed, self.trie, scratch)
@@ -78,10 +79,9 @@ class Walker:
     ) -> Walk:
         """Try all tokens on ``state``; ``base`` is the walk of the row that its row was laid over.
 
-        Texts of the state are not looked at, and end-of-sequence tokens are for the caller to add
+        Texts of the state are not looked at, and the caller adds end-of-sequence tokens
         (``with_ends``). With ``is_truncated`` its stack must be one that ``StateSharing.truncated``
-        gave for no callers.
-        May raise LimitExceededError when the machine is full.
+        returned for no callers. May raise LimitExceededError when the machine is full.
         """
         traits = self.keys.traits(state.row)
         home = state.stack if is_truncated else NOWHERE
@@ -95,10 +95,10 @@ class Walker:
     def _shares(self, outline: Outline | None, stack: int) -> bool:
         """Whether a row in this stack has a context-independent mask.
 
-        In rare names it has one only if more names are left than the object may have taken.
+        Among rare names it has one only if more names are left than the object may have taken.
 
-        It may be answered otherwise for the same row in another stack, so a walk that relies on it
-        is ``for_one_stack``.
+        The result may differ for the same row in another stack, so a walk that relies on it is
+        ``for_one_stack``.
         """
         if outline is None or outline.fewest == NO_BOUND:
             return outline is not None
@@ -109,10 +109,10 @@ class Walker:
     ) -> Walk:
         """What is allowed below a node, at which the state is, added to what was ``begun``.
 
-        ``home`` is explained at ``walk_sites``, ``traits`` are those of the state's row.
+        ``home`` is explained at ``walk_sites``; ``traits`` are those of the state's row.
 
         The result's mask is scratch memory, as that of ``begun`` is: with ``begun`` the tokens are
-        added to those that it has there.
+        added to those already there.
         """
         outline = traits.outline
         if outline is None or not self._shares(outline, state.stack):
@@ -121,7 +121,7 @@ class Walker:
         mask = self._independent.get(self.packed.current(), state.row, outline, node)
         missing, left = traits.low - state.count, traits.high - state.count
         walk = self._from_sites(mask, state, home, outline.closings, missing, left, begun)
-        # Names that are left in this stack need not be left in others.
+        # Names that are left in this stack may not be left in others.
         return walk if outline.fewest == NO_BOUND else walk.for_one_stack()
 
     def _itself(self, node: int) -> IndependentMask:
@@ -143,11 +143,11 @@ class Walker:
         left: int,
         begun: Walk | None = None,
     ) -> Walk:
-        """What is allowed inside of a block, with the tokens below the sites where it ends.
+        """What is allowed inside a block, with the tokens below the sites where it ends.
 
-        Added to what was ``begun``, whose mask is the memory that walks work in: it is written
-        over. ``closings``, ``missing`` and ``left`` are explained at ``walk_sites``; the first are
-        the rows that the sites of ``mask`` name, none where they name none.
+        It is added to what was ``begun``, whose mask is the memory that walks work in, and is
+        overwritten. ``closings``, ``missing`` and ``left`` are explained at ``walk_sites``;
+        ``closings`` are the rows that the sites of ``mask`` name, empty where they name none.
         """
         base, fingerprint = mask.mask_within(left)
         words = self._scratch.get().words
@@ -171,8 +171,8 @@ class Walker:
 
         None of the nodes is below another, so the order in which they are walked does not matter.
         """
-        # Walks of put-off nodes may put further nodes off, and then use the same memory: the list
-        # is read before the first of them.
+        # Walks of put-off nodes may put off further nodes, in the same memory: the list is read
+        # before the first of them.
         if put_off:
             for node, *there in self._scratch.get().put_off[:put_off].tolist():
                 after = State(*there)
@@ -180,7 +180,7 @@ class Walker:
         return walk
 
     def completed(self, walk: KeptWalk, state: State, *, is_truncated: bool = False) -> Walk:
-        """The walk of a truncated stack with what that left uncertain tried on ``state`` itself.
+        """The walk of a truncated stack, with what it left uncertain tried on ``state`` itself.
 
         ``is_truncated`` says that the stack of ``state`` is truncated too, with more callers known.
 
@@ -189,7 +189,7 @@ class Walker:
         """
         delta, sites = walk.delta, walk.uncertain
         home = TRUNCATED if is_truncated else NOWHERE
-        # The bounds of 0 let all sites pass: of an uncertain one no code points are counted.
+        # Bounds of 0 let all sites pass: an uncertain site counts no code points.
         found, put_off = self._walks.below_sites(
             delta, delta.base, walk.held.fingerprint, state, home, sites, _NO_ROWS, 0, 0
         )
@@ -198,8 +198,8 @@ class Walker:
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """The tokens below a node that may, or might, follow ``state``, which stands at it.
 
-        Those of the node itself are not among them. Some that are uncertain may be returned that
-        may not follow; none that may is left out.
+        Tokens of the node itself are left out. Uncertain tokens may be returned that may not
+        follow; none that may follow is left out.
         """
         walk = self._from_sites(self._itself(node), state, NOWHERE, _NO_ROWS, 0, 0)
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
@@ -209,10 +209,10 @@ class Walker:
         return np.concatenate([tokens, *below])
 
     def exact(self, walk: KeptWalk, state: State, forbidden: list[int]) -> Walk:
-        """The walk with nothing uncertain any more, and without the ``forbidden`` tokens.
+        """The walk with nothing left uncertain, and without the ``forbidden`` tokens.
 
-        Tokens of uncertain sites are tried one by one on the state; see ``_settled``. They may have
-        been set by the walk of another state, so all are cleared before those that fit are set.
+        Tokens of uncertain sites are tried one by one on the state; see ``_settled``. The walk of
+        another state may have set them, so all are cleared before those that fit are set.
         """
         below = [self.trie.tokens_below(node) for node in walk.uncertain[:, 0].tolist()]
         settled = self._settled(state, walk.uncertain)
@@ -225,10 +225,10 @@ class Walker:
         return Walk(words, walk.delta.base, fingerprint, NOTHING_UNCERTAIN)
 
     def joined(self, first: MaskDelta, fingerprint: int, others: Iterable[MaskDelta]) -> Walk:
-        """The walk that allows what any of the masks does; nothing of it is uncertain.
+        """The walk that allows what any of the masks allows; nothing in it is uncertain.
 
-        ``fingerprint`` is that of ``first``. As only tokens that are new change it, the order of
-        ``others`` does not matter.
+        ``fingerprint`` is that of ``first``. Only new tokens change it, so the order of ``others``
+        does not matter.
         """
         words = self._scratch.get().words
         first.fill(words)
@@ -244,10 +244,10 @@ class Walker:
     def _settled(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
         """The tokens of uncertain sites that may follow the exact state.
 
-        Byte by byte down the trie, so that what tokens begin with in common is tried once.
+        They are read byte by byte down the trie, so that common beginnings are tried once.
 
-        A token comes once for each site that it is below. Each byte is asked of the machine itself,
-        so the result is exact whatever the walk assumed.
+        A token comes once for each site that it is below. The machine itself reads each byte, so
+        the result is exact whatever the walk assumed.
         """
         self.packed.begin_work()
         nodes, machine = self.trie.nodes, self.machine
@@ -269,7 +269,7 @@ class Walker:
         return np.concatenate(found)
 
     def _reached(self, text: bytes, reached: dict[bytes, State | None]) -> State | None:
-        """The state after a text, ``None`` for none; ``reached`` has those known, at least b""."""
+        """The state after a text, or ``None``; ``reached`` has those known, at least b""."""
         if text not in reached:
             before = self._reached(text[:-1], reached)
             reached[text] = None if before is None else self.machine.advance(before, text[-1:])

@@ -1,6 +1,6 @@
-"""The part of a mask that is white space, for rows that any white space may stand in.
+"""The part of a mask that is white space, for rows in which any white space may stand.
 
-Between two parts of JSON such a row leads to itself by blanks. Tokens of nothing else are allowed
+Between two parts of JSON such a row leads to itself by blanks. Tokens of blanks alone are allowed
 wherever it stands, and what may follow blanks is what may follow without them: so a walk begins
 where the first other byte was read, once for each such byte.
 """
@@ -25,7 +25,7 @@ def white_space_mask(trie: TokenTrie) -> IndependentMask:
     """The tokens of white space alone, and the sites after it, sorted by their last byte.
 
     Sites of one byte must stand side by side, since a walk enters each way once. The mask is
-    read-only: it is shared by all constraints of the vocabulary.
+    read-only: all constraints of the vocabulary share it.
     """
     mask, fingerprint = np.zeros(trie.words, dtype=np.int32), 0
     after, waiting = list[int](), [0]
