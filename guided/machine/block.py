@@ -1,4 +1,4 @@
-"""Automata over bytes with what a recogniser wants to know of each state, worked out once."""
+"""Automata over bytes, with what a recogniser has to know about each state, computed once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ is complete, it ends."""
 class Block:
     """An automaton ready to be laid down as rows of a transition table.
 
-    All arrays have one entry a state. ``left`` int64 is the number of bytes to the nearest state
+    All arrays have one entry per state. ``left`` int64 is the number of bytes to the nearest state
     with a label, ``way`` int16 the first of them or STOP, ``aim`` int32 that label. ``only`` int16
-    is the one byte that may follow, DEAD where there is none or a choice. ``beat`` int8 and
-    ``need`` int32, the code points still to come at least, serve blocks that count; there no way
-    has more code points than ``need`` says. So it may be longer in bytes than the shortest:
-    ``left`` is then its length, and where a string begins the least count is added to it.
+    is the one byte that may follow, DEAD for none or several. ``beat`` int8 and ``need`` int32, the
+    least number of code points still to come, serve blocks that count. In these no way has more
+    code points than ``need``, so it may be longer in bytes than the shortest: ``left`` is then its
+    length, and where a string begins the least count is added to it.
     """
 
     dfa: ByteDfa
@@ -51,8 +51,8 @@ class Block:
     bounds: tuple[int, int | None] | None = None
     """The least and the greatest count of code points, where the block counts."""
     verdicts: tuple[int, ...] = (1,)
-    """By label of a value's automaton the truth vector of the value, as ``exit_actions.Done`` has
-    it. A block of names has its labels here, which are the classes of the names."""
+    """The truth vector of a value, as in ``exit_actions.Done``, by label of its automaton. In a
+    block of names, its labels, which are the classes of the names."""
     key: Hashable = None
     """Equal for blocks that are the same, in whatever recogniser they are laid down."""
 
@@ -65,10 +65,10 @@ class Block:
         return self.dfa.nbytes + 32 * len(self)
 
     def shortest(self) -> bytes:
-        """The text along ``way`` from the start, bounds on the count left aside.
+        """The text along ``way`` from the start, ignoring bounds on the count.
 
-        The shortest that the automaton accepts, or in blocks whose ways were chosen by code points
-        one of the fewest of these. Empty where the start accepts.
+        It is the shortest that the automaton accepts; in blocks whose ways were chosen by code
+        points, one with the fewest of these. Empty where the start accepts.
         """
         text, state = bytearray(), 0
         while self.way[state] != STOP:
@@ -86,13 +86,13 @@ def block_of(
     bounds: tuple[int, int | None] | None = None,
     verdicts: tuple[int, ...] = (1,),
 ) -> Block:
-    """The block of a non-empty automaton, with the ways of the fewest bytes worked out.
+    """The block of a non-empty automaton, with its ways of the fewest bytes.
 
     The other arguments are stored as they are. ``beat``, ``need`` and ``bounds`` come together,
     for automata that count code points.
 
-    Every state must lead to a label, and the arrays are not copied: blocks are shared by
-    recognisers, so nothing of one may be written to afterwards.
+    Every state must lead to a label. The arrays are not copied, and recognisers share blocks, so
+    nothing in one may be changed afterwards.
     """
     table = np.ascontiguousarray(dfa.next)
     with apart(table.size // 64):

@@ -1,4 +1,4 @@
-"""What blocks of rows are made of, worked out by numba."""
+"""Compiled code that computes what blocks of rows are made of."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def block_ways(
     none; ``byte_class`` is uint8 ``[256]``. Every state must lead to a label.
     """
     count, width = table.shape
-    # How many bytes each class has, and the lowest of them, which stands for the class.
+    # The number of bytes in each class, and the lowest of them, which stands for the class.
     sizes = np.zeros(width, dtype=np.int32)
     byte_of = np.full(width, DEAD, dtype=np.int16)
     for byte in range(255, -1, -1):
@@ -41,8 +41,8 @@ def block_ways(
     exits = np.zeros(count, dtype=np.bool_)
     queue = np.empty(count, dtype=np.int32)
     tail = 0
-    # Source, class and target of moves. Of neighbouring classes that lead to the same state the
-    # first alone is kept: it is enough to find shortest ways, and most moves are such.
+    # Source, class and target of moves. Of neighbouring classes that lead to the same state only
+    # the first is kept: that suffices to find shortest ways, and most moves are like that.
     moves = np.empty((table.size, 3), dtype=np.int32)
     into = np.zeros(count + 1, dtype=np.int32)
     top = 0
@@ -66,15 +66,15 @@ def block_ways(
             queue[tail] = state
             tail += 1
     # Moves sorted by target (counting sort). ``into`` first has the end of each target's moves;
-    # every move that is put down moves it on towards their beginning.
+    # every move that is placed shifts it towards their beginning.
     for state in range(count):
         into[state + 1] += into[state]
     by_target = np.empty(top, dtype=np.int32)
     for move in range(top - 1, -1, -1):
         into[moves[move, 2]] -= 1
         by_target[into[moves[move, 2]]] = move
-    # Breadth first against the moves, from the states with a label: the first time a state is met
-    # is by a shortest way.
+    # Breadth first against the moves, from the states with a label: a state is first met on a
+    # shortest way.
     for head in range(count):
         if head == tail:
             break
@@ -100,10 +100,10 @@ def _classes_apart(
 ) -> tuple[NDArray[np.bool_], int, int]:
     """The classes that some accepting state reads and that may also follow the rule.
 
-    Such a class is a class of its own in the table, even where the rule alone would not tell it
-    apart. States that call are left out, as their rows read no byte. Also returns at how many
-    states and classes that is so, and how many states call: the room that ``rule_rows`` fills, so
-    its tests have to be the same as these. The arguments are those of ``rule_rows``.
+    Such a class is a class of its own in the table, even where the rule alone would not
+    distinguish it. States that call are left out, as their rows read no byte. Also returns at how
+    many states and classes that happens, and how many states call: the room that ``rule_rows``
+    fills, so its tests have to be the same. The arguments are those of ``rule_rows``.
     """
     width = moves.shape[1]
     apart = np.zeros(width, dtype=np.bool_)
@@ -125,7 +125,7 @@ def _classes_apart(
 def _rule_classes(
     byte_column: NDArray[np.uint8], own: NDArray[np.int32], apart: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int64]]:
-    """The classes of bytes of a rule: those that it tells apart, and those that are ``apart``.
+    """The classes of bytes of a rule: those that it distinguishes, and those that are ``apart``.
 
     Returns the class of each byte, and by class a class of the network and the first byte in it.
     """
@@ -166,12 +166,12 @@ def rule_rows(
 
     The rule has the states ``begin`` up to ``end``. ``moves`` and ``byte_column`` (the class of
     each byte) are the network's; ``own`` maps the network's classes to the fewer that the rule
-    itself tells apart. By state of the network, ``accepting`` says whether a rule may end there
-    and ``calling`` whether calls begin there; ``after`` says by class of the network whether a
+    itself distinguishes. By state of the network, ``accepting`` says whether a rule may end there
+    and ``calling`` whether calls begin there; by class of the network, ``after`` says whether a
     byte of it may follow the rule.
 
     Returns the class of each byte, uint8 ``[256]``; the table, int32 ``[rows, classes]``; the
-    label of each row; and by label what it is about, int32 ``[labels, 2]``, see
+    label of each row; and the place of each label, int32 ``[labels, 2]``, see
     ``_RuleBlock.exits``. Label 0 is the end of the rule. The rows of states come first, then one
     for each state and class that is read in the state as well as after the rule.
     """
@@ -198,8 +198,8 @@ def rule_rows(
     for state in range(begin, end):
         if not accepting[state] or calling[state]:
             continue
-        # Where a byte may belong to the rule or to what follows it, it leads to a row of its own,
-        # with an action that Python resolves: the rows of the table cannot take both ways.
+        # A byte that may belong to the rule or to what follows it leads to a separate row, with an
+        # action that Python resolves: the rows of the table cannot take both ways.
         for index in range(classes):
             if apart[column_of[index]] and table[state - begin, index] != DEAD:
                 table[state - begin, index] = row

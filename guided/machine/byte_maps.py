@@ -1,4 +1,4 @@
-"""Which bytes the rows of tables tell apart: maps of bytes to classes, shared by all tables."""
+"""Which bytes the rows of tables distinguish: maps of bytes to classes, shared by all tables."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from guided.regular.dfa import DEAD
 __all__ = ["ByteMaps", "shared_byte_maps"]
 
 _ENOUGH: Final = 4096
-"""Maps at which tables to come begin anew, so that what one schema needs is not kept for ever."""
+"""Maps at which new tables get a new set, so that one schema's maps are not kept for ever."""
 
 _MAX_CLASSES: Final = 256
 """A class is a byte."""
 
 
 class ByteMaps:
-    """Numbered maps of bytes to classes; only ever grows, and is safe to use from several threads.
+    """Numbered maps of bytes to classes; only grows, and is safe to use from several threads.
 
-    ``array`` is uint8 ``[maps, 256]``, with room for more; a larger copy takes its place when it is
-    full. A map never changes, nor does its number. Map ``b`` below 256 tells the byte ``b`` from
-    all others. Schemas need the same few maps again and again: the bytes after a value, the
-    letters that names go on with.
+    ``array`` is uint8 ``[maps, 256]``, with room for more; when it is full, a larger copy replaces
+    it. A map and its number never change. Map ``b`` below 256 distinguishes the byte ``b`` from
+    all others. Schemas need the same few maps again and again: the bytes after a value, the letters
+    with which names continue.
     """
 
     def __init__(self) -> None:
@@ -34,10 +34,10 @@ class ByteMaps:
         np.fill_diagonal(self.array[:256], 1)
         self._count = 256
         self._numbers: dict[bytes, int] = {}
-        """By map, its 256 bytes, the number. The first 256 maps need not be in it: ``number`` may
-        give one of these another number, which means the same."""
-        # What the methods of like names gave for their arguments. Threads write without the lock,
-        # as all of them would write the same.
+        """The number of each map by its 256 bytes. The first 256 maps need not be in it: ``number``
+        may give one of these another number, which means the same."""
+        # The results of the methods with similar names. Threads write without the lock, as all of
+        # them would write the same.
         self._apart: dict[tuple[int, ...], int] = {}
         self._split: dict[tuple[int, tuple[int, ...]], int] = {}
         self._widths: dict[int, int] = {}
@@ -64,7 +64,7 @@ class ByteMaps:
     def telling_apart(self, bytes_: tuple[int, ...]) -> int:
         """The map of these bytes to the classes from 1 on, and of all others to class 0.
 
-        The order of the bytes is that of their classes. Raises LimitExceededError for all 256.
+        The classes are in the order of the bytes. Raises LimitExceededError for all 256.
         """
         number = self._apart.get(bytes_)
         if number is None:
@@ -73,9 +73,9 @@ class ByteMaps:
         return number
 
     def splitting_off(self, under: int, bytes_: tuple[int, ...]) -> int:
-        """The map ``under`` with each of these bytes in a class of its own, after its classes.
+        """The map ``under`` with each of these bytes in a new class, after its classes.
 
-        In the order of the bytes. Raises LimitExceededError for more than 256 classes.
+        The classes are in the order of the bytes. Raises LimitExceededError above 256 classes.
         """
         number = self._split.get((under, bytes_))
         if number is None:
@@ -86,16 +86,16 @@ class ByteMaps:
         return number
 
     def splitting_off_one(self, under: int) -> NDArray[np.int32]:
-        """``splitting_off`` for single bytes, int32 ``[256]``; DEAD where none was asked for."""
+        """``splitting_off`` for single bytes, int32 ``[256]``; DEAD where not made yet."""
         splits = self._splits_of_one.get(under)
         if splits is None:
-            # Another thread may have come first: both are to write into the same one.
+            # Another thread may have come first: both have to write into the same array.
             new = np.full(256, DEAD, dtype=np.int32)
             splits = self._splits_of_one.setdefault(under, new)
         return splits
 
     def width(self, number: int) -> int:
-        """The number of classes that a map tells apart."""
+        """The number of classes of a map."""
         width = self._widths.get(number)
         if width is None:
             width = self._widths[number] = max(self.array[number].tobytes()) + 1
@@ -123,8 +123,8 @@ class ByteMaps:
     def _added(self, key: bytes) -> int:
         """The number of a map, given as its 256 bytes; adds it if it is not there.
 
-        A map is written before ``_count`` and ``_numbers`` tell of it, and a full array
-        is copied, not resized in place: readers take no lock.
+        A map is written before ``_count`` and ``_numbers`` refer to it, and a full array is copied,
+        not resized in place: readers take no lock.
         """
         with self._lock:
             number = self._numbers.get(key)
@@ -137,7 +137,7 @@ class ByteMaps:
                 self.array[number] = np.frombuffer(key, dtype=np.uint8)
                 self._count += 1
                 # Last, as other threads look up numbers without the lock: whoever finds one here
-                # must find its map in the array, too.
+                # must find its map in the array too.
                 self._numbers[key] = number
         return number
 
@@ -146,9 +146,9 @@ _shared = ByteMaps()
 
 
 def shared_byte_maps() -> ByteMaps:
-    """The maps that a new table is to use.
+    """The maps for a new table.
 
-    Tables that are there keep the maps they began with, so a full set of maps is just let go.
+    Existing tables keep the maps that they began with, so a full set of maps is simply dropped.
     """
     global _shared
     if len(_shared) >= _ENOUGH:

@@ -1,4 +1,4 @@
-"""What compiled code knows of each stack: one row of int32 for each, with these columns."""
+"""What compiled code knows about each stack: a row of int32 per stack, with these columns."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ NONE: Final = 0
 KNOWN: Final = 1
 UNKNOWN: Final = 2
 HARMLESS: Final = 3
-"""What a stack knows of the free keys that its object already has. They are harmless where none
-of them is one that a token can begin and close, which is for those to say who know the tokens."""
+"""What a stack knows about the free keys that its object already has. They are harmless where no
+token can begin and close one of them, which is decided where the tokens are known."""

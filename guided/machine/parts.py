@@ -16,9 +16,9 @@ from guided.machine.table import TransitionTable
 __all__ = ["MachineParts", "Pool", "RecognizerLimits", "StackTable"]
 
 _THING_BYTES: Final = 1_000
-"""A stack with its frame, and what is known of both, about."""
+"""About what a stack with its frame takes, and what is known about both."""
 _HALF: Final = 0.5
-"""Masks may fill this share of a machine; the rest is kept for shortest completions."""
+"""The share of a machine that masks may fill; the rest is kept for shortest completions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class RecognizerLimits:
 
 
 class StackTable(Protocol):
-    """The stacks of a machine, numbered as they come up; what it says of each is an array."""
+    """The stacks of a machine, numbered as they come up; what is known about each is an array."""
 
     facts: NDArray[np.int32]
-    """What compiled code knows of each stack; see ``facts``."""
+    """What compiled code knows about each stack; see ``facts``."""
     with_keys: list[int]
     """The stacks that know the free keys that their object already has."""
 
@@ -51,16 +51,16 @@ class StackTable(Protocol):
         ...
 
     def taken(self, number: int) -> int:
-        """How many names are taken at most."""
+        """The greatest number of names that may be taken."""
         ...
 
     def free_keys(self, number: int) -> set[bytes]:
-        """The names of the innermost object that must not come again, so far."""
+        """The names of the innermost object so far that must not come again."""
         ...
 
 
 class Pool(NamedTuple):
-    """Things of one kind that a machine makes and never drops, and how many there may be."""
+    """Things of one kind that a machine makes and never drops, and their greatest number."""
 
     name: str
     things: Sized
@@ -71,10 +71,10 @@ class MachineParts:
     """The table, the stacks and the transitions between stacks; all of them only grow.
 
     ``table`` may be shared by several machines; ``inner`` are the parts of machines that read
-    inside this one. ``pools`` are what has a limit besides the table, the stacks among them;
+    inside this one. ``pools`` are what has a limit besides the table, including the stacks;
     ``hint`` says in errors how to need less. ``num_given_up`` counts searches for a way to the end
-    that were given up, so that texts may be missing. ``beside`` says how many bytes the machine
-    holds besides, about.
+    that were given up, so that texts may be missing. ``beside`` returns about how many bytes the
+    machine holds besides.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class MachineParts:
         self.table: Final = table
         self.stacks: Final = stacks
         self.transitions: Final = StackTransitions()
-        # Not final, so that a test can count how often room is asked for.
+        # Not final, so that a test can count how often room is checked.
         self._pools: tuple[Pool, ...] = tuple(pools)
         self._hint: Final = hint
         self._inner: Final = tuple(inner)
@@ -99,14 +99,14 @@ class MachineParts:
 
     @property
     def num_given_up(self) -> int:
-        """Searches for a way to the end that were given up, so that texts may be missing."""
-        # Counted where the searches are, which is nothing that all machines have.
+        """The number of searches for an end that were given up, so that texts may be missing."""
+        # Counted where the searches are, which not all machines have.
         own = 0 if self._num_given_up is None else self._num_given_up()
         return own + sum([parts.num_given_up for parts in self._inner])
 
     @property
     def nbytes(self) -> int:
-        """What all of it holds in bytes, about; inner machines count, too, a shared table once."""
+        """About how many bytes all of it takes, with inner machines; a shared table counts once."""
         held = 0
         tables: list[TransitionTable] = []
         for parts in self._with_inner():
@@ -116,7 +116,7 @@ class MachineParts:
         return held + sum([table.nbytes for table in tables])
 
     def _with_inner(self) -> list[MachineParts]:
-        """These, and those of all machines inside."""
+        """These parts, and those of all machines inside."""
         found = [self]
         for parts in found:
             found += parts._inner
@@ -129,7 +129,7 @@ class MachineParts:
 
     @property
     def fullness(self) -> float:
-        """How full the fullest of its tables is, from 0 to 1; inner machines count, too."""
+        """How full the fullest of its tables is, from 0 to 1, inner machines included."""
         fullest = self.table.num_cells / self.table.max_cells
         for pool in self._pools:
             fullest = max(fullest, len(pool.things) / pool.most)
@@ -140,9 +140,9 @@ class MachineParts:
     def check_room(self) -> None:
         """Raise LimitExceededError when half of the limits is used up.
 
-        Limits of inner machines count, though the message does not speak of them. Asked where
-        constraints are compiled and masks are made. Shortest completions do not ask: the other half
-        is kept for them, so that a text that was begun can be ended.
+        Limits of inner machines count, though the message does not mention them. Called where
+        constraints are compiled and masks are made. Shortest completions do not call it: the other
+        half is kept for them, so that a text that has begun can be ended.
 
         The limit in the error is that on cells, whichever was exceeded.
         """
@@ -160,7 +160,7 @@ class MachineParts:
         )
 
     def check(self) -> None:
-        """Raise AssertionError unless table, stacks and transitions agree with one another."""
+        """Raise AssertionError unless table, stacks and transitions agree with each other."""
         self.table.check()
         slots = self.transitions.slots
         used = slots[slots[:, KEY] != EMPTY_SLOT]

@@ -1,8 +1,8 @@
 """The pushdown machine that all recognisers are: automata over bytes, and a stack around them.
 
-Bytes move the row by a table look-up. Where an automaton ends its *exit action* is taken, which
-pushes or pops the stack and gives the row where the next automaton begins. What the frames of a
-stack are and what exit actions do to them is for subclasses to say; everything else is here.
+A byte moves the row by a table look-up. Where an automaton ends, its *exit action* is taken, which
+pushes or pops the stack and determines the row where the next automaton begins. Subclasses define
+the frames of a stack and what exit actions do to them; everything else is here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ __all__ = ["PushdownMachine"]
 
 
 class PushdownMachine:
-    """A ``Recognizer`` but for its frames: subclasses set ``start`` and say what is abstract here.
+    """A ``Recognizer`` but for its frames: subclasses set ``start`` and define the abstract
+    methods.
 
     Not thread-safe: it grows while texts are read.
     """
@@ -46,16 +47,17 @@ class PushdownMachine:
         raise NotImplementedError
 
     def bytes_left(self, state: State) -> int:
-        """Upper bound on the length of ``shortest_end``."""
+        """An upper bound on the length of ``shortest_end``."""
         raise NotImplementedError
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the text from here, close to as few as can be."""
+        """Bytes that complete the text from here, close to as few as possible."""
         raise NotImplementedError
 
     def _entered(self, before: State, row: int, byte: int) -> State | None:
-        """The state after a byte that leads from the row of ``before`` to ``row``, with all exit
-        actions taken that have to be taken at once.
+        """The state after a byte that leads from the row of ``before`` to ``row``.
+
+        Exit actions that have to be taken at once are taken.
         """
         raise NotImplementedError
 
@@ -89,7 +91,7 @@ class PushdownMachine:
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end.
 
-        ``None`` may be wrong, a byte never is: forced runs are made of it.
+        ``None`` may be wrong, a byte never is: forced runs are made of these bytes.
         """
         table, row = self.table, state.row
         # The row has an exit action: the text may end here, or a byte of what follows may come.
@@ -98,12 +100,12 @@ class PushdownMachine:
         only = int(table.only[row])
         if only != DEAD:
             return only
-        # ONLY of an overlay may be DEAD though one byte is left; that is not looked for.
+        # ONLY of an overlay may be DEAD though one byte is left; that is not searched for.
         high = int(table.high[row])
         if high == UNCOUNTED or state.count < high:
             return None
         # The row counts and the string is as long as it may be. The row still has edges that
-        # would make it longer, which ``step`` refuses: often the closing quote alone is left.
+        # would make it longer, which ``step`` refuses: often only the closing quote is left.
         live = [byte for byte in table.edges(row) if self.step(state, byte) is not None]
         return live[0] if len(live) == 1 else None
 
@@ -112,5 +114,5 @@ class PushdownMachine:
         return self.table.is_end(state.row)
 
     def check(self) -> None:
-        """Raise AssertionError unless the parts agree with one another."""
+        """Raise AssertionError unless the parts agree with each other."""
         self.parts.check()

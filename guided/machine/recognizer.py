@@ -1,4 +1,4 @@
-"""What masks, forced runs and matchers ask of a machine that recognises texts byte by byte.
+"""What masks, forced runs and matchers need from a machine that recognises texts byte by byte.
 
 A *state* of a machine is a stack and a row of its transition table::
 
@@ -25,24 +25,24 @@ class State(NamedTuple):
     stack: int
     row: int
     count: int = 0  # type: ignore[assignment]  # hides a method of tuples that nobody needs
-    """Code points so far of a string whose length is bounded, or characters of white space."""
+    """Code points so far in a string of bounded length, or characters of white space."""
     texts: tuple[bytes, ...] = ()
     """What is being written and has to be remembered: items that others must differ from, the
-    outermost first, then a name that must not stand twice."""
+    outermost first, then a name that must not occur twice."""
 
 
 _new: Final = tuple.__new__
 
 
 def state_of(stack: int, row: int, count: int = 0, texts: tuple[bytes, ...] = ()) -> State:
-    """The same as the class, in half of the time: for states of every token."""
+    """Construct a ``State`` in half the time, as every token needs one."""
     return _new(State, (stack, row, count, texts))
 
 
 class Recognizer(Protocol):
     """A machine whose states are a stack and a row of its table.
 
-    It may grow with every question, and raises LimitExceededError where it would grow too large.
+    It may grow with every call, and raises LimitExceededError where it would grow too large.
     """
 
     start: State
@@ -56,10 +56,10 @@ class Recognizer(Protocol):
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         """The stack and the row that an exit action leads to.
 
-        A row of DEAD where the action must not be taken. EXACT in place of the stack where that
-        depends on a text that was written, or on what was cut off a truncated stack: callers look
-        at this first, and the row beside it means nothing. The answer is kept, so it must depend
-        on stack and action alone.
+        The row is DEAD where the action must not be taken. EXACT in place of the stack means that
+        the result depends on a text that was written, or on what was cut off a truncated stack:
+        callers look at this first, and the row beside it means nothing. The result is kept, so it
+        must depend on stack and action alone.
         """
         ...
 
@@ -70,23 +70,23 @@ class Recognizer(Protocol):
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end.
 
-        May be ``None`` where there is one, too, if it takes looking at every byte to see that.
+        May also be ``None`` where only looking at every byte would show that there is one.
         """
         ...
 
     def bytes_left(self, state: State) -> int:
-        """Upper bound on the length of ``shortest_end``."""
+        """An upper bound on the length of ``shortest_end``."""
         ...
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the text from here, close to as few as can be."""
+        """Bytes that complete the text from here, close to as few as possible."""
         ...
 
 
 class StateSharing:
     """What states of a machine have in common, so that their masks are made of shared parts.
 
-    This one knows of nothing in common; machines that know more override what they know.
+    This class knows of nothing in common; machines that know more override its methods.
     """
 
     def parses(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
@@ -94,14 +94,15 @@ class StateSharing:
         return ()
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in the row that the one of ``state`` was laid over, in a stack with the same
-        ways on from there.
+        """The state in the row that the row of ``state`` was laid over.
+
+        Its stack has the same ways on from there.
         """
         return state._replace(row=row)
 
     def truncated(self, stack: int, depth: int) -> int:  # noqa: ARG002 - it is whole
         """The stack with only the innermost ``depth`` callers known, the same for many stacks.
 
-        What a walk is sure of in it is so in ``stack``, but for the end of the text.
+        What a walk is sure of there also holds in ``stack``, except for the end of the text.
         """
         return stack

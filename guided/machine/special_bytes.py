@@ -5,9 +5,9 @@
     text               {"a":1}               its UTF-8
     special token      <|python_tag|>        FF <|python_tag|> FF
 
-No UTF-8 has the byte FF, so what is written of a special token is never taken for it, nor it for
-text; and two of them are never taken for each other, as no name has the byte. Of tokens that are
-text those are never read that hold the byte: they are part of no whole text.
+No UTF-8 contains the byte FF, so text is never taken for a special token, nor a special token for
+text; and no two of them are taken for each other, as no name contains the byte. Tokens that are
+text and contain the byte are never read: they are part of no whole text.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SPECIAL_MARK: Final = 0xFF
 
 
 def special_bytes(name: str) -> bytes:
-    """What a recogniser reads where the special token of a name stands."""
+    """The bytes that a recogniser reads for the special token of a name."""
     return b"\xff" + name.encode() + b"\xff"
 
 
 def told_text(read: bytes) -> str:
-    """What a recogniser reads as answers have it: special tokens by their names."""
+    """What a recogniser reads as it appears in answers: special tokens by their names."""
     return read.replace(bytes((SPECIAL_MARK,)), b"").decode()
 
 

@@ -1,7 +1,7 @@
-"""What becomes of a stack when an exit action is taken, in a form that compiled code can read.
+"""The results of exit actions in stacks, in a form that compiled code can read.
 
-Exit actions are numbers; what each means is for the language to say. The table, int64 ``[slots,
-3]``, their number a power of two and at most half of them used::
+Exit actions are numbers; each language defines what they mean. The table is int64 ``[slots, 3]``;
+the number of slots is a power of two, and at most half of them are used::
 
     slot   KEY = stack << 24 | action   TARGET = stack after   ROW = row after
            EMPTY_SLOT for none          EXACT: a text decides  DEAD: must not be taken
@@ -29,9 +29,9 @@ __all__ = [
 ]
 
 LAST_SURE: Final = 4
-"""Actions up to this one stand only where they may be taken, unless that depends on a text."""
+"""Actions up to this one occur only where they may be taken, unless that depends on a text."""
 FIRST_UNSURE: Final = LAST_SURE + 1
-"""From here on, the stack tells whether an action may be taken."""
+"""From this one on, the stack decides whether an action may be taken."""
 
 KEY: Final = 0
 TARGET: Final = 1
@@ -42,7 +42,7 @@ _COLUMNS: Final = 3
 EMPTY_SLOT: Final = -1
 """Key of a slot that holds no transition."""
 EXACT: Final = -2
-"""In place of a target stack: it depends on what was written, which the stack does not tell."""
+"""In place of a target stack: it depends on text that was written, which the stack lacks."""
 LABEL_BITS: Final = 24
 _LEAST_SLOTS: Final = 1024
 _SLOT: Final = struct.Struct("3q")
@@ -56,7 +56,7 @@ def transition_key(stack: int, action: int) -> int:
 class StackTransitions:
     """An open-addressing hash table ``slots`` from (stack, exit action) to (stack, row).
 
-    Transitions are only ever added. ``slots`` is another array after each growth; ``_flat`` is its
+    Transitions are only ever added. ``slots`` is a new array after each growth; ``_flat`` is its
     memory, for Python to write single slots.
     """
 
@@ -70,9 +70,9 @@ class StackTransitions:
     def put(self, stack: int, action: int, target: int, row: int) -> None:
         """Add a transition that is not there yet: a second one of its key would never be found.
 
-        ``target`` and ``row`` are what ``Recognizer.transition`` returns, EXACT and DEAD included.
+        ``target`` and ``row`` are what ``Recognizer.transition`` returns, including EXACT and DEAD.
 
-        ``slots`` may be another array afterwards, so addresses of it have to be asked for anew.
+        ``slots`` may be another array afterwards, so its address has to be taken again.
         """
         # At most half full: kernels probe until they find the key or an empty slot.
         if 2 * (self.used + 1) > len(self.slots):
@@ -82,13 +82,13 @@ class StackTransitions:
 
     def _insert(self, key: int, target: int, row: int) -> None:
         """Write a transition into the first free slot for its key; there must be one."""
-        # Keys of successive stacks differ in high bits alone; the multiplication spreads them.
+        # Keys of successive stacks differ only in high bits; the multiplication spreads them.
         # ``machine_kernels._find`` looks a key up in the same way: change both or none.
         taken, mask = self._flat, len(self.slots) - 1
         slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
         while taken[_COLUMNS * slot] != EMPTY_SLOT:
             slot = (slot + 1) & mask
-        # A single slot is written ten times as fast as numpy writes it.
+        # For a single slot this is ten times as fast as numpy.
         _SLOT.pack_into(taken, _SLOT.size * slot, key, target, row)
 
     def _allocate(self, size: int) -> None:

@@ -103,10 +103,10 @@ class TransitionTable(TableArrays):
     ) -> int:
         """Lay a block down and return the row of its start; state ``s`` is ``s`` rows after it.
 
-        ``labels`` maps each label of the block to the recogniser's. As an array it has one entry
-        more, DEAD, at its end: the kernel looks up the label of a state without one as entry -1.
+        ``labels`` maps each label of the block to the recogniser's. As an array it ends with one
+        more entry, DEAD: the kernel looks up the label of a state without one as entry -1.
 
-        ``role`` and ``ends`` are given for blocks of free member names alone, with an entry a
+        ``role`` and ``ends`` are given only for blocks of free member names, with an entry per
         state: the ROLE column, and how many names the text so far can still become (ENDS). All
         other blocks leave both out; their rows are PLAIN, and ENDS is NO_BOUND.
 
@@ -161,11 +161,11 @@ class TransitionTable(TableArrays):
     def add_chains(self, text: bytes, bounds: Sequence[int], ends: Sequence[int]) -> int:
         """Add rows that spell texts, one row for each byte of each text.
 
-        ``text`` is all texts joined, none of them empty, and ``bounds`` says where each of them
+        ``text`` is all texts joined, none of them empty, and ``bounds`` has where each of them
         ends in it, ascending. ``ends`` has by text the row that its last byte leads to. Returns
         the first row: the row that reads byte ``i`` of ``text`` is ``i`` rows after it.
         """
-        # Two cells a row: one for the byte that is read, and one, DEAD, for all other bytes.
+        # Two cells per row: one for the byte that is read, and one, DEAD, for all other bytes.
         size = len(text)
         first = self._new_rows(size, 2 * size)
         lists = np.array(bounds, dtype=np.int32), np.array(ends, dtype=np.int32)
@@ -180,10 +180,10 @@ class TransitionTable(TableArrays):
     def add_branches(
         self, text: bytes, bounds: Sequence[int], leads: Sequence[tuple[int, int]], depth: int
     ) -> int:
-        """Add the rows of a trie that tells texts apart up to where each is the only one left.
+        """Add the rows of a trie of texts, up to where each text is the only one left.
 
         ``text`` and ``bounds`` give the texts as in ``add_chains``. They are sorted, none is the
-        beginning of another, and all share their first ``depth`` bytes, which are taken as read.
+        beginning of another, and all share their first ``depth`` bytes, which count as read.
         ``leads`` has by text the first row of its chain (see ``add_chains``), which spells the
         rest once the text is the only one left, and the row that the whole text leads to. Returns
         the root, the row after the ``depth`` bytes.
@@ -199,8 +199,8 @@ class TransitionTable(TableArrays):
             *(self.rows, self.cells, first, at, spelled, ends),
             *(np.array(leads, dtype=np.int32), nodes, bytes_),
         )
-        # The kernel has replaced the first column: it says where in ``bytes_`` the edges of each
-        # node begin. It sets KIND of nodes with one edge; a map of several bytes is made here.
+        # The kernel has replaced the first column by where in ``bytes_`` the edges of each node
+        # begin. It sets KIND of nodes with one edge; a map of several bytes is made here.
         begins = [*nodes[:, 0].tolist(), edges]
         of_edges = bytes_.tolist()
         for node in range(count):
@@ -220,12 +220,12 @@ class TransitionTable(TableArrays):
         bounds: tuple[int, int | None] | None = None,
         itself: Sequence[int] = (),
     ) -> int:
-        """Add a row that leads to rows already there, and on the bytes ``itself`` to itself.
+        """Add a row that leads to existing rows, and on the bytes ``itself`` to itself.
 
         ``edges`` has the target row by byte; ``label`` is the exit action, DEAD for none. ``way``
-        is the byte of ``edges`` that the shortest way goes by; without it that is the one with
-        the nearest label, the first of ``edges`` among equals. With ``bounds``, the least and the
-        greatest count (``None`` for no bound), each time the row is entered counts as one more.
+        is the first byte of the shortest way; by default it is the byte of ``edges`` with the
+        nearest label, the first among equals. With ``bounds``, the least and the greatest count
+        (``None`` for no bound), each time the row is entered counts as one more.
         """
         bytes_ = (*edges, *itself)
         at = self.num_cells
@@ -241,7 +241,7 @@ class TransitionTable(TableArrays):
             cell += 1
         kind = self._maps.telling_apart(bytes_)
         left, ahead_way, aim = 0, STOP, label
-        # A row with a label is at its nearest label already: LEFT is 0 and WAY is STOP.
+        # A row with a label is already at its nearest label: LEFT is 0 and WAY is STOP.
         if label == DEAD and edges:
             if way is None:
                 way = self._nearest(edges)
@@ -276,7 +276,7 @@ class TransitionTable(TableArrays):
         leads to a row with nothing but an exit action. There are ``sides`` of these rows, and
         their labels ascend from ``label``. Returns the first row.
 
-        By set, in the order of their rows: ``numbers``, by which edges and ``rows_of`` know the
+        By set, in the order of their rows: ``numbers``, by which edges and ``rows_of`` refer to the
         set; ``byte_classes``, uint8 ``[sets, 256]``; ``labels``, DEAD for none.
 
         ``edges``, int32 ``[edges, 4]``, has a line for each class of bytes of each set, sorted by
@@ -287,8 +287,8 @@ class TransitionTable(TableArrays):
             TO_EITHER  the next of the rows for bytes that are Both
             NOWHERE    nothing
 
-        ``rows_of`` has by number the row of each set. The rows laid here are entered into it;
-        those of all other sets that edges lead to must stand there before.
+        ``rows_of`` has the row of each set by number. The rows laid here are entered into it;
+        those of all other sets that edges lead to must already be there.
         """
         sets, size = len(labels), len(edges) + sides
         row, at = self._new_rows(sets + sides, size), self.num_cells - size
@@ -305,7 +305,7 @@ class TransitionTable(TableArrays):
 
         DEAD if there are no edges.
 
-        The targets must be laid down already, with LEFT final, as it is read here once.
+        The targets must be laid down already, with their final LEFT, as it is read only here.
         """
         flat, best, nearest = self._flat, -1, DEAD
         for byte, target in edges.items():
@@ -317,7 +317,7 @@ class TransitionTable(TableArrays):
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
         """Add rows that each change some bytes of another row, see ``lay_over``.
 
-        Overlay ``i`` leads where ``edges[i]``, target row by byte, says (DEAD closes the byte),
+        Overlay ``i`` leads where ``edges[i]`` says, the target row by byte (DEAD closes the byte),
         and on all other bytes where row ``under[i]`` leads. Returns the first overlay. Edges may
         lead to other overlays: before the call, ``num_rows`` is the row of overlay 0.
         """
@@ -337,8 +337,8 @@ class TransitionTable(TableArrays):
         and NEED are copied: where an edge closes the way, the caller has to call ``lead_on``.
         Returns the first overlay.
 
-        The rows ``under`` must keep their cells: these are copied, and what changes there later is
-        not seen.
+        The cells of the rows ``under`` must not change: they are copied, so later changes are not
+        seen.
         """
         # Rows of one block share their map of bytes, so their cells can be copied side by side.
         kind = int(self.kind[under[0]])
@@ -350,7 +350,7 @@ class TransitionTable(TableArrays):
             *(self.rows, self.cells, first, self.num_cells - size, under, kind, width),
             *(edges, self._maps.splitting_off_one(kind), without_kind),
         )
-        # The map that splits off one byte is looked up by the kernel; all others are made here.
+        # The kernel looks up the map that splits off one byte; all others are made here.
         for node, start, end in without_kind[:count].tolist():
             bytes_ = tuple(edges[start:end, 1].tolist())
             self.kind[first + node] = self._maps.splitting_off(kind, bytes_)
@@ -359,9 +359,9 @@ class TransitionTable(TableArrays):
     def lead_on(self, rows: range) -> None:
         """Correct WAY, LEFT and NEED of overlays, whose shortest way may have been closed.
 
-        Every overlay whose WAY is not STOP must still lead on by some byte.
-        Overlays must lead to later ones only: the last row is corrected first, so that LEFT and
-        NEED of what a row leads to are final when the row reads them.
+        Every overlay whose WAY is not STOP must still lead on by some byte. Overlays must lead only
+        to later ones: the last row is corrected first, so that LEFT and NEED of a row's targets are
+        final when the row reads them.
         """
         for row in reversed(rows):
             way = int(self.way[row])

@@ -1,4 +1,4 @@
-"""The arrays of a transition table, and what is read of them."""
+"""The arrays of a transition table, and the methods that read them."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ __all__ = ["TableArrays"]
 _MANY: Final = 2**20
 """Entries beyond which arrays grow by a quarter."""
 _PIECE: Final = 2**18
-"""Entries copied between two rests."""
+"""Entries copied between two pauses."""
 
 
 class TableArrays:
-    """The rows of a table, and the cells that say where their bytes lead; they only ever grow.
+    """The rows of a table, and the cells that say where their bytes lead; both only grow.
 
     ``rows`` is int32 ``[rows, 15]``, with room for more: the columns of a row lie side by side, so
-    that a step of compiled code reads one line of the cache. Row ``r`` leads on byte ``b`` to row
+    that a step of compiled code reads one cache line. Row ``r`` leads on byte ``b`` to row
     ``cells[BASE + byte_maps[KIND, b]]``, or nowhere if that is DEAD. A row with a LABEL other than
-    DEAD may leave its block: the recogniser then resolves the label in the stack it is in. LEFT
-    is the number of bytes to the nearest label along WAY (STOP where it stands), and AIM is that
-    label. ONLY is the one byte that a row goes on with, DEAD where there is none or a choice, and
-    EXITS marks rows with a label and no byte to go on with. ONLY and AIM may be DEAD where more
-    could be known, as in overlays and in keys.
+    DEAD may leave its block: the recogniser then resolves the label in the current stack. LEFT is
+    the number of bytes to the nearest label along WAY (STOP at the label), and AIM is that label.
+    ONLY is the one byte with which a row continues, DEAD for none or several, and EXITS marks rows
+    with a label and no byte with which to continue. ONLY and AIM may be DEAD where more could be
+    known, as in overlays and in keys.
 
     Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
-    says what entering the row means to the count, and NEED how many are still to come at least;
-    no more of them come along WAY. LIKE is the row that a row was laid over, DEAD for none. Inside
-    of a rare key ENDS is the number of names that it can still become.
+    says what entering the row means to the count, and NEED is the least number still to come, which
+    is also the most along WAY. LIKE is the row that a row was laid over, DEAD for none. Inside a
+    rare key ENDS is the number of names that it can still become.
     """
 
     def __init__(self, max_cells: int) -> None:
@@ -68,7 +68,7 @@ class TableArrays:
         self._hold(np.empty((1024, WIDTH), dtype=np.int32))
         self._maps = shared_byte_maps()
         self._no_bytes = self._maps.telling_apart(())
-        """The map that tells no bytes apart."""
+        """The map that distinguishes no bytes."""
 
     @property
     def nbytes(self) -> int:
@@ -81,20 +81,20 @@ class TableArrays:
         return self._maps.array
 
     def _hold_cells(self, cells: NDArray[np.int32]) -> None:
-        """Take an array as the cells, with all that is kept of it; also after it was replaced."""
+        """Use an array as the cells, and refresh what refers to it; also after it was replaced."""
         self.cells = cells
         self._flat_cells = cells.data
         self._room = min(len(cells), self.max_cells)
-        """Cells up to which neither the array nor the limit is exceeded; see ``_new_rows``."""
+        """Up to this many cells neither the array nor the limit is exceeded; see ``_new_rows``."""
 
     def _hold(self, rows: NDArray[np.int32]) -> None:
-        """Take an array as the rows, with views of its columns; also after it was replaced.
+        """Use an array as the rows, with views of its columns; also after it was replaced.
 
-        Nobody may keep one of the views while rows are added: growth replaces all of them.
+        No view may be kept while rows are added: growth replaces all of them.
         """
         self.rows = rows
         self._flat = rows.reshape(-1).data
-        """What Python reads and writes single numbers in, many times as fast as with numpy."""
+        """Where Python reads and writes single numbers, many times as fast as with numpy."""
         self.base, self.kind, self.label = rows[:, BASE], rows[:, KIND], rows[:, LABEL]
         self.exits, self.role, self.like = rows[:, EXITS], rows[:, ROLE], rows[:, LIKE]
         self.beat, self.need, self.ends = rows[:, BEAT], rows[:, NEED], rows[:, ENDS]
@@ -103,34 +103,35 @@ class TableArrays:
         self.aim, self.only = rows[:, AIM], rows[:, ONLY]
 
     def step(self, row: int, byte: int) -> int:
-        """The row after ``byte`` inside of the block, or DEAD; exit actions are not followed."""
+        """The row after ``byte`` inside the block, or DEAD; exit actions are not followed."""
         at, flat = row * WIDTH, self._flat
         return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
 
     def is_end(self, row: int) -> bool:
         """Whether nothing leads on from a row: neither a byte nor an exit action.
 
-        Only rows laid down by ``add_row`` for no bytes are so: automata have no dead ends. That the
-        row's map tells no bytes apart means that none leads on, as UTF-8 has none of all 256.
+        Only rows that ``add_row`` lays down without bytes are like that: automata have no dead
+        ends. If the row's map distinguishes no bytes, none leads on, as UTF-8 never allows all 256.
         """
         at, flat = row * WIDTH, self._flat
         return flat[at + LABEL] == DEAD and flat[at + KIND] == self._no_bytes
 
     def is_key(self, row: int) -> bool:
-        """Whether a row is inside of the text of a free key."""
+        """Whether a row is inside the text of a free key."""
         return self._flat[row * WIDTH + ROLE] in (IN_KEY, IN_RARE_KEY)
 
     def edges(self, row: int) -> dict[int, int]:
         """The bytes that lead on from a row, ascending, with the rows that they lead to.
 
-        A fresh dictionary. It looks at all 256 bytes, so it is too slow for each step of a text.
+        The dictionary is fresh. This reads all 256 bytes, so it is too slow for each step of a
+        text.
         """
         targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
         live = np.nonzero(targets != DEAD)[0]
         return dict(zip(live.tolist(), targets[live].tolist(), strict=True))
 
     def check(self) -> None:
-        """Raise AssertionError unless every row is well formed and leads only to rows there are."""
+        """Raise AssertionError unless every row is well formed and leads only to existing rows."""
         for row in range(self.num_rows):
             edges = self.edges(row)
             assert all(0 <= target < self.num_rows for target in edges.values()), row
@@ -153,8 +154,8 @@ class TableArrays:
         that were read before the call may have been replaced. Raises LimitExceededError past
         ``max_cells``, and then nothing has changed.
 
-        What is in the new rows and cells is not cleared: every column and cell has to be written
-        before anybody reads them.
+        The new rows and cells are not cleared: every column and cell has to be written before it is
+        read.
         """
         first = self.num_rows
         num_rows, num_cells = first + rows, self.num_cells + cells
@@ -164,9 +165,9 @@ class TableArrays:
         return first
 
     def _reserve(self, rows: int, cells: int) -> None:
-        """Let the arrays grow at least so far; raises LimitExceededError past ``max_cells``.
+        """Grow the arrays at least this far; raises LimitExceededError past ``max_cells``.
 
-        Checked before anything changes, so that a table that is full stays usable.
+        This is checked before anything changes, so that a full table stays usable.
         """
         if self.num_cells + cells > self.max_cells:
             raise LimitExceededError(
@@ -187,7 +188,7 @@ _Item = TypeVar("_Item", bound=np.generic)
 def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
     """A copy with room for ``needed`` entries and as many again, so that growth is rare.
 
-    Where they are very many the room is a quarter, as it is memory.
+    Large arrays get room for only a quarter more, to save memory.
 
     The old array stays as it is for whoever still reads it. What lies after the copied entries is
     not cleared.
@@ -195,7 +196,7 @@ def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
     most = max(needed, len(array))
     room = most if most < _MANY else most // 4
     grown = np.empty((most + room, *array.shape[1:]), dtype=array.dtype)
-    # Some at a time, as to copy millions takes a while.
+    # In pieces, as copying millions takes a while.
     for first in range(0, len(array), _PIECE):
         breathe()
         grown[first : min(first + _PIECE, len(array))] = array[first : first + _PIECE]

@@ -1,4 +1,4 @@
-"""How the rows of a transition table are written, compiled by numba.
+"""Compiled code that writes the rows of a transition table.
 
 Each function writes rows and their cells in one go::
 
@@ -60,7 +60,7 @@ TO_STATE: Final = 1
 TO_SET: Final = 2
 TO_EITHER: Final = 3
 """How a byte leads on from a set of states: not at all, to a row of a block, to another set, or to
-a row of its own, as it may belong to what follows the set, too."""
+a separate row, as it may also belong to what follows the set."""
 FIRST: Final = 0
 LAST: Final = 1
 SHARED: Final = 2
@@ -69,7 +69,7 @@ SHARED: Final = 2
 
 @inlined
 def _counts_nothing(row: _Int32) -> None:
-    """Fill the columns of a row that lies over no other, and is neither in a key nor counts."""
+    """Fill the columns of a row that is no overlay, is not in a key, and does not count."""
     row[ROLE], row[BEAT], row[NEED], row[LOW], row[HIGH] = PLAIN, NO_BEAT, 0, 0, UNCOUNTED
     row[ENDS], row[LIKE] = NO_BOUND, DEAD
 
@@ -92,7 +92,7 @@ def lay_block(
 ) -> None:
     """Write the rows and cells of a block; see ``TransitionTable.add_block``.
 
-    ``rows`` and ``cells`` are the new ones alone, which stand in the table from row ``start`` and
+    ``rows`` and ``cells`` are only the new ones, which stand in the table from row ``start`` and
     from cell ``at`` on. ``kind`` is the number of the block's map of bytes; ``moves``, ``label``,
     ``aim``, ``left``, ``way``, ``only`` and ``exits`` are the block's, by state. ``renamed`` has
     the recogniser's label for each of the block's, and DEAD at its end.
@@ -106,7 +106,7 @@ def lay_block(
         row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
         row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
         row[EXITS] = exits[state]
-    # One flat loop without other work, which the compiler turns into vector instructions.
+    # One flat loop without other work, which the compiler vectorises.
     first, targets = np.int32(start), moves.reshape(moves.size)
     for index in range(len(targets)):
         target = targets[index]
@@ -132,13 +132,13 @@ def lay_sets(
 
     ``rows`` and ``cells`` are those of the whole table; new rows begin with ``row``, new cells
     with ``at``. ``named`` has by set its number, the map of its bytes, and its label, int32
-    ``[3, sets]``. ``no_bytes`` is the map that tells no bytes apart. Lines of ``edges`` stand in
+    ``[3, sets]``. ``no_bytes`` is the map that distinguishes no bytes. Lines of ``edges`` are in
     the order of the sets in ``named``, at least one for each: they are matched by place, which is
     not checked.
     """
     numbers, kinds, labels = named[0], named[1], named[2]
     side = row + len(kinds)
-    # Before any edge is written, as sets may lead to sets that come later.
+    # Before any edge is written, as sets may lead to later sets.
     for place in range(len(numbers)):
         rows_of[numbers[place]] = row + place
     for number in range(sides):
@@ -150,8 +150,8 @@ def lay_sets(
         laid = rows[row + number]
         _leads_nowhere(laid, at, kinds[number], labels[number])
         begin, of = at, edges[edge, 0]
-        # The class with the shortest way to a label. Edges to other sets do not count, since LEFT
-        # of these may not be known yet; a set with no other edges keeps WAY as STOP.
+        # The class with the shortest way to a label. Edges to other sets do not count, since their
+        # LEFT may not be known yet; a set with no other edges keeps WAY as STOP.
         nearest, nearest_left = -1, NO_BOUND
         while edge < len(edges) and edges[edge, 0] == of:
             how, target, left = edges[edge, 1], DEAD, NO_BOUND
@@ -193,9 +193,9 @@ def _leads_nowhere(row: _Int32, at: int, kind: int, label: int) -> None:
 
 @kernel
 def lay_exits(rows: _Int32, cells: _Int32, first: int, at: int, kind: int, labels: _Int32) -> None:
-    """Write rows that read no byte and have a label each, from row ``first`` and cell ``at`` on.
+    """Write rows that read no byte and have one label each, from row ``first`` and cell ``at`` on.
 
-    ``kind`` is the map that tells no bytes apart: one cell a row, DEAD, serves all bytes.
+    ``kind`` is the map that distinguishes no bytes: one cell per row, DEAD, serves all bytes.
 
     The caller has made room for both (``TableArrays._new_rows``): compiled code checks no bounds.
     """
@@ -219,7 +219,7 @@ def lay_chains(
 ) -> None:
     """Write the rows and cells of chains; see ``TransitionTable.add_chains``.
 
-    The rows ``ends`` must be written already: LEFT and AIM are worked out from theirs.
+    The rows ``ends`` must be written already: LEFT and AIM are computed from theirs.
     """
     place = 0
     for number in range(len(bounds)):
@@ -230,7 +230,8 @@ def lay_chains(
             row[LABEL], row[EXITS] = DEAD, False
             row[BASE], row[AIM] = at + 2 * place, rows[end, AIM]
             row[LEFT] = rows[end, LEFT] + stop - place
-            # Map ``b`` tells byte ``b`` from all others (``ByteMaps``), so the byte is its KIND.
+            # Map ``b`` distinguishes byte ``b`` from all others (``ByteMaps``): the byte is its
+            # KIND.
             row[KIND] = row[WAY] = row[ONLY] = text[place]
             cells[at + 2 * place] = DEAD
             cells[at + 2 * place + 1] = end if place + 1 == stop else first + place + 1
@@ -244,11 +245,10 @@ def count_branches(
     """Count the nodes and edges of a trie of sorted texts; see ``TransitionTable.add_branches``.
 
     Writes the nodes into ``nodes``, breadth first: the range of texts below each, and how many
-    bytes they share. A text that is alone after an edge gets no node, as its chain goes on from
+    bytes they share. A text that is alone after an edge gets no node, as its chain continues from
     there. Returns (-1, -1) where ``nodes`` has too few lines; one for each byte is enough.
 
-    What ``lay_branches`` writes has to follow the same order, as it numbers the children by it:
-    change both or none.
+    ``lay_branches`` numbers the children in the same order: change both or none.
     """
     nodes[0, FIRST], nodes[0, LAST], nodes[0, SHARED] = 0, len(bounds), depth
     node, count, edges = 0, 1, 0
@@ -282,11 +282,11 @@ def lay_branches(
 ) -> None:
     """Write the rows and cells of a trie; see ``TransitionTable.add_branches``.
 
-    ``nodes`` are those of ``count_branches``. Their first column is overwritten: it then says
-    where in ``bytes_``, which gets the bytes of all edges, those of the node begin. KIND is right
-    for nodes with one edge, as map ``b`` of the ``byte_maps`` tells byte ``b`` from all others; the
-    caller sets it for all others. The rows in ``leads`` are laid down for good: LEFT and AIM are
-    taken from them.
+    ``nodes`` are those of ``count_branches``. Their first column is overwritten with where the
+    node's edges begin in ``bytes_``, which gets the bytes of all edges. KIND is right for nodes
+    with one edge, as map ``b`` of the ``byte_maps`` distinguishes byte ``b`` from all others; the
+    caller sets it for all others. The rows in ``leads`` must be final: LEFT and AIM are taken from
+    them.
     """
     # Nodes are numbered as ``count_branches`` met them, so the next inner node is ``child``.
     child, edge = 1, 0
@@ -342,8 +342,7 @@ def _after_alike(
 
     All texts up to ``last`` share the bytes before, and are longer than these.
 
-    ``first`` must be below ``last``; the texts must be sorted, or those of one byte are not side by
-    side.
+    ``first`` must be below ``last``; the texts must be sorted, or equal bytes may not be adjacent.
     """
     byte = text[_begin_of(bounds, first) + shared]
     after = first + 1
@@ -368,9 +367,9 @@ def lay_overlays(
     """Write overlays from row ``first`` and cell ``at`` on; see ``TransitionTable.lay_over``.
 
     ``kind`` and ``width`` are the map of the rows ``under`` and its number of classes. ``singles``
-    has by byte the map ``kind`` with that byte split off, DEAD where it was not made yet. Rows
-    whose map the caller has to set are written to ``without_kind``: their place, and where their
-    edges begin and end. Returns how many they are.
+    has by byte the map ``kind`` with that byte split off, DEAD where not made yet. Rows whose map
+    the caller has to set are written to ``without_kind``: their place, and where their edges begin
+    and end. Returns the number of these rows.
     """
     edge, count = 0, 0
     for node in range(len(under)):

@@ -1,7 +1,7 @@
-"""The columns of a row of the transition table, and what may stand in them.
+"""The columns of a row of the transition table, and the values they may hold.
 
 A row is a state of an automaton over bytes, laid down as 15 numbers side by side, so that a step of
-compiled code reads one line of the cache::
+compiled code reads one cache line::
 
     BASE KIND          where bytes lead: cells[BASE + byte_maps[KIND, byte]]
     LABEL EXITS        the exit action, DEAD for none; whether there is no byte to go on with
@@ -64,7 +64,7 @@ IN_KEY: Final = 1
 KEY_CLOSED: Final = 2
 IN_RARE_KEY: Final = 3
 """Roles of a row: inside the text of a free key, after its closing quote, or neither (PLAIN). A
-rare key can become a limited number of names only (ENDS), all of which may be taken already."""
+rare key can become only a limited number of names (ENDS), all of which may already be taken."""
 UNCOUNTED: Final = -1
 """In place of the greatest count, in a row that counts nothing."""
 NO_BOUND: Final = 2**31 - 1
