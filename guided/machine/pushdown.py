@@ -16,8 +16,7 @@ __all__ = ["PushdownMachine"]
 
 
 class PushdownMachine:
-    """A ``Recognizer`` but for its frames: subclasses set ``start`` and define the abstract
-    methods.
+    """A ``Recognizer`` but for its frames: subclasses set ``start`` and the abstract methods.
 
     Not thread-safe: it grows while texts are read.
     """

@@ -23,16 +23,16 @@ from guided.runtime.fuel import spend
 __all__ = ["ArrayEnding"]
 
 MAX_OWED_ITEMS: Final = 10_000
-"""Items written at most to end one array."""
+"""The most items written to end one array."""
 MAX_DEAD_ENDS: Final = 100
-"""Items taken back at most."""
+"""The most items taken back."""
 _Met = tuple[int, ...]
 
 
 class _Step:
     """One more item, and what is still due after it.
 
-    It is never changed: several ways of the search may begin with it.
+    Steps never change: several ways of the search may begin with the same step.
     """
 
     __slots__ = ("broken", "formula", "helps", "met", "repeated", "same_as")
@@ -50,24 +50,24 @@ class _Step:
         self.formula: Final = formula
         """What the item fits."""
         self.broken: Final = broken
-        """What no item has made fail yet, of what has to fail."""
+        """The assertions that have to fail and that no item has made fail yet."""
         self.met: Final = met
-        """Items so far that are counted, by what counts them."""
+        """The number of items so far that each count counts."""
         self.repeated: Final = repeated
-        """That items differ, where no item has made that fail yet."""
+        """The ``Unique`` assertions that have to fail and that no item has made fail yet."""
         self.helps: Final = helps
         """Whether less is due than before."""
         self.same_as: Final = same_as
-        """The item that this one equals on purpose, by its number."""
+        """The number of the item that this one is meant to equal."""
 
 
 class ArrayEnding:
     """The search for items that complete an open array, depth first.
 
-    Each item does as much of what is due as it can; where that leads nowhere, less. That items have
-    to differ is a matching of places with values. The whole of the search is gone through unless
-    MAX_DEAD_ENDS are met, which counts as missed. One for each choice of literals, asked once:
-    either for ``text`` or for ``item_formulas``.
+    Each item does as much of what is due as it can; where that leads nowhere, less. Items that have
+    to differ are matched: places with values. The search is exhaustive unless it meets
+    MAX_DEAD_ENDS, which counts as missed. There is one object for each choice of literals, used
+    once: either for ``text`` or for ``item_formulas``.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ArrayEnding:
         self.values = values
         self.begun = frame.begun
         # What has to hold, by kind; what has to fail is due from the start, and so part of a step.
-        # That a count fails is no literal: the search turns it into other counts.
+        # A failing count is no literal: the search turns it into other counts.
         abouts = [(leaf.assertion, kept) for leaf, kept in literals.items()]
         self.items = [a for a, kept in abouts if kept and isinstance(a, Items)]
         self.contains = [a for a, kept in abouts if kept and isinstance(a, Contains)]
@@ -95,17 +95,17 @@ class ArrayEnding:
         highs = [count.high for count in counts if count.high is not None]
         self.high = min(highs, default=MAX_OWED_ITEMS)
         self.alike = max((len(a.prefix) for a in (*self.items, *broken)), default=0)
-        """The first place from which on nothing tells places apart."""
+        """The first place from which on no assertion distinguishes places."""
         # An item for each that is counted, one to break each assertion, two that are equal.
         owed = sum([about.low for about in self.contains]) + len(broken) + 2 * bool(repeated)
         self.most = min(self.high, max(self.low, self.alike + owed))
-        """Items that there is any use for."""
+        """The greatest number of items that can help."""
 
     def text(self) -> bytes | None:
         """The items and the closing bracket; ``None`` where there are none, or none was found.
 
-        A comma comes first where the array has items already. With nothing but counts and ``Items``
-        to fit no search is needed.
+        A comma comes first if the array already has items. With nothing but counts and ``Items``
+        to fit, no search is needed.
         """
         if not self._counts_agree():
             return None
@@ -119,11 +119,11 @@ class ArrayEnding:
         return comma + b",".join(texts) + b"]"
 
     def item_formulas(self) -> list[Formula] | None:
-        """What each of the items that complete the array fits; ``None`` as for ``text``.
+        """The formula of each of the items that complete the array; ``None`` as for ``text``.
 
-        With another first item that fits its formula, the rest can still be found: an item that
-        repeats the first is then another text. For ``ContainerEnds.next_items``, which reads the
-        first alone and asks for at least one item.
+        With any other first item that fits its formula the rest can still be found: an item that
+        repeats the first is then another text. For ``ContainerEnds.next_items``, which reads only
+        the first and requests at least one item.
         """
         found = self._found_steps() if self._counts_agree() else None
         if found is None:
@@ -131,12 +131,12 @@ class ArrayEnding:
         steps, distinct = found
         if distinct is None:
             return _formulas_of(steps)
-        # Of items that differ, the others were chosen to differ from just these.
+        # Of items that differ, the others were chosen to differ from exactly these.
         values = map(read_value, distinct.texts)
         return [formula_of_value(value, self.formulas) for value in values]
 
     def _counts_agree(self) -> bool:
-        """Whether no count asks for more items than another allows, or than are written.
+        """Whether no count needs more items than another allows, or than are written.
 
         More than can be written is noted as too long, not as impossible.
         """
@@ -146,8 +146,9 @@ class ArrayEnding:
         return self.low <= self.high
 
     def _least(self) -> list[bytes] | None:
-        """As few items as may be, where nothing but their place tells them apart: one text does
-        for all from ``alike`` on. ``None`` where one of them has no value.
+        """As few items as possible, where only their place distinguishes them.
+
+        From ``alike`` on one text serves for all. ``None`` where one of them has no value.
         """
         texts: list[bytes] = []
         for place in range(min(self.low, self.alike + 1)):
@@ -183,7 +184,7 @@ class ArrayEnding:
         one step for each item; ``distinct``, where items have to differ, a place for each item.
         """
         steps = [self.start]
-        # One iterator of further steps for each step taken: the search without recursion, since
+        # An iterator of further steps for each step taken: a search without recursion, since
         # arrays may need thousands of items.
         ways: list[Iterator[_Step]] = []
         distinct = DistinctTexts(self.formulas, self.values.text) if self.unique else None
@@ -224,21 +225,21 @@ class ArrayEnding:
         return any(n < about.low for n, about in zip(met, self.contains, strict=True))
 
     def _situation(self, steps: list[_Step]) -> object:
-        """What all that may follow depends on, where items need not differ or repeat others."""
+        """What everything that follows depends on, where items need not differ or repeat others."""
         last = steps[-1]
         return (min(len(steps) - 1, max(self.low, self.alike)), last.broken, last.met)
 
     def _due(self, place: int) -> list[Formula]:
-        """What is said about the item at a place, whichever it is."""
+        """What is asked of any item at a place."""
         shared = self.sharing.of
         return [shared(a.prefix[place] if place < len(a.prefix) else a.rest) for a in self.items]
 
     def _ways(self, steps: list[_Step], failed: set[object]) -> Iterator[_Step]:
-        """The items that may come next; the most helpful first.
+        """The items that may come next, the most helpful first.
 
-        ``steps`` is read again for each of them: whenever the next is asked for, it has to be as it
-        was when this began. Nothing comes where there are ``most`` items, or where this situation
-        has failed before.
+        ``steps`` is read again for each of them: at each request it has to be as it was when this
+        began. Yields nothing where there are ``most`` items, or where this situation has failed
+        before.
         """
         place, last = len(steps) - 1, steps[-1]
         # Long arrays cost more than their items, since each step copies what is due.
@@ -250,8 +251,8 @@ class ArrayEnding:
             return
         base = self._due(place)
         base += [differs(about, self.formulas) for about in self.unique]
-        # No item that helps comes after one that does not: no place tells the two apart, so they
-        # could change places. Not where situations are remembered, which know no item before.
+        # No item that helps comes after one that does not: no place distinguishes the two, so they
+        # could change places. Not where situations are remembered, which ignore items before.
         idle = place > self.alike and not last.helps and bool(self.unique)
         for step in self._breaking(self.formulas.all_of(base), steps, 0, ()):
             if step.helps:
@@ -263,11 +264,11 @@ class ArrayEnding:
     def _breaking(
         self, formula: Formula, steps: list[_Step], number: int, left: tuple[Items, ...]
     ) -> Iterator[_Step]:
-        """Decide which assertions about items the item makes fail, of those that have to fail.
+        """Decide which of the assertions about items that have to fail the item makes fail.
 
-        From the one at ``number`` on; ``left`` are those before it that it does not make fail, and
-        ``formula`` is what the item fits so far. Yields steps, first those that make more of them
-        fail.
+        Begins with the one at ``number``; ``left`` are those before it that the item does not make
+        fail, and ``formula`` is what the item fits so far. Yields steps, first those that make more
+        of them fail.
         """
         if self.values.text(formula) is None:
             return
@@ -318,9 +319,9 @@ class ArrayEnding:
     ) -> Iterator[_Step]:
         """The finished steps: first those that repeat an earlier item, where that is due.
 
-        An item before the array's current place may be repeated (``equals_earlier``), or one of the
-        steps of this search (``same_as``); last the item without any repetition. A repeat of a step
-        makes every ``Unique`` fail at once, one of an earlier item only the one that knows that
+        They may repeat an item before the array's current place (``equals_earlier``), or a step of
+        this search (``same_as``); last comes the item without any repetition. Repeating a step
+        makes every ``Unique`` fail at once, repeating an earlier item only the one that knows that
         item.
         """
         last = steps[-1]
@@ -341,10 +342,10 @@ class ArrayEnding:
 
 
 def _formulas_of(steps: list[_Step]) -> list[Formula]:
-    """What each item of a finished search fits, those that repeat others made equal.
+    """The formula of each item of a finished search, with those of repeated items made equal.
 
-    ``same_as`` is an index in the result; the later formula is that of both, as it says what the
-    earlier one does and more.
+    ``same_as`` is an index in the result; the later formula serves for both, as it includes the
+    earlier one.
     """
     formulas = [step.formula for step in steps[1:]]
     for step in steps[1:]:

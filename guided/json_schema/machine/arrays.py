@@ -32,9 +32,8 @@ __all__ = ["ArrayRules"]
 class ArrayRules:
     """The rules of arrays: how they open, what their items decide, and how they close.
 
-    Nothing here knows what is around an array. A frame is a value: no method changes one, each
-    returns another. What is remembered depends on its key alone, and is kept as long as the
-    machine.
+    Nothing here knows what surrounds an array. A frame is a value: methods never change one, they
+    return others. What is remembered depends only on its key, and is kept as long as the machine.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class ArrayRules:
         self.values = values
         self._begun: dict[ArrayFrame, Pending | None] = {}
         self._shifted: dict[Leaf, Formula] = {}
-        """What an assertion about items, with a prefix, says of those after the first."""
+        """What an assertion about items, with a prefix, asks of those after the first."""
 
     # --- evaluation -----------------------------------------------------------------------
 
@@ -55,13 +54,13 @@ class ArrayRules:
         return ArrayFrame(tuple(self.restriction.to(JsonType.ARRAY, ask) for ask in asks), must)
 
     def item_begun(self, frame: ArrayFrame) -> Pending | None:
-        """The next item is awaited; ``None`` where there must not be one."""
+        """The next item as an awaited value; ``None`` where there must not be one."""
         if frame not in self._begun:
             self._begun[frame] = self._item_begun(frame)
         return self._begun[frame]
 
     def _item_begun(self, frame: ArrayFrame) -> Pending | None:
-        """``item_begun`` without its memory: what is asked of the item, and of the array after it.
+        """Compute ``item_begun``: what is asked of the item, and of the array after it.
 
         ``every`` has for each assertion about all items what it asks of this one, ``some`` likewise
         for those that count items.
@@ -120,7 +119,7 @@ class ArrayRules:
         for leaf in leaves_of(frame.goals):
             about = leaf.assertion
             if isinstance(about, Contains):
-                # What was not asked for holds of every item, or of none.
+                # What was not asked holds of every item, or of none.
                 met = fits.get(leaf, self.sharing.of(about.item) is TRUE)
                 by[leaf] = one_fewer(about, self.formulas) if met else leaf
             elif not fits.get(leaf, True):
@@ -139,7 +138,7 @@ class ArrayRules:
     def _child(self, leaf: Leaf) -> Formula:
         """What an assertion asks of the next item.
 
-        Only ``Items`` and ``Unique`` ask something of every item; counts are not asked here.
+        Only ``Items`` and ``Unique`` ask something of every item; counts are handled elsewhere.
         """
         about = leaf.assertion
         if isinstance(about, Items):
@@ -148,9 +147,9 @@ class ArrayRules:
         return differs(about, self.formulas)
 
     def _without_first(self, leaf: Leaf, about: Items) -> Formula:
-        """What an assertion about items says of those after the first.
+        """What an assertion about items asks of those after the first.
 
-        TRUE where nothing is asked of those.
+        TRUE where it asks nothing of those.
         """
         if not about.prefix:
             return leaf
@@ -162,15 +161,15 @@ class ArrayRules:
 
 
 def _says_one_thing(about: Assertion) -> bool:
-    """Whether an assertion says the same of every item, and nothing of the array."""
+    """Whether an assertion asks the same of every item, and nothing of the array."""
     return isinstance(about, Items) and not about.prefix
 
 
 def at_the_end(leaf: Leaf) -> bool:
-    """Whether an assertion that is still open holds of an array that closes.
+    """Whether an open assertion holds of an array that closes.
 
-    Counts were lowered by each item (``one_fewer``): what is left of ``low`` is missing, and one
-    whose ``high`` was passed is FALSE by now, so that ``high`` is not looked at.
+    Each item lowered the counts (``one_fewer``): what is left of ``low`` is missing, and a count
+    whose ``high`` was passed is FALSE by now, so ``high`` need not be checked.
     """
     about = leaf.assertion
     if isinstance(about, ItemCount | Contains):

@@ -14,19 +14,19 @@ from guided.json_schema.machine.truth_vectors import TruthVectors
 __all__ = ["AwaitedValues"]
 
 _FITTING: Final = (1,)
-"""Of a sure value, which has one formula to fulfil: the truth vector that says it does."""
+"""The truth vector of a sure value, which has one formula to fulfil and fulfils it."""
 _OPENED: Final = {ord("{"): JsonType.OBJECT, ord("["): JsonType.ARRAY}
 MAX_TOLD_TRUTHS: Final = 64
-"""Of more truth vectors than these, the first that some value has will do for a short value."""
+"""With more truth vectors than this, any that some value has will do for a short value."""
 
 
 class AwaitedValues:
     """The stacks in which a value is awaited, and the moves into and out of containers.
 
-    A truth vector is *accepted* in a stack if a value that has it leaves a completion. Answers are
-    kept by stack and are final, but for stacks that ``enter_by_value`` gives a hint for. ``None``
-    and ``False`` may mean that a search gave up: ``Searches`` counts that, and such texts are left
-    out of the language.
+    A truth vector is *accepted* in a stack if a value that has it leaves a completion. Results are
+    kept by stack and are final, except for stacks that ``enter_by_value`` gives a hint for.
+    ``None`` and ``False`` may mean that a search gave up: ``Searches`` counts that, and such texts
+    are left out of the language.
     """
 
     def __init__(self, truths: TruthVectors, ends: ContainerEnds) -> None:
@@ -37,15 +37,15 @@ class AwaitedValues:
         self.arrays: Final = ends.arrays
         self.stacks: Final = ends.stacks
         self.searches: Final = ends.searches
-        # ``ends`` asks this about the containers around one, further and further out.
+        # ``ends`` calls this for the containers around one, further and further out.
         ends.accepted = self.accepted
         self._accepted: dict[int, tuple[int, ...]] = {}
-        """The accepted ones among the possible truth vectors of a stack."""
+        """The accepted truth vectors among the possible ones, by stack."""
         self._acceptable: dict[tuple[int, int], bool] = {}
-        """By stack and truth vector, likely ones or not."""
+        """By stack and truth vector, whether or not the vector is a likely one."""
         self._short_values: dict[int, bytes] = {}
         self._completable: dict[int, bool] = {}
-        """What ``has_completion`` says of a stack."""
+        """The results of ``has_completion`` by stack."""
         self._closed: dict[int, int] = {}
         """The truth vector of a container that closes, by its stack."""
 
@@ -54,7 +54,7 @@ class AwaitedValues:
     def open(self, stack: int, kind: JsonType) -> int | None:
         """The stack of a container that opens where a value is awaited.
 
-        ``None`` where nothing completes it, as far as searches tell. ``kind`` is OBJECT or ARRAY.
+        ``None`` where nothing completes it, as far as searches find. ``kind`` is OBJECT or ARRAY.
         The container gets the asks of the value, so its truth vector is that of the value.
         """
         pending = self.pending(stack)
@@ -89,7 +89,7 @@ class AwaitedValues:
     def closed(self, stack: int) -> int:
         """The truth vector of a container that closes here.
 
-        Kept by stack: nothing but its frame decides it. It is told also where the container may not
+        Kept by stack: only its frame decides it. It is returned even where the container may not
         close.
         """
         found = self._closed.get(stack)
@@ -113,7 +113,7 @@ class AwaitedValues:
     def enter(self, stack: int, pending: Pending | None) -> int | None:
         """The stack in which a value is awaited, if some value leaves a completion; else ``None``.
 
-        ``stack`` is that of the container, whose place ``pending`` takes.
+        ``stack`` is that of the container, and ``pending`` takes its place.
         """
         if pending is None:
             return None
@@ -121,7 +121,7 @@ class AwaitedValues:
         return inner if self.has_completion(inner) else None
 
     def enter_by_value(self, stack: int, pending: Pending, value: Json) -> int | None:
-        """The same, where the search knows one value that leaves a completion.
+        """Like ``enter``, where the search knows one value that leaves a completion.
 
         Its truth vector need not be a likely one: it is kept as a hint, and what was found without
         it is forgotten. ``None`` where even so none is found that can be written here.
@@ -134,16 +134,16 @@ class AwaitedValues:
         return inner if self.has_completion(inner) else None
 
     def enter_only_value(self, stack: int, pending: Pending, value: Json) -> int | None:
-        """The stack of one known value alone: others with its truth vector may be dead ends."""
+        """The stack of one known value only: others with its truth vector may be dead ends."""
         self.searches.incomplete += 1
         narrowed = self.narrowed(pending, formula_of_value(value, self.truths.formulas))
         return None if narrowed is None else self.enter_by_value(stack, narrowed, value)
 
     def narrowed(self, pending: Pending, also: Formula) -> Pending | None:
-        """The same with one thing more that the value has to fit, ``None`` if none can.
+        """``pending`` with one more formula that the value has to fit; ``None`` if no value can.
 
-        It joins the ask that must be fitted, or becomes that one: then links count one further. The
-        new one is not ``sure``, so that completions are searched for by truth vector.
+        The formula joins the ask that must be fitted, or becomes that ask: then links move up by
+        one. The result is not ``sure``, so completions are searched for by truth vector.
         """
         asks, links = pending.asks, pending.links
         if pending.must:
@@ -156,7 +156,7 @@ class AwaitedValues:
         return Pending(pending.frame, asks, True, links, pending.remembers, pending.hazy)
 
     def has_completion(self, stack: int) -> bool:
-        """Whether some value leaves a completion; the first that is found will do.
+        """Whether some value leaves a completion; the first one found suffices.
 
         Kept by stack until ``enter_by_value`` gives a hint for it. ``False`` may mean that a search
         gave up.
@@ -164,7 +164,7 @@ class AwaitedValues:
         found = self._completable.get(stack)
         if found is None:
             pending = self.pending(stack)
-            # If whatever fits will do, there only has to be something that fits.
+            # If any value that fits will do, there only has to be one.
             found = (
                 self.values.text(pending.asks[0]) is not None
                 if pending.sure
@@ -176,7 +176,7 @@ class AwaitedValues:
     def _find_completion(self, stack: int, pending: Pending) -> bool:
         """Whether some value leaves a completion and can be written, by truth vector.
 
-        Where likely truth vectors alone were tried, a refusal is counted as a place where something
+        Where only likely truth vectors were tried, a refusal is counted as a place where something
         may be missed.
         """
         for truth in self.possible(stack, pending):
@@ -188,10 +188,10 @@ class AwaitedValues:
         return False
 
     def _writable(self, stack: int, wish: Formula) -> bytes | None:
-        """A text that fits ``wish`` and can be written where it is awaited, as well as found.
+        """A text that fits ``wish`` and can be written where it is awaited, if one is found.
 
         The search for the end of a container knows all accepted truth vectors at once, and may give
-        up on them where it finds a value of one truth vector. ``None`` where there is none.
+        up on them where it finds a value of one truth vector.
         """
         text = self.values.text(wish)
         kind = None if text is None else _OPENED.get(text[0])
@@ -204,7 +204,7 @@ class AwaitedValues:
     def accepts(self, stack: int, truth: int) -> bool:
         """Whether a value with this truth vector leaves a completion.
 
-        Kept by stack and truth vector, and final: stack transitions rest on it.
+        Kept by stack and truth vector, and final: stack transitions rely on it.
         """
         # Containers have truth vectors that are not among the likely ones.
         key = (stack, truth)
@@ -215,9 +215,9 @@ class AwaitedValues:
         return found
 
     def accepted(self, stack: int) -> tuple[int, ...]:
-        """The truth vectors that a value may end with, of those in ``possible``.
+        """The truth vectors in ``possible`` that a value may end with.
 
-        Where there are too many to list, others may be accepted too; ``accepts`` tells of each.
+        Where there are too many to list, others may be accepted too; ``accepts`` decides each.
         """
         found = self._accepted.get(stack)
         if found is None:
@@ -230,10 +230,10 @@ class AwaitedValues:
         return found
 
     def possible(self, stack: int, pending: Pending) -> list[int]:
-        """The truth vectors that a value may have: all, or of very many the likely ones.
+        """The truth vectors that a value may have: all of them, or only likely ones of very many.
 
-        The list may be shared by all stacks that ask the same: it is not to be changed. A hint
-        (``ContainerEnds.hints``) is one of them too. A sure value has one ask, which it has to fit:
+        The list may be shared by all stacks with the same asks: it is not to be changed. It
+        includes a hint (``ContainerEnds.hints``). A sure value has one ask, which it has to fit:
         1 is its only truth vector.
         """
         if is_sure(pending):
@@ -246,8 +246,8 @@ class AwaitedValues:
         """Whether the containers around a value with this truth vector can still be completed.
 
         Where later items have to differ from it, an example stands for all values of the vector.
-        Kept by ``accepted`` and ``accepts``, not here. A sure value is asked one formula alone, so
-        1 is the truth vector of all that fit; whoever marks a value as sure has to keep to that.
+        Kept by ``accepted`` and ``accepts``, not here. A sure value has only one ask, so 1 is the
+        truth vector of all that fit; whatever marks a value as sure must guarantee that.
         """
         pending = self.pending(stack)
         if is_sure(pending):
@@ -261,7 +261,7 @@ class AwaitedValues:
             else self.arrays.value_done(pending, truth, example)
         )
         if isinstance(frame, ArrayFrame):
-            # Before it is asked for: a search for what is known already may give up.
+            # Before it is needed: a search for what is already known may give up.
             self.ends.inherit_by_truth(pending, frame, truth)
         parent = self.stacks.parents[stack]
         return frame is not None and self.ends.can_end(frame, parent)
@@ -279,16 +279,16 @@ class AwaitedValues:
     def short_value(self, stack: int) -> bytes:
         """A short value that leaves a completion.
 
-        Only for stacks that a machine has entered. These have been seen to have a completion, which
-        begins with a value of an accepted truth vector that was found by itself. So one of the
-        searches below finds it again; were ``accepted`` to list vectors without one, the assertion
+        Only for stacks that a machine has entered. These have a completion that begins with a value
+        of an accepted truth vector, and that value was found for the vector alone. So one of the
+        searches below finds it again; if ``accepted`` listed vectors without a value, the assertion
         would fail.
         """
         found = self._short_values.get(stack)
         if found is None:
             asks, truths = self.pending(stack).asks, self.accepted(stack)
-            # All at once gives the shortest, but the search may give up on that formula, which has
-            # as many parts as all have together, where it finds a value of one truth vector.
+            # All at once give the shortest, but the search may give up on that formula, which has
+            # as many parts as all of them together, where it finds a value of one truth vector.
             wishes: list[tuple[int, ...]] = [(truth,) for truth in truths]
             if len(truths) <= MAX_TOLD_TRUTHS:
                 wishes.insert(0, truths)

@@ -50,9 +50,8 @@ _END: Final = State(ROOT, END_ROW)
 class BareStringMachine(PushdownMachine):
     """Recognises ``asked``, whose schema is a ``JsonGrammar`` here, byte by byte.
 
-    ``missing`` are bytes that the vocabulary cannot spell.
-    Raises UnsatisfiableError where no string is left, and LimitExceededError past the limit of the
-    table.
+    ``missing`` are bytes that the vocabulary cannot spell. Raises UnsatisfiableError where no
+    string is left, and LimitExceededError past the limit of the table.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class BareStringMachine(PushdownMachine):
         return state.row == END_ROW
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The end: there is one exit action, and nothing follows it; see ``Recognizer``."""
+        """The end: there is only one exit action, and nothing follows it; see ``Recognizer``."""
         assert stack == ROOT and action == DONE, (stack, action)
         return ROOT, END_ROW
 
@@ -105,7 +104,7 @@ class BareStringMachine(PushdownMachine):
         return int(self.table.left[state.row])
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the text from here, no more code points than a bound lets through."""
+        """Bytes that complete the text from here, with no more code points than a bound allows."""
         text, row = bytearray(), state.row
         while (way := int(self.table.way[row])) != STOP:
             text.append(way)
@@ -138,14 +137,14 @@ class _OneStack:
 
 
 def _spelled(text: str | SpecialToken) -> bytes:
-    """What stands for a text or a special token before a recogniser."""
+    """The bytes that a recogniser reads for a text or a special token."""
     return text.encode() if isinstance(text, str) else special_bytes(text.name)
 
 
 def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) -> Block:
-    """The strings that fit, each up to the first end; a greatest length is counted beside.
+    """The strings that fit, each up to the first end; a greatest length is counted separately.
 
-    Kept for the whole process, for all bounds together.
+    Kept for the whole process, once for all bounds.
     """
     ask = Restriction(grammar.formulas).to(JsonType.STRING, grammar.root)
     rest, high = _without_bound(ask, grammar.formulas)
@@ -160,7 +159,7 @@ def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) 
         raise _empty(grammar)
     if high is None or block.need is None:
         return block
-    # Characters of the end count, too.
+    # Characters of the end count too.
     bound = high + (len(asked.end) if isinstance(asked.end, str) else 0)
     if int(block.need[0]) > bound:
         raise _empty(grammar)
@@ -168,28 +167,28 @@ def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) 
 
 
 def _without_bound(ask: Formula, formulas: Formulas) -> tuple[Formula, int | None]:
-    """What is asked of strings but for a greatest length, and that, ``None`` for no bound."""
+    """The ask without a greatest length, and that length; ``None`` for no bound."""
     (rest,), (low, high) = without_length(ask, formulas)
     if low:
-        # What is still owed of a least length is a matter of the automaton, whatever else is asked.
+        # The automaton counts a least length that is left, whatever else is asked.
         rest = formulas.all_of([rest, formulas.leaf(Length(low, None))])
     return rest, high
 
 
 def _ended(strings: Dfa, asked: BareString, missing: frozenset[int]) -> ByteDfa:
-    """The strings, each with its end, and with none before."""
+    """The strings, each with its end, and with no earlier end in it."""
     if asked.without:
         strings = without_text(asked.without, strings)
     if isinstance(asked.end, str):
         return byte_dfa_from_dfa(up_to_first(asked.end, strings), utf8_sequences, missing)
-    # What a special token is read as is no byte of a text, so none stands earlier.
+    # What is read for a special token contains a byte that no text has, so none stands earlier.
     return followed_by(_spelled(asked.end), byte_dfa_from_dfa(strings, utf8_sequences, missing))
 
 
 def _new_block(content: ByteDfa, counts: bool) -> Block | None:
     """The block of strings with their ends; ``None`` where there is none.
 
-    State 0, from which a count begins, is a twin of the first state of the automaton, which may be
+    State 0, from which a count begins, is a copy of the automaton's first state, which may be
     entered again.
     """
     if not len(content):
@@ -212,9 +211,9 @@ def _new_block(content: ByteDfa, counts: bool) -> Block | None:
 
 
 def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
-    """The error for a schema of which no string can stand without quotes."""
+    """The error for a schema none of whose strings can stand without quotes."""
     place = grammar.root
-    # Where the schema is one reference, what it names says more.
+    # Where the schema is only a reference, its target says more.
     if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):
         place = place.formula
     return UnsatisfiableError(

@@ -28,9 +28,9 @@ __all__ = ["Completions"]
 
 _REMEMBERED_ENDS: Final = 65_536
 _END_BYTES: Final = 200
-"""A state with its completion, which shares its text with others, about."""
+"""About what a state with its completion takes; its text is shared with others."""
 _BYTE_WORK: Final = 4
-"""Units of work for a byte of a completion, which is walked to see where it leads."""
+"""Units of work per byte of a completion, which is walked to find where it leads."""
 _FROM_HERE: Final = -2
 """In place of an exit action: nothing of the next value was written yet."""
 
@@ -53,7 +53,8 @@ class Completions:
     """Finds shortest completions for one machine, and remembers them.
 
     Inside an automaton the table knows the way to the nearest exit action; between values the
-    evaluation knows what a container still needs. Each state on a completion remembers its rest.
+    evaluation knows what a container still needs. Each state on a completion remembers the rest
+    of it.
     """
 
     def __init__(
@@ -73,23 +74,24 @@ class Completions:
         self._rests: dict[tuple[int, int], int] = {}
         """Bytes to the end of the document, by stack and action; see ``_rest``."""
         self._ends: dict[State, _End] = {}
-        """The shortest completion that was found from a state; ``_rests`` has lengths of these."""
+        """The shortest completion found from a state; ``_rests`` has lengths of these."""
 
     @property
     def nbytes(self) -> int:
-        """What is remembered, about."""
+        """About how many bytes the remembered completions take."""
         return _END_BYTES * len(self._ends)
 
     def bytes_left(self, state: State) -> int:
-        """Upper bound on the length of ``shortest_end``; cheap but for names and items that must
-        not stand twice.
+        """An upper bound on the length of ``shortest_end``.
+
+        Cheap except for names and items that must not occur twice.
         """
         if state.row == END_ROW:
             return 0
         known = self._ends.get(state)
         if known is not None:
             return len(known)
-        # With texts the nearest end may be one that is taken, which only the search finds out.
+        # With texts the nearest end may be one already taken, which only the search finds out.
         if state.texts:
             return len(self.shortest_end(state))
         if state.row in self._rows.structural.between:
@@ -101,10 +103,10 @@ class Completions:
         return left + self._rest(state.stack, action, state)
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the document from here, close to as few as can be.
+        """Bytes that complete the document from here, close to as few as possible.
 
-        After every byte of it the shortest end is no longer than the rest of it. Where
-        ``bytes_left`` was asked for, it spends little and needs no more stacks or rows.
+        After every byte of it the shortest end is no longer than the rest of it. After a call of
+        ``bytes_left``, it does little work and needs no more stacks or rows.
         """
         text = bytearray()
         passed: list[tuple[int, State]] = []
@@ -139,13 +141,13 @@ class Completions:
         return self._remembered_end(state, passed, bytes(text))
 
     def _rest(self, stack: int, action: int, state: State) -> int:
-        """How many bytes end the document after an exit action, or from a state between values.
+        """The number of bytes that end the document after an exit action, or from between values.
 
         Remembered by stack and action. ``state`` is read only for _FROM_HERE, when it is a state
         between two values with this stack and no texts. All such states of a stack have ends of
-        the same length, so the first that comes is as good as any. For other actions the state
-        after the action is worked out from the stack; it exists, as AIM of a row names only actions
-        that may be taken whatever was written (see ``TransitionTable.add_block``).
+        the same length, so the first one serves for all. For other actions the state after the
+        action is found from the stack; it exists, as AIM of a row names only actions that may be
+        taken whatever was written (see ``TransitionTable.add_block``).
         """
         rest = self._rests.get((stack, action))
         if rest is None:
@@ -161,11 +163,11 @@ class Completions:
         return rest
 
     def _owed(self, state: State) -> int:
-        """Code points that a string still needs."""
+        """The number of code points that a string still needs."""
         return max(0, int(self._table.low[state.row]) - state.count)
 
     def _transition(self, state: State, byte: int) -> State | None:
-        """The state between two automata where one ends without a byte, as those of numbers do."""
+        """The state between two automata where one ends without a byte, as for numbers."""
         has_action = int(self._table.label[state.row]) != DEAD
         ends = has_action and self._table.step(state.row, byte) == DEAD
         return self._machine.after_exit(state) if ends else None
@@ -173,20 +175,20 @@ class Completions:
     def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
         """The shorter of a completion and the one known before; remembers it and its parts.
 
-        ``passed`` are states along the completion, each with how many bytes of it come before. A
-        call adds at most _REMEMBERED_ENDS states, so ``_ends`` has at most twice as many and one
-        more.
+        ``passed`` are states along the completion, each with the number of its bytes before the
+        state. A call adds at most _REMEMBERED_ENDS states, so ``_ends`` has at most twice as many
+        and one more.
         """
         known = self._ends.get(start)
         if known is not None and len(known) <= len(text):
             return known.rest()
         if len(self._ends) > _REMEMBERED_ENDS:
-            # ``_rests`` has lengths of ends in ``_ends``. Without them a later search might find a
-            # longer end than the bound that was given, so both are forgotten together.
+            # ``_rests`` has lengths of ends in ``_ends``. Without these a later search might find a
+            # longer end than the bound already returned, so both are forgotten together.
             self._ends.clear()
             self._rests.clear()
-        # From the end on: where the work is broken off, what is remembered of a completion goes on
-        # to its end.
+        # From the end on: if the work is broken off, every remembered part of the completion still
+        # leads to its end.
         for place, before in breathing(reversed(passed[:_REMEMBERED_ENDS])):
             known = self._ends.get(before)
             if known is None or len(known) > len(text) - place:
@@ -197,7 +199,7 @@ class Completions:
         """The next bytes of the completion: those of an automaton, or the rest of a container.
 
         A free name comes first: its automaton leads to the nearest name, which may be taken. Never
-        empty, or ``shortest_end`` would not get on; the bytes need not lead to the end at once.
+        empty, or ``shortest_end`` would not advance; the bytes need not reach the end at once.
         """
         if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._names.ending(state.stack, state.row, state.texts[-1])
@@ -208,27 +210,27 @@ class Completions:
         text = self._to_exit(state.row)
         if text:
             return text
-        # The way ends in this row, as that of a number does: its exit action is what is next.
+        # The way ends in this row, as that of a number does: its exit action comes next.
         after = self._after_automaton(state)
         assert after is not None, state
         return self._ahead(after)
 
     def _after_automaton(self, state: State) -> State | None:
-        """The state after an automaton that ends here without a byte, as those of numbers do."""
+        """The state after an automaton that ends here without a byte, as for numbers."""
         ends = int(self._table.way[state.row]) == STOP and not self._owed(state)
         return self._machine.after_exit(state) if ends else None
 
     def _end_between(self, state: State) -> _End | None:
-        """The end that is known from a state between two values, or with a text to remember.
+        """The known end from a state between two values, or with a text to remember.
 
-        Bounds on other states rest on these; inside an automaton a shorter way may be found, so for
-        a state there it is ``None``.
+        Bounds on other states rely on these; inside an automaton a shorter way may be found, so
+        for a state there it is ``None``.
         """
         is_between = state.texts or state.row in self._rows.structural.between
         return self._ends.get(state) if is_between else None
 
     def _filled(self, state: State, ahead: bytes) -> State | None:
-        """The state after ``ahead`` where that is all that a string owes and nothing but counted.
+        """The state after ``ahead``, where that is all that a string owes and is only counted.
 
         Each letter of it then does what the first one does, and there may be very many.
         """
@@ -243,7 +245,7 @@ class Completions:
     def _to_exit(self, row: int) -> bytes:
         """The bytes to the nearest exit action, or into a string that owes code points.
 
-        It stops early in the first state that ``_ahead`` has another way for: inside a free name,
+        It stops early in the first state for which ``_ahead`` has another way: inside a free name,
         or in a string that owes code points.
         """
         text = bytearray()
@@ -257,10 +259,10 @@ class Completions:
         return bytes(text)
 
     def _owed_text(self, state: State) -> bytes:
-        """The rest of the code point that was begun, or others that a string owes, in bytes.
+        """The rest of a begun code point, or the other code points that a string owes, in bytes.
 
-        All of them where they leave the row as it is, and else the first. Any letters will do: a
-        least length is counted beside the automaton only for strings of which nothing else is asked
+        All of them where they leave the row as it is, else the first. Any letters will do: a least
+        length is counted outside the automaton only for strings with no other ask
         (``StringRules._counted_bounds``).
         """
         text, row = bytearray(), state.row

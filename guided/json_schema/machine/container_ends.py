@@ -1,7 +1,7 @@
-"""Shortest completions of open containers: what is searched for, and what is remembered of it.
+"""Shortest completions of open containers: how they are searched for and remembered.
 
-A completion is the rest of a container, its closing bracket included. A byte is allowed only
-where a completion of all open containers is known, so no mask leads to a dead end.
+A completion is the rest of a container with its closing bracket. A byte is allowed only where a
+completion of all open containers is known, so no mask leads into a dead end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from guided.json_schema.machine.truth_vectors import MAX_ENUMERATED_ASKS, TruthV
 __all__ = ["ContainerEnds", "items_of"]
 
 MAX_WAYS: Final = 8
-"""Completions asked for to learn which items may come next."""
+"""Completions searched for to learn which items may come next."""
 MAX_KEPT_BYTES: Final = 4 * 2**20
 """Memory for completions, in bytes."""
 _DECODER: Final = json.JSONDecoder()
@@ -42,9 +42,9 @@ _DECODER: Final = json.JSONDecoder()
 class ContainerEnds:
     """What completes the containers of one grammar.
 
-    A container whose own formulas need not all hold is completed as its parent accepts it. Which
-    truth vectors the parent accepts is asked of ``accepted``, which asks for completions of the
-    parent in turn: each step leads one level out, so that it ends at the root.
+    A container whose own formulas need not all hold is completed so that its parent accepts it.
+    ``accepted`` returns the truth vectors that the parent accepts, and in turn needs completions of
+    the parent: each step leads one level out, so it ends at the root.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ContainerEnds:
         """The truth vectors of a value that its stack accepts; set by ``AwaitedValues``."""
         self.hints: Final[dict[int, int]] = {}
         """The truth vector of a value that is known to leave a completion, by stack."""
-        # Of what is around a container nothing else matters than what it has to fit, ``want``.
+        # All that matters about the surroundings of a container is what it has to fit, ``want``.
         self._known: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
         self._exists: dict[tuple[Frame, Formula], bool] = {}
         """Whether a completion was found, by the same keys as ``_known``.
@@ -75,12 +75,12 @@ class ContainerEnds:
         self._next_items: LRUCache[ArrayFrame, tuple[bytes, bytes]] = LRUCache(
             MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
         )
-        """By array after an item has begun: that item, and what follows it, of a completion."""
+        """For an array after an item has begun: that item in a completion, and what follows it."""
         self._unlikely: set[int] = set()
         """Stacks in which something may be missed; each counts once."""
 
     def end(self, stack: int) -> bytes:
-        """What completes the container of a stack, its closing bracket included.
+        """What completes the container of a stack, with its closing bracket.
 
         Only for stacks that a machine has entered, which have a completion (``can_end``).
         """
@@ -90,9 +90,9 @@ class ContainerEnds:
         return text
 
     def can_end(self, frame: Frame, parent: int) -> bool:
-        """Whether something completes a container inside ``parent``, as far as searches tell.
+        """Whether something completes a container inside ``parent``, as far as searches find.
 
-        Kept by frame and ``want``, so it is the same answer each time, unless ``inherit`` brings a
+        Kept by frame and ``want``, so the result is always the same, unless ``inherit`` brings a
         completion that no search found.
         """
         assert not isinstance(frame, Pending)
@@ -100,8 +100,8 @@ class ContainerEnds:
         found = self._exists.get(key)
         if found is None:
             found = self._exists[key] = self.end_of(frame, parent) is not None
-        # The answer is kept by frame and want, what may be missed is counted by parent: so a
-        # refusal is noted each time, also one that was remembered.
+        # The result is kept by frame and want, but what may be missed is counted by parent: so a
+        # refusal is noted each time, even a remembered one.
         if not found and not frame.must:
             self.note_unlikely(parent)
         return found
@@ -109,8 +109,8 @@ class ContainerEnds:
     def end_of(self, frame: Frame, parent: int) -> bytes | None:
         """What completes a container inside ``parent``, ``None`` where nothing was found.
 
-        Kept by frame and ``want``, but for very long ones. That nothing was found ``can_end``
-        keeps; it is not searched for again.
+        Kept by frame and ``want``, except for very long ones. ``can_end`` keeps the result that
+        nothing was found; then no further search is made.
         """
         assert not isinstance(frame, Pending)
         want = self.want(frame, parent)
@@ -119,8 +119,8 @@ class ContainerEnds:
         if found is None and self._exists.get(key) is not False:
             incomplete = self.searches.incomplete
             found = self._search_end(frame, want)
-            # The search gave up, on all accepted truth vectors together. One alone is a smaller
-            # formula, so each is tried by itself.
+            # The search gave up on all accepted truth vectors together. One alone is a smaller
+            # formula, so each is tried separately.
             if found is None and not frame.must and self.searches.incomplete > incomplete:
                 found = self._end_by_truth(frame, parent)
             if found is not None and len(found) < MAX_KEPT_BYTES // 16:
@@ -130,7 +130,7 @@ class ContainerEnds:
     def _end_by_truth(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
         """What the search finds for one truth vector where it gives up on all of them together.
 
-        Of those that ``parent`` accepts, a known one (``hints``) first; ``None`` for nothing.
+        Tries those that ``parent`` accepts, a known one (``hints``) first; ``None`` for nothing.
         """
         hint = self.hints.get(parent)
         for truth in sorted(self.accepted(parent), key=lambda truth: truth != hint):
@@ -146,13 +146,13 @@ class ContainerEnds:
         return self.truths.as_formula(frame.goals, self.accepted(parent))
 
     def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
-        """What makes a container fit ``want``, its closing bracket included.
+        """What makes a container fit ``want``, with its closing bracket.
 
         ``None`` where nothing does, and where the search gave up, which ``searches.incomplete``
-        counts: ``end_of`` compares it. Nothing is kept here.
+        counts: ``end_of`` compares that. Nothing is kept here.
 
-        If it fits as it is, it closes. Otherwise ``satisfy`` chooses which assertions are to hold,
-        and the search for members or items tries to bring that about.
+        If it fits as it is, it closes. Otherwise ``satisfy`` chooses which assertions have to hold,
+        and the search for members or items tries to make them hold.
         """
 
         def realise(literals: Literals) -> bytes | None:
@@ -196,7 +196,7 @@ class ContainerEnds:
     # --- what is left of a longer completion ----------------------------------------------
 
     def note_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
-        """Keep the first item of the completion that is known, and what follows it.
+        """Keep the first item of the known completion, and what follows it.
 
         ``pending`` is that of the next item of ``frame``; its frame is the key. Only where the goal
         of the array is all that it has to fit (``must``), which is then the key of ``_known``.
@@ -209,8 +209,8 @@ class ContainerEnds:
     def inherit_by_truth(self, pending: Pending, frame: ArrayFrame, truth: int) -> None:
         """Take over what completes an array after an item, from a completion with such an item.
 
-        ``truth`` is the truth vector of the item. Nothing is done where no such completion is
-        noted: then ``can_end`` searches.
+        ``truth`` is the truth vector of the item. Does nothing where no such completion is noted:
+        then ``can_end`` searches.
         """
         assert isinstance(pending.frame, ArrayFrame)
         noted = self._next_items.get(pending.frame)
@@ -223,10 +223,10 @@ class ContainerEnds:
             self.inherit(frame, rest)
 
     def next_items(self, stack: int, formula: Formula) -> Formula:
-        """The next items of an array that leave a completion, of those that fit a formula.
+        """The next items of an array that leave a completion and fit ``formula``.
 
-        Each completion that is found tells which items may stand in its first place, and the next
-        one is to have another there. After ``MAX_WAYS`` of them more may be missed, which counts.
+        Each completion found shows which items may stand in its first place, and the next one must
+        have another item there. After ``MAX_WAYS`` of them more may be missed, which is counted.
         """
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
@@ -252,17 +252,17 @@ class ContainerEnds:
         return formulas.any_of(found)
 
     def noted_item(self, frame: ArrayFrame) -> tuple[bytes, bytes] | None:
-        """The next item that a known completion has, and what follows it there."""
+        """The next item in a known completion, and what follows it there."""
         return self._next_items.get(frame)
 
     def inherit(self, frame: ArrayFrame, rest: bytes) -> None:
         """Take over ``rest`` as what completes an array, known from a longer completion.
 
-        Nobody checks ``rest``: it has to complete the array as it is. Only for arrays with
-        ``must``, of which ``want`` is the goal alone.
+        ``rest`` is not checked: it has to complete the array as it is. Only for arrays with
+        ``must``, whose ``want`` is only the goal.
         """
         key = (frame, frame.goals[0])
-        # Also where a search has failed before: here is what it did not find.
+        # Also where a search has failed before: this is what it did not find.
         if frame.must and not self._exists.get(key):
             self._exists[key] = True
             self._known[key] = rest

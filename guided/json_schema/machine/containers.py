@@ -1,4 +1,4 @@
-"""What objects and arrays have in common: asking the next value, deciding assertions."""
+"""What objects and arrays have in common: the asks of the next value, and deciding assertions."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def asked_of(
 ) -> tuple[Asked, list[Leaf]]:
     """What to ask of a value, and which assertions fail whatever it is.
 
-    ``every`` are assertions with what they say of each value, ``some`` those that only count the
-    values that fit. What has to hold in any case if the container is to fit is asked for as one:
-    with ``must`` that is the first of the asks. Without a link, one of ``every`` that has not
-    failed holds of the value, and one of ``some`` counts it only if it asks for TRUE. The order of
-    the asks is that in which they first come up; links count in it.
+    ``every`` are assertions with what they ask of each value, ``some`` those that only count the
+    values that fit. What has to hold in any case, if the container is to fit, becomes one ask: with
+    ``must`` it is the first. Without a link, an assertion in ``every`` that has not failed holds of
+    the value, and one in ``some`` counts it only if it asks for TRUE. The asks are in the order in
+    which they first come up, and links number them so.
     """
-    # The assertions that the goal names outright must hold: what they ask is due, whatever else
-    # comes of the value. All others are only linked to a formula, to be decided by its truth.
+    # The assertions that the goal names outright must hold: what they ask is due, whatever the
+    # value decides otherwise. All others are only linked to a formula, whose truth decides them.
     certain: set[Formula] = set()
     if must:
         goal = goals[0]
         certain.update(goal.parts if isinstance(goal, AllOf) else (goal,))
     due = formulas.all_of(child for leaf, child in every if leaf in certain)
-    # What is due holds of every value that is written, so that it need not be asked again.
+    # What is due holds of every value that is written, so it need not be asked again.
     known: set[Formula] = set()
     if must and due is not TRUE:
         known.update(due.parts if isinstance(due, AllOf) else (due,))
@@ -68,7 +68,7 @@ def asked_of(
             links.append((leaf, 0))
         elif child is not TRUE and child is not FALSE:
             links.append((leaf, asks.setdefault(child, len(asks))))
-    # A value is always asked something, or there would be no truth vector to accept.
+    # A value always has an ask, or there would be no truth vector to accept.
     if not asks:
         return Asked((TRUE,), must=True, links=()), failed
     return Asked(tuple(asks), must=must, links=tuple(links)), failed
@@ -89,9 +89,9 @@ def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> 
 def replaced(
     formulas: Formulas, goals: tuple[Formula, ...], by: dict[Leaf, Formula]
 ) -> tuple[Formula, ...]:
-    """What is left of goals of which some assertions are decided, or brought nearer to that.
+    """What is left of goals after some assertions are decided, or brought nearer to that.
 
-    Assertions that are not in ``by`` stay; goals keep their places, by which truth vectors know
+    Assertions that are not in ``by`` stay; goals keep their places, by which truth vectors refer to
     them.
     """
     if not by:

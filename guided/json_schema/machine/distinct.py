@@ -1,7 +1,7 @@
-"""Values that differ from one another, one for each of several places.
+"""Values that differ from each other, one for each of several places.
 
-Which place gets which value is a matching of places with values: where the values of a place are
-all taken, an augmenting path (Berge 1957, Kuhn 1955) gives some of them to other places.
+Places are matched with values: where the values of a place are all taken, an augmenting path
+(Berge 1957, Kuhn 1955) gives other places different values.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Key = object
 
 
 class DistinctTexts:
-    """JSON texts for places that are added one by one, all different; few change when one is added.
+    """JSON texts for places that are added one by one, all different; few change at each addition.
 
     A place has as many candidates as there are places, or all values that it has. So where a place
     cannot be added, no choice of values is different in all places.
     """
 
     def __init__(self, formulas: Formulas, text: Callable[[Formula], bytes | None]) -> None:
-        """``text`` finds a value that fits a formula, ``None`` where there is none."""
+        """``text`` finds a value that fits a formula; ``None`` where there is none."""
         self._formulas = formulas
         self._text = text
         self._taken = Unique()
         self._before: list[Unique | None] = []
-        """What was taken before each place was added, unless that has changed since."""
+        """What was taken before each place was added; ``None`` where that has changed since."""
         self._places: list[_Candidates] = []
-        """What may stand at each place."""
+        """The candidates of each place."""
         self._known: dict[Formula, _Candidates] = {}
         self._key_at: list[Key] = []
         self._owner: dict[Key, int] = {}
         """The value of each place, and the place of each value: inverse, changed together."""
         self._texts: dict[Key, bytes] = {}
-        """How each value is written; also of values that no place has any more."""
+        """How each value is written, including values that no place has any more."""
         self._last_given: Key = None
         """The value that was not taken before the last place was added."""
 
@@ -51,9 +51,9 @@ class DistinctTexts:
         return [self._texts[key] for key in self._key_at]
 
     def add(self, formula: Formula) -> bool:
-        """Find a value for one more place, which fits a formula.
+        """Find a value that fits a formula, for one more place.
 
-        ``False`` where there is none: then everything is as it was.
+        Returns ``False`` where there is none: then nothing has changed.
         """
         place = len(self._places)
         candidates = self._known.get(formula)
@@ -79,9 +79,9 @@ class DistinctTexts:
         return True
 
     def drop(self) -> None:
-        """Forget the place that was added last; the others keep the values that they have now.
+        """Remove the place that was added last; the others keep the values that they have now.
 
-        What is taken is then worked out anew, unless it is known from before the place was added
+        What is taken is then computed again, unless it is known from before the place was added
         (``_before``).
         """
         self._places.pop()
@@ -94,7 +94,7 @@ class DistinctTexts:
         self._taken = before
 
     def _give(self, place: int, key: Key, text: bytes) -> None:
-        """Give a place a value that nothing else has.
+        """Give a place a value that no other place has.
 
         No other place changes. ``add`` reads ``_last_given`` afterwards.
         """
@@ -104,11 +104,11 @@ class DistinctTexts:
         self._last_given = key
 
     def _augment(self, start: int) -> bool:
-        """Find a value for a place by giving other places other values, breadth first.
+        """Find a value for a place by giving other places different values, breadth first.
 
         This is an augmenting path of bipartite matching, between places and values.
-        ``reached_from`` has by value the place that could take it, to follow the path back. Only
-        where it returns ``True`` has anything changed; then any place may have another value.
+        ``reached_from`` has by value the place that could take it, to follow the path back.
+        Anything changes only if it returns ``True``; then any place may have another value.
         """
         reached_from: dict[Key, int] = {}
         queue = [start]
@@ -151,7 +151,7 @@ class DistinctTexts:
 
 
 class _Candidates:
-    """The different values of a formula, found as they are asked for."""
+    """The different values of a formula, found when they are needed."""
 
     def __init__(
         self, formula: Formula, formulas: Formulas, text: Callable[[Formula], bytes | None]
@@ -163,13 +163,13 @@ class _Candidates:
         self._taken = Unique()
         """The values found, from which the next one has to differ."""
         self._all = False
-        """No further value was found."""
+        """Whether the search for a further value failed."""
 
     def get(self, number: int) -> tuple[Key, bytes] | None:
-        """The value of a number, ``None`` where there are fewer.
+        """The value with a number, ``None`` where there are fewer.
 
-        Numbers are in the order in which values were found, and stay. A search that gave up looks
-        like the end of the values; ``Searches`` has counted it.
+        Values are numbered in the order in which they were found. A search that gave up looks like
+        the end of the values; ``Searches`` has counted it.
         """
         while len(self._found) <= number and not self._all:
             others = self._formulas.all_of([self._formula, differs(self._taken, self._formulas)])

@@ -21,7 +21,7 @@ _COLON: Final = ord(":")
 class DocumentStates:
     """Lays down what stands between values; equal places of different stacks share their states.
 
-    The first to use a table lays down the state after the document, which is that of all of them.
+    The first to use a table lays down the state after the document, which all of them share.
 
     Methods that lay states down raise LimitExceededError past the limit of the table.
     """
@@ -34,7 +34,7 @@ class DocumentStates:
         self.structural = StructuralStates(
             table, self.scalars.options.whitespace, self.scalars.missing
         )
-        # Caches of states, which never change: a key has to tell all that its states depend on.
+        # Caches of states, which never change: a key has to contain all that its states depend on.
         self._values: dict[object, int] = {}
         self._colons: dict[int, int] = {}
         """By the state of the value after it."""
@@ -43,7 +43,7 @@ class DocumentStates:
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
-        """Of ``first_item``, ``next_item`` and ``_only_close``, whose keys cannot be equal."""
+        """For ``first_item``, ``next_item`` and ``_only_close``, whose keys cannot be equal."""
         # State 0 of every table is the end of a document; recognisers share tables.
         if not table.num_rows:
             end_row = table.add_row({})
@@ -62,8 +62,8 @@ class DocumentStates:
         key = self._value_key(stack, spaced)
         found = self._values.get(key)
         if found is None:
-            # ``way`` is the first byte of a short value. The table cannot know it by itself: a
-            # bracket that opens looks like one byte.
+            # ``way`` is the first byte of a short value. The table cannot find it without help: an
+            # opening bracket looks like one byte.
             edges, way = self._edges.of(stack)
             found = self._values[key] = self.structural.state(edges, spaced=spaced, way=way)
         return found
@@ -71,7 +71,7 @@ class DocumentStates:
     def colon_and_value(self, stack: int) -> int:
         """The state after a name.
 
-        One for all stacks whose values begin in the same state.
+        It is the same for all stacks whose values begin in the same state.
         """
         value = self.value(stack)
         found = self._colons.get(value)
@@ -88,13 +88,13 @@ class DocumentStates:
     def members(self, stack: int) -> int:
         """The state in which the next member or the closing brace is due.
 
-        The frame says all of a plain object but whether it may close, so stacks with equal frames
-        share a state by these two; of other objects each stack has its own.
+        The frame of a plain object determines everything except whether it may close, so stacks
+        with equal frames share a state by these two; other objects have a state for each stack.
         """
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         closable = self.evaluation.awaited.may_close(stack)
-        # Nothing but its frame tells which names a plain object may be given.
+        # Only its frame determines which names a plain object may be given.
         plain = self.evaluation.objects.plain(frame) is not None
         place: object = (frame, closable) if plain else stack
         found = self._members.get(place)
@@ -103,7 +103,7 @@ class DocumentStates:
         return found
 
     def _new_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
-        """``members`` for a place that is new; states with the same edges are still one.
+        """Compute ``members`` for a new place; states with the same edges are still one.
 
         The three parts of ``key`` are all that the edges depend on.
         """
@@ -123,7 +123,7 @@ class DocumentStates:
         return self._member_rows[key]
 
     def _after_comma(self, quote: dict[int, int]) -> int:
-        """The state after a comma, where only a name may come; ``quote`` is its one edge."""
+        """The state after a comma, where only a name may come; ``quote`` is its only edge."""
         after_quote = quote[ord('"')]
         if after_quote not in self._commas:
             self._commas[after_quote] = self.structural.state(quote)
@@ -132,8 +132,8 @@ class DocumentStates:
     def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
         """The state after the opening quote of a name.
 
-        Names spelled out come in the order of the schema, ``classes`` are those of all other names
-        that may be written; one of the two is not empty.
+        Names spelled out come in the order of the schema; ``classes`` are those of all other names
+        that may be written. One of the two is not empty.
         """
         if not classes:
             return self.names.closed(names)
@@ -168,8 +168,8 @@ class DocumentStates:
     def next_item(self, stack: int) -> int:
         """The state after an item: a comma, the closing bracket, or both.
 
-        One state for all arrays that may do the same: what the next item is, ITEM finds out from
-        the stack. One of the two edges is always there, since the stack has a completion.
+        All arrays that may do the same share one state: ITEM finds the next item from the stack.
+        At least one of the two edges is there, since the stack has a completion.
         """
         closable = self.evaluation.awaited.may_close(stack)
         more = self.evaluation.items.begun(stack) is not None
@@ -184,7 +184,7 @@ class DocumentStates:
         return self._items[key]
 
     def _only_close(self) -> int:
-        """The state in which nothing but the closing bracket of an array may come."""
+        """The state in which only the closing bracket of an array may come."""
         if "close" not in self._items:
             self._items["close"] = self.structural.state(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True

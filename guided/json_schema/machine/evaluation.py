@@ -6,8 +6,8 @@
     NextNames       which names may come next in an object
     NextItems       which items may come next in an array
 
-Each stands on those above it. ``ContainerEnds`` and ``AwaitedValues`` ask one another, by turns,
-about containers further and further out.
+Each relies on those above it. ``ContainerEnds`` and ``AwaitedValues`` call each other by turns,
+for containers further and further out.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """All that is known of the documents of one grammar; the parts share what they find out.
+    """All that is known about the documents of one grammar; the parts share what they find out.
 
-    One for each machine, which only grows; not thread-safe.
+    There is one for each machine, and it only grows; not thread-safe.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class Evaluation:
         missing: frozenset[int],
         max_stacks: int,
     ) -> None:
-        """Make the parts, each after those that it stands on.
+        """Make the parts, each after those that it relies on.
 
         ``ends`` needs ``values``, which needs ``ends`` for containers: so ``values.object`` and
-        ``values.array`` are set afterwards, and ``AwaitedValues`` sets ``ends.accepted``. Nothing
-        may be asked of the parts before that.
+        ``values.array`` are set afterwards, and ``AwaitedValues`` sets ``ends.accepted``. The parts
+        may not be used before that.
         """
         self.restriction: Final = Restriction(grammar.formulas)
         self.scalars: Final = Scalars(grammar.formulas, options, missing)

@@ -1,4 +1,4 @@
-"""Exit actions: what the end of a block does to the stack, numbered as they are needed."""
+"""Exit actions: what the end of a block does to the stack, numbered when first needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPEN_ARRAY: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A value is complete; ``truth`` tells which of the formulas asked of it hold."""
+    """A value is complete; ``truth`` says which of the formulas asked of it hold."""
 
     truth: int
 
@@ -50,7 +50,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class KeyClass:
-    """A name was written that the schema does not spell out, one of this class of names."""
+    """A name that the schema does not spell out was written, one of this class of names."""
 
     number: int
 
@@ -59,7 +59,7 @@ class ExitActions:
     """Numbers exit actions, so that a state of the table can hold one.
 
     DONE to OPEN_ARRAY are the first five, in this order. Rows of the table and stack transitions
-    hold these numbers, so a number never changes its meaning; each machine has its own.
+    hold these numbers, so a number never changes its meaning; each machine numbers its own.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class ExitActions:
     def number(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
         """The action that has this meaning.
 
-        A new one gets the next number; equal meanings have one.
+        A new meaning gets the next number; equal meanings share one.
         """
         number = self._numbers.setdefault(meaning, len(self._meanings))
         if number == len(self._meanings):

@@ -30,10 +30,10 @@ _TEXTLESS: Final = frozenset((DONE, CLOSE, *_OPENING))
 
 
 class Exits:
-    """Takes exit actions: each gives a stack and the row where what follows begins.
+    """Takes exit actions: each returns a stack and the row where what follows begins.
 
-    ``None`` in place of them means that the action must not be taken. Results are kept for good,
-    and entering a stack may lay down rows.
+    ``None`` instead means that the action must not be taken. Results are never dropped, and
+    entering a stack may lay down rows.
     """
 
     def __init__(self, evaluation: Evaluation, rows: DocumentStates) -> None:
@@ -41,7 +41,7 @@ class Exits:
         self._stacks = evaluation.stacks
         self._rows = rows
         self._meaning = rows.labels.meaning
-        # Strings, numbers and every closing bracket of a value meet in one place.
+        # Strings, numbers and every closing bracket of a value are handled in one place.
         self._after_values: dict[tuple[int, int], tuple[int, int] | None] = {}
         """By stack and truth vector, for values whose text is not known or does not matter."""
         self._after_unknown_names: dict[tuple[int, int], tuple[int, int] | None] = {}
@@ -53,13 +53,12 @@ class Exits:
         """The state after an action with the texts that are being remembered.
 
         ``texts`` has one for each value that ``stack`` remembers; that of a free name may follow.
-        Of these, the state keeps the ones of values that are still being written, and an empty one
-        for a value that begins. ``None`` where the action must not be taken; ``key`` as for
-        ``resolve``.
+        The state keeps those of values that are still being written, and gets an empty one for a
+        value that begins. ``None`` where the action must not be taken; ``key`` as for ``resolve``.
         """
         ended = self._ends_value_of(stack, action)
         item = None
-        # Remembered texts stand the outermost first, so that of a value has its depth as place.
+        # Remembered texts are in order from the outermost, so that of a value is at its depth.
         if ended is not None and self._remembers(ended):
             item = texts[self._stacks.depth(ended) - 1]
         resolved = self.resolve(stack, action, item=item, key=key)
@@ -75,12 +74,13 @@ class Exits:
     ) -> tuple[int, int] | None:
         """The stack and the row after an action, ``None`` where it must not be taken.
 
-        ``stack`` is that of the container for CLOSE, ITEM and names, and that of the value which is
-        awaited for DONE, ``Done``, OPEN_OBJECT, OPEN_ARRAY and ``EmptyArray``: the first item.
+        ``stack`` is that of the container for CLOSE, ITEM and names. For DONE, ``Done``,
+        OPEN_OBJECT and OPEN_ARRAY it is that of the awaited value, for ``EmptyArray`` that of the
+        first item.
         ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of a
         free name that is closed: without it the set of names becomes unknown. Without ``item`` and
-        ``key`` the result is kept for good by stack and action (``JsonMachine.transition``), so it
-        must depend on these two alone. Stacks and rows may be added.
+        ``key`` the result is never dropped (``JsonMachine.transition``), so it must depend only on
+        stack and action. Stacks and rows may be added.
         """
         evaluation, rows = self._evaluation, self._rows
         if action == DONE:  # the ``Done`` of truth vector 1, by far the most frequent
@@ -110,7 +110,7 @@ class Exits:
             assert isinstance(meaning, KeyClass), meaning
             if key is None:
                 # Whichever name it is, the same follows in all stacks that ``after_names`` maps to
-                # one, so that it is worked out once for all of them.
+                # one, so it is found once for all of them.
                 return self._unknown_name(evaluation.names.after_names(stack), meaning.number)
             named = evaluation.names.class_written(stack, meaning.number, key)
         return None if named is None else (named, rows.colon_and_value(named))
@@ -118,7 +118,7 @@ class Exits:
     def needs_text(self, stack: int, action: int) -> bool:
         """Whether what follows an action depends on which item or name was written.
 
-        If so, ``resolve`` without that text does not tell what follows: walks leave it to the exact
+        If so, ``resolve`` without that text cannot decide what follows: walks leave it to the exact
         state (EXACT). ``True`` is always right and only costs time.
         """
         if not self._stacks.depth(stack) and action in _TEXTLESS:
@@ -131,13 +131,13 @@ class Exits:
             return False
         if not self._remembers(ended):
             return False
-        # ``is_roomy`` speaks of scalars; a value that ends in another stack is a container.
+        # ``is_roomy`` is about scalars; a value that ends in another stack is a container.
         return ended != stack or not self._evaluation.items.is_roomy(ended)
 
     def _ends_value_of(self, stack: int, action: int) -> int | None:
         """The stack in which a value ends by an action, ``None`` for other actions.
 
-        It is the stack that ``resolve`` hands to ``_value_done`` for the same action: change both
+        It is the stack that ``resolve`` passes to ``_value_done`` for the same action: change both
         or none.
         """
         if action == DONE:
@@ -157,9 +157,9 @@ class Exits:
         return isinstance(frame, Pending) and frame.remembers
 
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """What follows a free name of a class, whichever it is; ``None`` where none may be written.
+        """What follows any free name of a class; ``None`` where none may be written.
 
-        ``stack`` is one that ``after_names`` gave. Kept: it depends on no key.
+        ``stack`` is one that ``after_names`` returned. Kept, as it depends on no key.
         """
         at = stack, number
         if at not in self._after_unknown_names:
@@ -171,8 +171,7 @@ class Exits:
     def _value_done(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
         """``_after_value``, remembered unless it depends on the text of an item.
 
-        What is remembered has to be final: a transition that was read by compiled code is not read
-        again.
+        What is remembered has to be final: compiled code does not read a transition again.
         """
         if item is not None:
             return self._after_value(stack, truth, item)
@@ -182,12 +181,12 @@ class Exits:
         return self._after_values[key]
 
     def _after_value(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
-        """Stack and row after a value with a truth vector; ``None`` where it must not end so.
+        """Stack and row after a value with a truth vector; ``None`` where it must not.
 
         ``item`` is its text, where later items depend on it and it is known.
         """
-        # This answers for the document, too, and is remembered; ``value_done`` below may still
-        # refuse an item for its text, which the truth vector does not tell.
+        # This also decides for the document, and is remembered; ``value_done`` below may still
+        # refuse an item for its text, which is not in the truth vector.
         if not self._evaluation.awaited.accepts(stack, truth):
             return None
         if stack == ROOT:

@@ -20,11 +20,11 @@ __all__ = ["FreeNames"]
 
 _REMEMBERED_KEYS: Final = 16_384
 _KEY_TRIES: Final = 2_000
-"""Names tried at most to find one that is not taken."""
+"""The most names tried to find one that is not taken."""
 
 
 class FreeNames:
-    """Finds out how names that were begun in an object may end.
+    """Finds how names that were begun in an object may end.
 
     A key is what stands between the quotes, as JSON spells it. ``row`` is a row of such a name in
     the table, ``stack`` that of its object, ``begun`` the bytes of the name so far.
@@ -39,8 +39,8 @@ class FreeNames:
     def can_close(self, stack: int, row: int, begun: bytes) -> bool:
         """Whether a name that was begun, and is in ``row``, can become one that is not taken.
 
-        After _KEY_TRIES names that are taken it says no: that forbids a name, and lets none in. A
-        forgotten answer is worked out again and is the same.
+        After _KEY_TRIES names that are taken it returns False, which forbids a name and lets none
+        in. A forgotten result is computed again and is the same.
         """
         # The state leads to more names than can be taken, so one of them is free.
         if self._table.ends[row] > self._stacks.taken(stack):
@@ -55,10 +55,10 @@ class FreeNames:
         return found
 
     def ending(self, stack: int, row: int, begun: bytes) -> bytes:
-        """What closes a name that was begun: as one that the object owes, where one begins so.
+        """The bytes that close a name that was begun, as one that the object owes if one fits.
 
-        Only for states that a machine has entered: from these a name is left, which for a rare one
-        ``can_close`` has seen. It is among the first of which more than can be refused are tried.
+        Only for states that a machine has entered: these leave a name, which for a rare one
+        ``can_close`` has found. More names are tried than can be refused, so one of them is it.
         """
         owed = self._evaluation.ends.end(stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
@@ -79,11 +79,11 @@ class FreeNames:
         return self._evaluation.objects.orders[frame.order]
 
     def _may_stand(self, stack: int, key: bytes, taken: Collection[bytes]) -> bool:
-        """Whether a name may be given here; ``key`` is how it is written between its quotes, in the
-        one spelling that names have, and ``taken`` are the free names of the object.
+        """Whether a name may be given here.
 
-        That the class of a free name is allowed is known from the row that it was found from, so
-        all that is asked of it is whether the object has it already.
+        ``key`` is how it is written between its quotes, in the one spelling that names have, and
+        ``taken`` are the free names of the object. The row that a free name was found from implies
+        that its class is allowed, so only whether the object already has it is checked.
         """
         if key in self._order(stack).spelled:
             name = json.loads(b'"' + key + b'"')
@@ -93,10 +93,10 @@ class FreeNames:
     def _endings(self, row: int) -> Iterator[bytes]:
         """The texts from inside a name to the end of its closing quote, shortest first.
 
-        Without end where names are: callers take as many as they need. All of them are spelled by
-        the rows from ``row`` on, those of the schema included.
+        Endless where names are: callers take as many as they need. All of them are spelled by the
+        rows from ``row`` on, including those of the schema.
         """
-        # Bytes in all, minus those so far, a number for ties: the order. Then the row and the text.
+        # The order: bytes in all, minus those so far, a number for ties. Then the row and the text.
         ties = itertools.count()
         heap = [(int(self._table.left[row]), 0, next(ties), row, b"")]
         while heap:

@@ -1,8 +1,8 @@
 """The recogniser of JSON constraints: a pushdown machine whose frames are open containers.
 
-A stack is the nest of open containers, and what is left to fit of each; ``exits`` says what the
-end of an automaton does to it. While a string is written that has to differ from others its text is
-part of the state, and code points of strings are counted beside their automaton.
+A stack is the nest of open containers with what is left to fit of each; ``exits`` defines what the
+end of an automaton does to it. While a string that has to differ from others is written, its text
+is part of the state; code points of strings are counted outside their automaton.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class JsonMachine(PushdownMachine):
     """Recognises the documents of a ``JsonGrammar``, byte by byte.
 
     ``missing`` are bytes that the vocabulary cannot spell; no text that needs one is recognised.
-    ``table`` is one that several recognisers share, with a limit of its own in place of
-    ``limits.max_cells``. Raises UnsatisfiableError where no document is
-    left, and LimitExceededError, from any method that may lay down rows, past ``limits``.
+    ``table`` is one that several recognisers share, whose own limit replaces ``limits.max_cells``.
+    Raises UnsatisfiableError where no document is left, and LimitExceededError, from any method
+    that may lay down rows, past ``limits``.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class JsonMachine(PushdownMachine):
         self.exits = Exits(evaluation, self.rows)
         self._names = FreeNames(evaluation, table)
         self._completions = Completions(self, evaluation, self.rows, self.exits, self._names)
-        # Before rows ask for a short document: what was made so far has laid down END_ROW alone.
+        # Before rows need a short document: what was made so far has laid down only END_ROW.
         if evaluation.values.text(grammar.root) is None:
             raise self._empty()
         self.start = State(ROOT, self.rows.value(ROOT, spaced=False))
 
     def _nbytes_beside(self) -> int:
-        """What the schema, automata of strings and remembered completions hold, about."""
+        """About how many bytes the schema, automata of strings and remembered completions take."""
         strings = self.evaluation.scalars.strings.nbytes
         return self._grammar.nbytes + strings + self._completions.nbytes
 
@@ -96,10 +96,11 @@ class JsonMachine(PushdownMachine):
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         """The stack and the row that an exit action leads to; see ``Recognizer``.
 
-        Callers keep the result as a stack transition, so it depends on the arguments alone.
+        Callers keep the result as a stack transition, so it depends only on the arguments.
         """
         at = stack, action
-        # On through rows that read no byte and only have an exit action, as ``_entered`` does.
+        # Continue through rows that read no byte and only have an exit action, as ``_entered``
+        # does.
         while True:
             if self.exits.needs_text(*at):
                 return EXACT, DEAD
@@ -122,8 +123,8 @@ class JsonMachine(PushdownMachine):
         """The state after a byte that leads to a row, as far as counts and names allow it.
 
         All remembered texts grow by the byte: those of values by depth, then that of a free name.
-        A free name that is closed must be new to its object. Rows that read no byte are left by
-        their exit action at once; only the first of them can be the end of the free name ``key``.
+        A free name that is closed must be new to its object. Rows that read no byte are left at
+        once by their exit action; only the first of them can be the end of the free name ``key``.
         """
         stack, _, count, texts = before
         counted = self._counted(row, count)
@@ -153,7 +154,7 @@ class JsonMachine(PushdownMachine):
     def _counted(self, row: int, count: int) -> int | None:
         """The count after a byte that leads to a row, ``None`` past its bounds.
 
-        Rows without a count give 0, so that states which differ in nothing else are equal.
+        Rows without a count return 0, so that states which differ in nothing else are equal.
         """
         table = self.table
         high = int(table.high[row])
@@ -170,17 +171,18 @@ class JsonMachine(PushdownMachine):
         return count if count + int(table.need[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:
-        """Upper bound on the length of ``shortest_end``; cheap but for names and items that must
-        not stand twice.
+        """An upper bound on the length of ``shortest_end``.
+
+        Cheap except for names and items that must not occur twice.
         """
         return self._completions.bytes_left(state)
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the document from here, close to as few as can be."""
+        """Bytes that complete the document from here, close to as few as possible."""
         return self._completions.shortest_end(state)
 
     def check(self) -> None:
-        """Raise AssertionError unless table, stacks and transitions agree with one another.
+        """Raise AssertionError unless table, stacks and transitions agree with each other.
 
         Walks over the whole table: for tests.
         """
@@ -219,13 +221,13 @@ class JsonMachine(PushdownMachine):
 
 
 class _Sharing(StateSharing):
-    """States laid over those of free names share the mask of these, in all members of an object."""
+    """Lets states laid over those of free names share their mask in all members of an object."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in the row below, in a stack that is one for all members of an object.
+        """The state in the row below, in a stack that all members of an object share.
 
         ``row`` is the one that the row of ``state`` was laid over; count and texts stay.
         """

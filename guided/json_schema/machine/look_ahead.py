@@ -1,8 +1,8 @@
-"""The transitions of a document that has every member, resolved before a text gets to them.
+"""Resolves the transitions of a document that has every member, before a text reaches them.
 
-What a recogniser works out when a text first gets somewhere, the token that leads there waits for.
-Most documents begin as their schema does, so some of it is worked out along with compiling: not
-more than takes about as long.
+Whatever a recogniser computes when a text first gets somewhere delays the token that leads there.
+Most documents begin as their schema does, so some of that is computed along with compiling: at most
+what takes about as long.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ are followed along one item."""
 
 
 def look_ahead(machine: JsonMachine) -> None:
-    """Resolve transitions of a machine that has resolved none; what takes much work waits."""
+    """Resolve transitions of a machine that has resolved none, as far as that takes little work."""
     with suppress(LimitExceededError), limited_work(_WORK, "looking ahead"):
         _follow(machine)
 
@@ -56,7 +56,7 @@ def _follow(machine: JsonMachine) -> None:
 def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
     """What may end or begin where a text stands between two parts, what leads furthest first.
 
-    Nothing is lost where a label is missing here: it is resolved when a text gets there.
+    A missing label loses nothing: it is resolved when a text gets there.
     """
     table, frame = machine.table, machine.stacks.frames[stack]
     if isinstance(frame, Pending):

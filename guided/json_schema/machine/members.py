@@ -1,4 +1,4 @@
-"""What assertions about objects say of one member, by its name."""
+"""What assertions about objects ask of one member, by its name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["MemberRules"]
 class MemberRules:
     """What is asked of the value of a name, and which classes of names there are.
 
-    A name is either one that the schema spells out, or of a class: all names of a class are found
-    by the same patterns and fit the same formulas.
+    A name is either one that the schema spells out, or in a class: all names of a class match the
+    same patterns and fit the same formulas.
     """
 
     def __init__(self, restriction: Restriction, scalars: Scalars) -> None:
@@ -29,8 +29,8 @@ class MemberRules:
         self.sharing: Final = restriction.sharing
         self.scalars: Final = scalars
         self._spaces: dict[object, NameSpace] = {}
-        """By patterns and formulas for names. Kept as long as this is: see ``NameStates``."""
-        # All that follow remember what their keys decide, and may be cleared.
+        """By patterns and formulas for names. Never dropped: see ``NameStates``."""
+        # The following remember what their keys decide, and may be cleared.
         self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
         self._pattern_leaves: dict[int, Leaf] = {}
         """The assertion of each pattern, by the identity of the pattern, which it keeps alive."""
@@ -40,9 +40,9 @@ class MemberRules:
         self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
 
     def of_all(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
-        """What all of several assertions say about the value of a name.
+        """What several assertions together ask of the value of a name.
 
-        Kept by the assertions and the name; of no assertions it is TRUE.
+        Kept by the assertions and the name; without assertions it is TRUE.
         """
         if len(members) == 1:
             return self.of_one(members[0], name)
@@ -53,7 +53,7 @@ class MemberRules:
         return self._joined[key]
 
     def of_one(self, leaf: Leaf, name: str | NameClass) -> Formula:
-        """What one assertion says about the value of a name.
+        """What one assertion asks of the value of a name.
 
         Kept by assertion and name. Small nodes are written out (``Sharing``), so that equal ones
         meet.
@@ -68,7 +68,7 @@ class MemberRules:
         """What an assertion about members asks of the value of a name: all of it has to hold.
 
         The rest is asked only where neither the name nor a pattern is listed for it. Never empty.
-        Formulas that are asked twice are joined by the caller.
+        The caller joins formulas that occur twice.
         """
         about = leaf.assertion
         assert isinstance(about, Members), leaf
@@ -79,13 +79,13 @@ class MemberRules:
             by_name = self._named[leaf] = dict(about.named)
         named = by_name.get(name)
         parts = [] if named is None else [named]
-        # A name may be spelled out and found by patterns: then all of them speak of its value.
+        # A name may be spelled out and match patterns: then all of them are about its value.
         if about.patterns:
             parts += [f for p, f in about.patterns if self._dfa_of(p).accepts(name)]
         return parts or [about.rest]
 
     def _dfa_of(self, pattern: Regular) -> Dfa:
-        """The automaton of the names that a pattern of the grammar is found in."""
+        """The automaton of the names in which a pattern of the grammar matches."""
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.
         leaf = self._pattern_leaves.get(id(pattern))
         if leaf is None:
@@ -107,7 +107,7 @@ class MemberRules:
         """The classes of names that the schema does not spell out.
 
         Goals with the same patterns and formulas for names have the same space, which numbers the
-        classes: a number says nothing without its space.
+        classes: a number means nothing without its space.
         """
         found = self._goal_spaces.get(goals)
         if found is None:
@@ -130,9 +130,9 @@ class MemberRules:
         return found
 
     def class_of(self, frame: ObjectFrame, name: str) -> int:
-        """The class of a name that the schema does not spell out; every such name is of one.
+        """The class of a name that the schema does not spell out; every such name has one.
 
-        The number counts in the space of the goals of ``frame``.
+        The number is valid in the space of the goals of ``frame``.
         """
         space = self.space(frame.goals)
         found = NameClass(

@@ -26,19 +26,19 @@ MAX_EXPANSIONS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class NameClass:
-    """Names that the same patterns are found in, and that fit the same formulas for names."""
+    """Names that match the same patterns, and that fit the same formulas for names."""
 
     patterns: frozenset[Regular]
     fits: frozenset[Formula]
 
 
 class NameSpace:
-    """All names, told apart by patterns and by formulas for names.
+    """All names, distinguished by patterns and by formulas for names.
 
     A class is known by its index in ``classes``, which is its label in blocks of names. All classes
-    are found at once, those too whose names cannot be spelled without the bytes ``missing``, which
+    are found at once, even those whose names cannot be spelled without the bytes ``missing``, which
     no token of the vocabulary has. ``NameStates`` keeps rows by the identity of a space and the
-    numbers of classes, so neither ``patterns``, ``formulas`` nor ``classes`` may change once it is
+    numbers of classes, so ``patterns``, ``formulas`` and ``classes`` may not change once it is
     made.
     """
 
@@ -87,7 +87,7 @@ class NameSpace:
     def block(self, allowed: frozenset[int]) -> Block | None:
         """The content of the names of these classes, labelled by class; ``None`` for no names.
 
-        Kept, and shared by all who ask: nobody may change it.
+        Kept and shared by all callers, so it must not be changed.
         """
         if allowed not in self._blocks:
             breathe()
@@ -99,7 +99,7 @@ class NameSpace:
         return self._blocks[allowed]
 
     def is_endless(self, number: int) -> bool:
-        """Whether a class has names without end.
+        """Whether a class has infinitely many names.
 
         Kept; names are those that can be spelled without the bytes ``missing``.
         """
@@ -112,15 +112,15 @@ class NameSpace:
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
         """Names of the class ``number`` that are not ``taken``, as JSON without quotes.
 
-        The shortest come first. Of a class of infinitely many names it is a sample: where nothing
-        tells bytes apart, only a few of them are tried. May end early, see ``gave_up``.
+        The shortest come first. For a class of infinitely many names it is a sample: where nothing
+        distinguishes bytes, only a few of them are tried. May end early, see ``gave_up``.
         """
         for text in self._shortest_names(number):
             if text not in taken:
                 yield text
 
     def gave_up(self, number: int) -> bool:
-        """Whether the search for names of a class ended before they did."""
+        """Whether the search for names of a class ended before the names did."""
         return self._shortest_names(number).gave_up
 
     def _shortest_names(self, number: int) -> ShortestTexts:
@@ -136,20 +136,20 @@ class NameSpace:
 class ShortestTexts:
     """The texts of a block, shortest first: A* by the bytes left, bounded in work.
 
-    They are searched for once, as far as somebody asked for them; unless ``every`` one is wanted,
-    those of a few letters where nothing tells many apart.
+    They are searched for once, as far as they are needed; unless ``every`` one is wanted, only
+    those with a few letters where nothing distinguishes many.
     """
 
     def __init__(self, block: Block | None, *, every: bool = False) -> None:
         self._every = every
         self._known: list[bytes] = []
-        """What was found so far, for all who iterate."""
+        """What was found so far, for all iterators."""
         self._expansions = 0
         self._ties = itertools.count()
-        # Bytes in all, whether it goes on, minus the bytes so far, a number for ties: the order.
+        # The order: bytes in all, whether it continues, minus the bytes so far, a number for ties.
         # Then the state, the text and whether it has ended.
         self._heap: list[tuple[int, bool, int, int, int, bytes, bool]] = []
-        # Without a block nothing is in the heap, so what is set here is not read.
+        # Without a block the heap stays empty, so what is set here is not read.
         if block is not None:
             self._dfa: ByteDfa = block.dfa
             self._left = block.left
@@ -166,11 +166,11 @@ class ShortestTexts:
 
     @property
     def gave_up(self) -> bool:
-        """Whether there are more texts than the bounded work came to."""
+        """Whether there are more texts than the bounded work reached."""
         return bool(self._heap) and self._expansions >= MAX_EXPANSIONS
 
     def _push(self, text: bytes, state: int, *, ended: bool) -> None:
-        """Put a text into the heap; ``ended`` where it is whole, else it goes on from ``state``.
+        """Put a text into the heap; ``ended`` if it is whole, else it continues from ``state``.
 
         The bytes left are exact, which is why texts come out in the order of their lengths.
         """
@@ -180,13 +180,13 @@ class ShortestTexts:
         heapq.heappush(self._heap, (*place, state, text, ended))
 
     def _find(self) -> bool:
-        """Whether one more text became known.
+        """Find one more text; returns whether there is one.
 
-        It becomes the last of ``_known``. ``False`` where there are no more, or where the work is
-        used up (``gave_up``): then it stays so.
+        It becomes the last of ``_known``. Returns ``False`` where there are no more, or where the
+        work is used up (``gave_up``), and keeps doing so.
         """
         while self._heap and self._expansions < MAX_EXPANSIONS:
-            # Before anything changes: a search that runs out of fuel here goes on another time.
+            # Before anything changes: a search that runs out of fuel here continues another time.
             spend(_EXPANSION_WORK)
             self._expansions += 1
             *_, at, text, ended = heapq.heappop(self._heap)
@@ -217,7 +217,7 @@ def _is_endless(block: Block) -> bool:
 
 
 def _few(alike: list[int]) -> list[int]:
-    """Of bytes that nothing tells apart a few will do, letters and digits first.
+    """A few of the bytes that nothing distinguishes, letters and digits first.
 
     At most ``_ENOUGH``, so that what is found is a sample (``NameSpace.fresh``).
     """
@@ -229,4 +229,4 @@ def _few(alike: list[int]) -> list[int]:
 
 _ENOUGH: Final = 64
 _EXPANSION_WORK: Final = 100
-"""Units of work for a state whose moves are followed, a few bytes of each."""
+"""Units of work per state whose moves are followed, a few bytes of each."""

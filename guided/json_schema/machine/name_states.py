@@ -34,8 +34,8 @@ class NameStates:
 
     The states of one name are laid down once and joined to others only where names begin alike.
     Where names are free, the states of all names that the schema spells out lie over those of any
-    name; which of them may still be written the stack knows. All rows are those of one machine, and
-    are kept; keys of the caches tell all that the rows depend on.
+    name; the stack knows which of them may still be written. All rows are those of one machine and
+    are never dropped; keys of the caches contain all that the rows depend on.
     """
 
     def __init__(self, chains: Chains, labels: ExitActions) -> None:
@@ -54,7 +54,7 @@ class NameStates:
     def closed(self, names: tuple[str, ...]) -> int:
         """The state after the quote where one of these names has to follow.
 
-        ``names`` is not empty; its order says nothing but is part of the key.
+        ``names`` is not empty; its order does not matter but is part of the key.
         """
         found = self._closed.get(names)
         if found is None:
@@ -64,7 +64,7 @@ class NameStates:
         return found
 
     def _chains(self, names: Sequence[str]) -> list[Chain]:
-        """The states of names, their closing quotes included.
+        """The states of names, with their closing quotes.
 
         In the order of ``names``. The list is new each time, so callers may sort it.
         """
@@ -131,8 +131,8 @@ class NameStates:
     def _overlay(self, content: int, names: Sequence[str]) -> int:
         """Lay names over the states of the content: a trie whose nodes lie over what they spell.
 
-        The closing quote of a name leads to its exit action; a name that leaves the content goes on
-        in states of its own.
+        The closing quote of a name leads to its exit action; a name that leaves the content
+        continues in separate states.
         """
         nodes, places = self._spread(content, names)
         edges: list[tuple[int, int, int]] = []
@@ -165,9 +165,9 @@ class NameStates:
         return {byte: self.chains.branch(tuple(g), depth + 1) for byte, g in groups.items()}
 
     def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
-        """The states of any name of some classes; the first of them.
+        """The first of the states of any name of some classes.
 
-        One of the classes has a name that can be spelled: that is when others allow it.
+        One of the classes has a name that can be spelled, since other methods allow only those.
         """
         key = (id(space), allowed)  # ``MemberRules`` keeps each space as long as this is here
         if key not in self._contents:
@@ -186,11 +186,11 @@ class _Tree(NamedTuple):
     """int32 ``[nodes, 5]``: the state that lies under each, its parent and the byte after that, its
     first child and its next sibling, 0 for none."""
     places: list[int]
-    """The node where each name ends, ``-1 - node`` where it leads on out of the states below."""
+    """The node where each name ends, or ``-1 - node`` where it leads out of the states below."""
 
 
 def _depth(nodes: NDArray[np.int32], node: int) -> int:
-    """How many bytes lead from the root of the trie to a node."""
+    """The number of bytes from the root of the trie to a node."""
     depth = 0
     while node:
         node = int(nodes[node, PARENT])
@@ -202,10 +202,10 @@ def _depth(nodes: NDArray[np.int32], node: int) -> int:
 def _with_closing_quotes(
     content: Block,
 ) -> tuple[Block, NDArray[np.int8], NDArray[np.int64]]:
-    """A quote after every text of the block, and one more state for each label after it.
+    """The block with a quote after each of its texts, which leads to one more state per label.
 
     Returns the block, and by state the role and how many names it can still become, NO_BOUND for
-    names without end; both as ``TransitionTable.add_block`` takes them.
+    infinitely many; both as ``TransitionTable.add_block`` takes them.
     """
     # A quote that the names themselves read (after a backslash) shares the new class of the quote.
     dfa = content.dfa

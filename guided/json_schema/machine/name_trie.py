@@ -1,4 +1,4 @@
-"""A trie of names over the states that spell any name, compiled by numba.
+"""Compiled code that makes a trie of names over the states that spell any name.
 
 The names "ab", "ac" and "x" make these nodes; a new child comes before its siblings:
 
@@ -35,11 +35,11 @@ child and its next sibling, 0 for none."""
 def spread_names(rows, cells, byte_maps, content, text, ends, nodes, places):  # type: ignore[no-untyped-def]
     """Fill in the nodes and places of a trie; returns the number of nodes.
 
-    ``rows``, ``cells`` and ``byte_maps`` are those of ``TableArrays``; in the row ``content`` any
-    name begins. ``text``, uint8, holds the names one after another as JSON spells them
-    without their quotes, ``ends`` where each ends. ``nodes`` has room for one row more than the
-    names have bytes, ``places`` one entry for each name: its
-    last node, or -1 - the node after which it leaves the trie; see ``name_states._Tree``.
+    ``rows``, ``cells`` and ``byte_maps`` are those of ``TableArrays``; any name begins in the row
+    ``content``. ``text``, uint8, holds the names one after another as JSON spells them without
+    their quotes, ``ends`` where each ends. ``nodes`` has room for one row more than the names have
+    bytes, ``places`` one entry for each name: its last node, or -1 - the node after which it leaves
+    the trie; see ``name_states._Tree``.
     """
     for column in range(nodes.shape[1]):
         nodes[0, column] = 0

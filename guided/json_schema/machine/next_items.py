@@ -1,4 +1,4 @@
-"""Items that may come next in an array, those that have to differ from others among them."""
+"""Items that may come next in an array, including those that have to differ from others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["NextItems"]
 class NextItems:
     """The stacks of items that leave a completion.
 
-    ``stack`` is always that of an array between two items, but for ``is_roomy``, which gets that of
-    an item.
+    ``stack`` is always that of an array between two items, except for ``is_roomy``, which takes
+    that of an item.
     """
 
     def __init__(self, awaited: AwaitedValues) -> None:
@@ -43,7 +43,7 @@ class NextItems:
     def _find_begun(self, stack: int) -> int | None:
         """The stack of the next item of an array, ``None`` where no item leaves a completion.
 
-        ``begun`` keeps the answer, so it must depend on the stack alone.
+        ``begun`` keeps the result, so it must depend only on the stack.
         """
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
@@ -54,7 +54,7 @@ class NextItems:
             pending = self._without_traps(stack, pending)
         begun = self.awaited.enter(stack, pending)
         if begun is None and pending is not None and not self.awaited.may_close(stack):
-            # The search knows a completion that the likely truth vectors miss: its own first item.
+            # The search knows a completion that the likely truth vectors miss: use its first item.
             value = read_value(b"[" + self.ends.end(stack).lstrip(b","))[0]
             begun = self.awaited.enter_by_value(stack, pending, value)
             if begun is None:
@@ -62,10 +62,10 @@ class NextItems:
         return begun
 
     def _without_traps(self, stack: int, pending: Pending) -> Pending | None:
-        """Forbid the values after which items that are owed could not differ, or not repeat one.
+        """Forbid the values after which owed items could not differ, or could not repeat one.
 
-        Returns ``pending`` itself where there are none, ``None`` where plainly no value is left.
-        What is found out about ends on the way ``ContainerEnds`` keeps.
+        Returns ``pending`` itself where there are none, ``None`` where clearly no value is left.
+        ``ContainerEnds`` keeps what is found out about ends on the way.
         """
         assert isinstance(pending.frame, ArrayFrame)
         if not pending.links and _treats_items_alike(pending.frame):
@@ -76,7 +76,7 @@ class NextItems:
             asked = self.truths.as_formula(pending.asks, (truth,))
             if self.values.text(asked) is None:
                 continue
-            # A completion after an item of this truth vector that no later one is compared with.
+            # A completion after an item of this truth vector with which no later one is compared.
             frame = self.arrays.value_done(pending, truth, None)
             end = None if frame is None else self.ends.end_of(frame, parent)
             if end is None and _owes_a_repeat(self.ends.want(pending.frame, parent)):
@@ -96,10 +96,10 @@ class NextItems:
         return self.awaited.narrowed(pending, self.formulas.all_of(more)) if more else pending
 
     def is_roomy(self, stack: int) -> bool:
-        """Whether what may follow an item does not depend on its text: endlessly many values fit.
+        """Whether what may follow an item does not depend on its text: infinitely many values fit.
 
-        Then a mask need not be worked out for each text of the item. ``False`` is always right and
-        only costs time; ``True`` lets walks go on without the text (``Exits.needs_text``).
+        Then no mask has to be made for each text of the item. ``False`` is always right and only
+        costs time; ``True`` lets walks continue without the text (``Exits.needs_text``).
         """
         pending = self.awaited.pending(stack)
         assert isinstance(pending.frame, ArrayFrame), pending
@@ -113,8 +113,11 @@ class NextItems:
         )
 
     def _is_endless(self, ask: Formula) -> bool:
-        """Whether of each type of scalars no values fit, or values without end; null and booleans
-        never are. ``exits.needs_text`` takes containers for not endless without asking."""
+        """Whether each type of scalars has no values that fit, or infinitely many.
+
+        Null and booleans never have infinitely many. ``exits.needs_text`` takes containers for not
+        endless without checking.
+        """
         to = self.restriction.to
         strings, numbers = to(JsonType.STRING, ask), to(JsonType.NUMBER, ask)
         return (
@@ -126,9 +129,9 @@ class NextItems:
 
 
 def _treats_items_alike(frame: ArrayFrame) -> bool:
-    """Whether nothing of an item that fits matters to later ones but that they must differ.
+    """Whether all that matters to later items about one that fits is that they must differ.
 
-    ``ItemCount`` may be there, as every item adds one.
+    ``ItemCount`` is allowed, as every item adds one.
     """
     return all(
         isinstance(leaf.assertion, Unique | ItemCount)
@@ -138,9 +141,9 @@ def _treats_items_alike(frame: ArrayFrame) -> bool:
 
 
 def _owes_a_repeat(want: Formula) -> bool:
-    """Whether items of an array that is to fit a formula may have to repeat others.
+    """Whether items of an array that has to fit a formula may have to repeat others.
 
-    It may say so too often, as of a negation inside of a negation: then more is searched, and
+    It may return True too often, as for a negation inside a negation: then more is searched, and
     nothing is lost.
     """
     waiting = [want]

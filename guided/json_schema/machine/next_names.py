@@ -1,7 +1,7 @@
 """Names that may come next in an object.
 
-Names that the schema does not spell out come by *class*: those of one class are found by the same
-patterns and fit the same formulas (``NameSpace``), so that what holds of one holds of all.
+Names that the schema does not spell out come by *class*: those of one class match the same patterns
+and fit the same formulas (``NameSpace``), so what holds for one holds for all.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["NextNames"]
 class NextNames:
     """The names that leave a completion, and the stacks of their values.
 
-    ``stack`` is always that of an object between two members, but for ``after_names``, which takes
-    any. ``None`` is for a name that must not be written, or for which no completion was found.
+    ``stack`` is always that of an object between two members, except for ``after_names``, which
+    takes any. ``None`` is for a name that must not be written, or without a known completion.
     """
 
     def __init__(self, awaited: AwaitedValues) -> None:
@@ -39,7 +39,7 @@ class NextNames:
         self._named: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
         """By the assertions about members of a plain object, and its order."""
         self._classes: dict[Plain, frozenset[int]] = {}
-        """The classes of names that fit a plain object, those of which all names are taken too."""
+        """The classes of names that fit a plain object, even those whose names are all taken."""
 
     def name_written(self, stack: int, name: str) -> int | None:
         """The stack of the value of a name that the schema spells out."""
@@ -58,9 +58,9 @@ class NextNames:
     def after_names(self, stack: int) -> int:
         """The stack in which no spelled-out name is left, and other names may follow as here.
 
-        Masks are shared by it: stacks that differ only in how many of the spelled-out names were
-        written lead to the same one. It is ``stack`` itself where names still make a difference,
-        see ``_without_names``.
+        Stacks that differ only in how many of the spelled-out names were written lead to the same
+        one, and so share masks. It is ``stack`` itself where names still make a difference, see
+        ``_without_names``.
         """
         found = self._after_names.get(stack)
         if found is None:
@@ -68,9 +68,9 @@ class NextNames:
         return found
 
     def _without_names(self, stack: int) -> int:
-        """``after_names`` without its memory; the stack itself where names still make a difference.
+        """Compute ``after_names``; the stack itself where names still make a difference.
 
-        That is so in any order of names, and where the object owes members.
+        They do if names may come in any order, and where the object owes members.
         """
         frame = self.stacks.frames[stack]
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
@@ -83,7 +83,7 @@ class NextNames:
         return self.stacks.enter(after, self.stacks.parents[stack])
 
     def is_rare(self, stack: int, number: int) -> bool:
-        """Whether a class has a limited number of names only."""
+        """Whether a class has only a limited number of names."""
         return not self.members.space(self._object(stack).goals).is_endless(number)
 
     def candidates(self, stack: int) -> tuple[tuple[str, ...], frozenset[int]]:
@@ -100,7 +100,7 @@ class NextNames:
     def _candidates(self, stack: int, frame: ObjectFrame) -> tuple[tuple[str, ...], frozenset[int]]:
         """``candidates`` of an object that is not plain: each name and class is tried.
 
-        Where none is left and the object may not close, the known completion tells one
+        Where none is left and the object may not close, the known completion provides one
         (``_candidate_of_search``).
         """
         names = tuple(
@@ -125,7 +125,7 @@ class NextNames:
         """The name with which the known completion begins, where likely truth vectors miss it.
 
         Only for a stack that has a completion and may not close, so that it has a member first. The
-        search for it gave the object only names that it may have, which is why both assert that.
+        search for it gave the object only names that it may have, so both assertions hold.
         """
         members = read_value(b"{" + self.ends.end(stack).lstrip(b","))
         name, value = next(iter(members.items()))
@@ -143,7 +143,7 @@ class NextNames:
     def _candidates_of_plain(
         self, frame: ObjectFrame, plain: Plain
     ) -> tuple[tuple[str, ...], frozenset[int]]:
-        """``candidates`` of a plain object: all names whose value can fit, nothing is searched.
+        """``candidates`` of a plain object: all names whose value can fit; nothing is searched.
 
         In the order of the schema no name after the first that is owed may come before it, and
         names that the schema does not spell out come after all that it does.
@@ -160,8 +160,8 @@ class NextNames:
         """The classes of other names that may come next.
 
         Kept by ``plain`` alone: there is one of these for each goal, and the goal of a plain object
-        stays as it is with every member, and so do the classes. Which names are taken changes, and
-        is looked at each time.
+        stays the same with every member, and so do the classes. Which names are taken changes, and
+        is checked each time.
         """
         found = self._classes.get(plain)
         if found is None:
@@ -171,7 +171,7 @@ class NextNames:
                 found = frozenset(
                     number
                     for number, named in enumerate(space.classes)
-                    # None too where the search gave up: such a class is left out, and counted.
+                    # None also where the search gave up: such a class is left out, and counted.
                     if self.values.text(self.members.of_all(plain.members, named)) is not None
                 )
             self._classes[plain] = found
@@ -184,7 +184,7 @@ class NextNames:
         return found
 
     def _spellable_ahead(self, frame: ObjectFrame) -> Iterator[str]:
-        """The names that may still stand, as far as they alone are concerned.
+        """The names that may still stand, judged by each alone.
 
         ``missing`` are the bytes that no token spells: names with one of them cannot be written.
         """
@@ -195,8 +195,9 @@ class NextNames:
                 yield names[place]
 
     def _names_are_free(self, plain: Plain) -> bool:
-        """Whether names may be written that the schema does not spell out, told without classes:
-        most closed objects need none made.
+        """Whether names may be written that the schema does not spell out.
+
+        Decided without classes: most closed objects need none.
         """
         return all(
             leaf.assertion.rest is not FALSE or leaf.assertion.patterns
@@ -211,7 +212,7 @@ class NextNames:
 
 
 class _PossibleNames(dict[int, str | None]):
-    """The names of an order by their place, ``None`` for those without a value or a spelling."""
+    """The names of an order by their place; ``None`` for those without a value or a spelling."""
 
     def __init__(self, objects: ObjectRules, members: tuple[Leaf, ...], order: int) -> None:
         self.objects = objects
@@ -221,8 +222,8 @@ class _PossibleNames(dict[int, str | None]):
     def __missing__(self, place: int) -> str | None:
         """The name at a place if it can be spelled and some value fits; else ``None``.
 
-        It depends on nothing of an object but the members' formulas and the order, so it is kept
-        for all objects with these.
+        It depends only on the members' formulas and the order, so it is kept for all objects with
+        these.
         """
         objects, name = self.objects, self.names[place]
         is_possible = (

@@ -45,7 +45,7 @@ __all__ = ["NumberRules"]
 
 
 class NumberRules:
-    """The rules of numbers; all formulas are over assertions about numbers.
+    """The rules of numbers.
 
     All formulas are over assertions about numbers. Numbers that cannot be spelled without the bytes
     ``missing``, which no token of the vocabulary has, are left out of blocks.
@@ -71,8 +71,8 @@ class NumberRules:
     def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
         """The spellings of numbers that have some truth vectors; ``None`` where there are none.
 
-        Kept for the whole process: other schemas get the same block, which nobody may change.
-        ``key`` has to tell all that ``_new_block`` depends on.
+        Kept for the whole process: other schemas get the same block, so it must not be changed.
+        ``key`` has to contain all that ``_new_block`` depends on.
         """
         digits = (self.options.spelling, self.options.max_number_digits, self.missing)
         key = ("number", digits, tuple(map(self._signatures.of, asks)), truths)
@@ -81,7 +81,7 @@ class NumberRules:
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
-        """``block`` for a key that is new.
+        """Compute ``block`` for a new key.
 
         Its labels are indices in ``verdicts``, which has the truth vectors.
         """
@@ -100,7 +100,7 @@ class NumberRules:
         merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
         leaves = leaves_of(merged)
         abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
-        # A number that one assertion asks many digits of may be asked for by others as well.
+        # Other assertions may ask for a number of which one assertion asks many digits.
         digits = digit_limit(abouts, self.options.max_number_digits)
         if len(leaves) == 1 and merged == (leaves[0],) and truths == ALL_MUST:
             return number_dfa(abouts[0], self.options.spelling, digits), [MUST]
@@ -108,7 +108,8 @@ class NumberRules:
         dfas = [number_verdicts(about, self.options.spelling, digits) for about in abouts]
 
         def decide(labels: tuple[int, ...]) -> int:
-            # One of the automata does not know such numbers (``number_verdicts``): left out.
+            # One of the automata leaves such numbers out (``number_verdicts``), so they are left
+            # out.
             return DEAD if DEAD in labels else judge([label == HOLDS for label in labels])
 
         return combine(dfas, decide), judge.found
@@ -118,14 +119,14 @@ class NumberRules:
         return self._numbers(asks, None)[1]
 
     def is_narrowed(self, ask: Formula) -> bool:
-        """Whether numbers are left out that fit, beyond what digits and spellings leave out."""
+        """Whether numbers that fit are left out, beyond those left out for digits and spellings."""
         merged = _merged_numbers(ask, self.formulas)
         return any(is_narrowed(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
 
     def are_endless(self, ask: Formula) -> bool:
-        """Whether infinitely many numbers fit: of spellings, even few numbers have many.
+        """Whether infinitely many numbers fit; spellings do not count, as each number has many.
 
-        Numbers that are forbidden one by one are left aside first: there are finitely many, and
+        Numbers that are forbidden one by one are removed first: there are finitely many, and
         without them the automaton is small.
         """
         ask, _ = without_listed_choices(ask, self.formulas, NumberChoices)
@@ -136,9 +137,9 @@ class NumberRules:
         return found
 
     def _find_endless(self, ask: Formula) -> bool:
-        """``are_endless`` by an automaton, with one spelling for each number.
+        """Decide ``are_endless`` by an automaton with one spelling for each number.
 
-        Other spellings are left out, as even one number has them without end.
+        Other spellings are left out, as even one number has infinitely many.
         """
         fitting, _ = self._numbers((ask,), ALL_MUST)
         different = combine(
@@ -147,14 +148,14 @@ class NumberRules:
         return is_endless(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
 
     def shortest(self, ask: Formula) -> bytes | None:
-        """A JSON number that fits, close to the shortest, ``None`` where there is none.
+        """A JSON number that fits, close to the shortest; ``None`` where there is none.
 
         What is guessed without an automaton may be longer than the shortest. Making an automaton
         may raise LimitExceededError.
         """
         if ask is FALSE:
             return None
-        # Of what was narrowed, the automaton may not know numbers that fit.
+        # The automaton may lack numbers that fit a narrowed formula.
         text = None if self.is_narrowed(ask) else self._guessed(ask)
         if text is None and (block := self.block((ask,), ALL_MUST)) is not None:
             text = block.shortest()
@@ -164,15 +165,15 @@ class NumberRules:
         """A number that fits, without an automaton; ``None`` where none is found."""
         others, banned = without_listed_choices(ask, self.formulas, NumberChoices)
         if banned:
-            # One of as many numbers as are forbidden, and one more, is not forbidden. If the first
-            # such number does not fit, the guess was wrong.
+            # Of one more number than are forbidden, one is not forbidden. If the first such number
+            # does not fit, the guess was wrong.
             for number in range(len(banned) + 1):
                 text = b"%d" % number
                 if number not in banned and self.missing.isdisjoint(text):
                     if self.fits(others, Decimal(number)):
                         return text
                     break
-        # Zero and the neighbours of bounds nearly always hold the shortest: no automaton is needed.
+        # Zero and the neighbours of bounds nearly always include the shortest: no automaton then.
         guesses = (Decimal(0), *_landmarks(ask))
         for text in sorted({exact_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
             value = Decimal(text.decode())
@@ -187,7 +188,7 @@ def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:
 
 
 def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
-    """The formula with the ranges that must all hold joined to one, where they join simply.
+    """The formula with all ranges that must hold joined into one, where they join simply.
 
     Two divisors are not joined. One assertion is one automaton, several are a product of them.
     """
@@ -223,7 +224,7 @@ def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
 
 
 def _as_numbers(part: Formula) -> Numbers | None:
-    """The one ``Numbers`` assertion that a part comes to, ``None`` for any other part.
+    """The single ``Numbers`` assertion that a part amounts to; ``None`` for any other part.
 
     A leaf of ``Numbers`` is itself, the negation of a single bound the opposite bound (not > 5 is
     <= 5). A negated integer, multiple or pair of bounds is no single assertion.
@@ -241,9 +242,9 @@ def _as_numbers(part: Formula) -> Numbers | None:
 
 
 def _landmarks(ask: Formula) -> Iterator[Decimal]:
-    """Numbers that a formula speaks of, and their neighbours.
+    """Numbers that a formula mentions, and their neighbours.
 
-    Guesses: without one that would fit, an automaton is made to find what fits.
+    They are guesses: where none of them fits, an automaton finds what fits.
     """
     for leaf in leaves_of((ask,)):
         about = leaf.assertion

@@ -18,9 +18,9 @@ from guided.runtime.fuel import spend
 __all__ = ["ObjectEnding"]
 
 MAX_FAILURES: Final = 300
-"""Ways tried at most to make assertions fail that have to."""
+"""The most ways tried to make assertions fail that have to fail."""
 MAX_OWED_MEMBERS: Final = 1_000
-"""Names made up for one object at most."""
+"""The most names made up for one object."""
 
 _NO_OTHER: Final = object()
 
@@ -28,8 +28,9 @@ _NO_OTHER: Final = object()
 class ObjectEnding:
     """The search for members of an open object that make a choice of assertions come true.
 
-    One for each choice, asked once. What was chosen so far is in ``named`` and ``free``: a way that
-    is given up has to leave both as it found them. ``tries`` is one bound for the whole search.
+    There is one object for each choice, used once. ``named`` and ``free`` hold what was chosen so
+    far: a way that is given up has to leave both as it found them. ``tries`` bounds the whole
+    search.
     """
 
     def __init__(self, objects: ObjectRules, frame: ObjectFrame, literals: Literals) -> None:
@@ -52,9 +53,9 @@ class ObjectEnding:
     def text(self) -> bytes | None:
         """The members that are owed, then those that make an assertion fail, then further ones.
 
-        The closing brace included; ``None`` where no members were found. To be asked once, before
-        all else: it sets the lists that the other methods read. Names that have to be there come
-        first, as no choice is left about them.
+        Includes the closing brace; ``None`` where no members were found. To be called once, before
+        anything else: it sets the lists that the other methods read. Names that have to be there
+        come first, as there is no choice about them.
         """
         spend(1 + len(self.literals))
         abouts = [(leaf, leaf.assertion, kept) for leaf, kept in self.literals.items()]
@@ -74,12 +75,12 @@ class ObjectEnding:
         """The text with all these assertions made to fail, each by some member.
 
         ``None`` where no ways to do so go together, or too many were tried, which is counted. The
-        iterators change ``named`` and ``free``, so only the last of them may go on: that is what
-        makes each undo no step but its own.
+        iterators change ``named`` and ``free``, so only the last of them may advance: so each
+        undoes only its own step.
         """
         if not failing:
             return self._filled()
-        # One iterator of ways for each assertion that has to fail; each undoes its own last step.
+        # An iterator of ways for each assertion that has to fail; each undoes its own last step.
         ways = [self._failures(failing[0])]
         while True:
             if next(ways[-1], _NO_OTHER) is _NO_OTHER:
@@ -97,11 +98,11 @@ class ObjectEnding:
             self.tries -= 1
 
     def _filled(self) -> bytes | None:
-        """The members with as many more as counts ask for, and the bracket; ``None`` for none.
+        """The members with as many more as counts require, and the brace; ``None`` for none.
 
         ``named`` and ``free`` keep what it added where it finds a text; else they are as before.
         """
-        # Filling may add members and fail all the same; the next way begins without them.
+        # Filling may add members and still fail; the next way begins without them.
         before = (dict(self.named), dict(self.free))
         text = None
         if self._fill(max((count.low for count in self.counts), default=0)):
@@ -113,7 +114,7 @@ class ObjectEnding:
         return text
 
     def _spelled(self) -> bytes | None:
-        """The members found and the closing bracket; ``None`` where one of them has no value.
+        """The members found and the closing brace; ``None`` where one of them has no value.
 
         Free names come after those of the schema, as the machine reads them.
         """
@@ -133,9 +134,9 @@ class ObjectEnding:
         return comma + b",".join(parts) + b"}"
 
     def _add_named(self, name: str, also: Formula = TRUE) -> bool:
-        """Give the object a member of this name, if it may have one; whether it has now.
+        """Give the object a member of this name, if it may have one; returns whether it has it.
 
-        Its value also fits ``also``, beside what is chosen for it already. Where it returns
+        Its value also fits ``also``, besides what is already chosen for it. Where it returns
         ``False`` nothing has changed. The name has to be in the order of the object.
         """
         if name not in self.named and not self._may_have(name):
@@ -150,7 +151,7 @@ class ObjectEnding:
         return True
 
     def _may_have(self, name: str) -> bool:
-        """Whether a spelled-out name may still come, be spelled and fit what names have to fit.
+        """Whether a spelled-out name may still come, be spelled, and fit what names have to fit.
 
         In the order of the schema a name before the last one written may not.
         """
@@ -162,10 +163,10 @@ class ObjectEnding:
         )
 
     def _add_free(self, most: int) -> bool:
-        """Give the object members of names of their own that are alike, up to ``most``.
+        """Give the object members with similar names of its own, up to ``most``.
 
         Their names are of the first class that has any left; ``False`` where none has. It may add
-        fewer, where the class ends: callers ask again, and the next class is used.
+        fewer, where the class ends: callers call again, and the next class is used.
         """
         for number, found, formula in self._usable_classes():
             keys = list(islice(self._fresh_names(number), most))
@@ -176,7 +177,7 @@ class ObjectEnding:
         return False
 
     def _adding_free(self, also: Leaf | None, misnamed: Names | None) -> Iterator[None]:
-        """Add a member of a name of its own that makes an assertion fail: of each class in turn.
+        """Add a member with a free name that makes an assertion fail, of each class in turn.
 
         Its value breaks the assertion about members ``also``, or its name the one ``misnamed``.
         """
@@ -197,7 +198,7 @@ class ObjectEnding:
     def _usable_classes(self) -> Iterator[tuple[int, NameClass, Formula]]:
         """Classes of free names for further members: number, class, formula of their values.
 
-        First those whose names make most of ``misnames`` fail, as one member may do for several of
+        First those whose names make most of ``misnames`` fail, as one member may serve several of
         them.
         """
         space = self.members.space(self.frame.goals)
@@ -210,8 +211,8 @@ class ObjectEnding:
     def _fresh_names(self, number: int) -> Iterator[bytes]:
         """Names of a class that the object does not have.
 
-        Names given already in ``free`` are taken, as of when it begins. A search that gave up
-        counts as missed only if the caller asks for more than was found.
+        Names in ``free`` when it begins are taken. A search that gave up counts as missed only if
+        the caller requests more names than were found.
         """
         keys = self.objects.stacks.keys(self.frame.keys)
         taken = {*keys, *self.order.spelled, *self.free}
@@ -220,13 +221,13 @@ class ObjectEnding:
         self.objects.values.searches.missed += space.gave_up(number)
 
     def _unhelpful(self, numbered: tuple[int, NameClass]) -> int:
-        """How many of the names that must not fit a class would leave to others."""
+        """How many of the assertions that must fail a class would leave to others."""
         return sum(self.members.name_fits(about, numbered[1]) for about in self.misnames)
 
     def _failures(self, leaf: Leaf) -> Iterator[None]:
         """Make an assertion fail in one way after another, each undone before the next.
 
-        It is about ``Names`` or ``Members``; ``text`` sees to all others by itself.
+        It is about ``Names`` or ``Members``; ``text`` handles all others.
         """
         about = leaf.assertion
         if isinstance(about, Names):
@@ -234,7 +235,7 @@ class ObjectEnding:
         return self._violations(leaf)
 
     def _violations(self, leaf: Leaf) -> Iterator[None]:
-        """Members that do not fit what is said about their names, chosen or new.
+        """Members, chosen or new, that do not fit what the assertion asks of them.
 
         After each yield what was changed is put back.
         """
@@ -256,7 +257,7 @@ class ObjectEnding:
     def _misnamings(self, about: Names) -> Iterator[None]:
         """Members whose names do not fit; after each yield what was changed is put back.
 
-        Free names that were chosen are not exchanged: another member is added.
+        Free names that were chosen are not replaced: another member is added.
         """
         fits = self.members.name_fits
         # A free name that was added before may do.
@@ -278,11 +279,11 @@ class ObjectEnding:
             self.named[name] = formula
 
     def _fill(self, low: int) -> bool:
-        """Add members until there are ``low``; whether that many were found.
+        """Add members until there are ``low``; returns whether that many were found.
 
-        What it added stays, also where it returns ``False``: ``_filled`` puts back what was before.
+        What it added stays even where it returns ``False``: ``_filled`` puts back what was before.
         """
-        # Names that the schema spells out first: they are known, and one cannot run out of fuel.
+        # Names that the schema spells out first: they are known, so no search can run out of fuel.
         for name in self._unused():
             if len(self.named) + len(self.free) >= low:
                 return True
@@ -298,7 +299,7 @@ class ObjectEnding:
     def _unused(self) -> Iterator[str]:
         """Names of the schema that may still come and are not chosen, in its order.
 
-        ``named`` is looked at for each in turn, so it may change meanwhile.
+        ``named`` is checked for each in turn, so it may change meanwhile.
         """
         names = self.order.names
         for place in self.objects.ahead(self.frame):

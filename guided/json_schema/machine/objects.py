@@ -34,7 +34,7 @@ __all__ = ["ObjectRules", "Plain"]
 class Plain:
     """What most objects have to fit: assertions about members, and names that must be there.
 
-    All must hold, so that nothing of it changes with a member but which names are still owed.
+    All must hold, so a member changes nothing but which names are still owed.
     """
 
     __slots__ = ("members", "needed")
@@ -42,14 +42,14 @@ class Plain:
     def __init__(self, members: tuple[Leaf, ...], needed: frozenset[str]) -> None:
         self.members: Final = members
         self.needed: Final = needed
-        """Names of members that it has to have; those written already are not taken out."""
+        """Names of members that it has to have, including those already written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """The names that the schema spells out for an object, in its order.
 
-    ``index`` has the place of each name; a place is what frames and bits of ``written`` count.
+    ``index`` has the place of each name; frames and bits of ``written`` count places.
     """
 
     names: tuple[str, ...]
@@ -61,9 +61,9 @@ class Order:
 class ObjectRules:
     """The rules of objects: how they open, what their members decide, and how they close.
 
-    Nothing here knows what is around an object. A frame is a value: no method changes one, each
-    returns another or the same. What is remembered by frames, goals and names depends on these
-    alone, and is kept as long as the machine.
+    Nothing here knows what surrounds an object. A frame is a value: methods never change one, they
+    return another or the same. What is remembered by frames, goals and names depends only on these,
+    and is kept as long as the machine.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class ObjectRules:
         self.members = MemberRules(restriction, scalars)
         self.any_order = scalars.options.key_order is KeyOrder.ANY
         self.orders: list[Order] = []
-        """By the number that ``ObjectFrame.order`` is; ``Stacks.order_sizes`` goes with it."""
+        """By the number in ``ObjectFrame.order``; ``Stacks.order_sizes`` goes with it."""
         self._order_numbers: dict[tuple[str, ...], int] = {}
         """The number of an order by its names: the inverse of ``orders``."""
         self._opened: dict[tuple[tuple[Formula, ...], bool], ObjectFrame] = {}
         self._plain: dict[Formula, Plain | None] = {}
-        """By goal, so that a ``Plain`` has one goal: it may be the key of what that decides."""
+        """By goal, so that a ``Plain`` has one goal and may be the key of what the goal decides."""
         self._needed_places: dict[tuple[Plain, int], tuple[int, ...]] = {}
         """The places of the names that a plain object needs, sorted, by it and its order."""
         self._awaited: dict[tuple[ObjectFrame, str], Pending | None] = {}
@@ -92,7 +92,7 @@ class ObjectRules:
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
         """An object of which these formulas are asked, before its first member.
 
-        Kept: equal questions get the same frame, whatever is around the object.
+        Kept: equal arguments return the same frame, whatever surrounds the object.
         """
         key = (asks, must)
         found = self._opened.get(key)
@@ -101,7 +101,7 @@ class ObjectRules:
         return found
 
     def _open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
-        """``open`` for formulas that are new.
+        """Compute ``open`` for new formulas.
 
         Its order has first the names that assertions about members list, then those that must be
         there or that a list of names allows: members are written in this order. A new order gets
@@ -130,8 +130,8 @@ class ObjectRules:
     def ahead(self, frame: ObjectFrame) -> Iterator[int]:
         """The places in its order of the names that the object may still be given.
 
-        Ascending. It speaks of the order alone: what a name is asked, and whether it can be
-        spelled, is not looked at.
+        Ascending. Only the order counts: whether a name is allowed and can be spelled is not
+        checked.
         """
         count = len(self.orders[frame.order].names)
         if self.any_order:
@@ -142,7 +142,7 @@ class ObjectRules:
             yield from range(frame.written + 1, count)
 
     def name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
-        """The value of a spelled-out name is awaited; ``None`` where it must not stand here.
+        """Await the value of a spelled-out name; ``None`` where it must not stand here.
 
         Kept by frame and name. The name has to be in the order of the object.
         """
@@ -152,19 +152,19 @@ class ObjectRules:
         return self._awaited[key]
 
     def _name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
-        """``name_written`` without its memory."""
+        """Compute ``name_written``."""
         place = self.orders[frame.order].index[name]
         if self.is_passed(frame, place):
             return None
-        # In the order of the schema one number says it all: names before it were passed over.
+        # In the order of the schema one number suffices: names before it were passed over.
         written = frame.written | 1 << place if self.any_order else place
         return self._await(frame, name, written, frame.keys)
 
     def has_fresh_name(self, frame: ObjectFrame, number: int) -> bool:
         """Whether a name of a class is left that the object does not have yet.
 
-        ``False`` too where the search for one gave up, which is counted as incomplete. Not kept, as
-        the names that are taken change with the object.
+        ``False`` also where the search for one gave up, which is counted as incomplete. Not kept,
+        as the names that are taken change with the object.
         """
         space = self.members.space(frame.goals)
         if space.is_endless(number):
@@ -177,11 +177,11 @@ class ObjectRules:
         return found
 
     def class_written(self, frame: ObjectFrame, number: int, key: bytes | None) -> Pending | None:
-        """The value of another name, of this class, is awaited; ``None`` where none may stand here.
+        """Await the value of another name, of this class; ``None`` where none may stand here.
 
-        ``key`` is the name as it is written. Callers see to it that the object does not have it yet
-        and that its set of keys is known; nobody checks. It is ``None`` where it is not known, and
-        the set of keys is unknown from here on.
+        ``key`` is the name as it is written. The caller ensures that the object does not have it
+        yet and that its set of keys is known; this is not checked. ``key`` is ``None`` where it is
+        not known, and the set of keys is unknown from then on.
         """
         found = self.members.space(frame.goals).classes[number]
         keys = UNKNOWN_KEYS if key is None else self.stacks.with_key(frame.keys, key)
@@ -194,7 +194,7 @@ class ObjectRules:
         """The object after a value with this truth vector; ``None`` where it had to fit better.
 
         The name was put into the frame when it was written (``_await``); the value only decides
-        links, so where none fails it is the frame of ``pending`` as it is.
+        links, so where none fails it is the frame of ``pending`` itself.
         """
         frame = pending.frame
         assert isinstance(frame, ObjectFrame)
@@ -211,7 +211,7 @@ class ObjectRules:
 
         Bit ``i`` is for ``frame.goals[i]``; goals keep their places for this.
         """
-        # Of a plain object one formula is asked, and all members so far fit it.
+        # A plain object has one goal, and all members so far fit it.
         plain = self.plain(frame)
         if plain is not None:
             return int(self.owed(frame, plain) is None)
@@ -219,10 +219,10 @@ class ObjectRules:
         return truth_vector(evaluate(goal, holds) for goal in frame.goals)
 
     def at_the_end(self, frame: ObjectFrame) -> Callable[[Leaf], bool]:
-        """Which assertions that are still open hold of an object that closes.
+        """Which open assertions hold of an object that closes.
 
-        Counts were lowered by each member (``one_fewer``). A member that did not fit what is said
-        about members or names has made that FALSE, so where it is still open it holds.
+        Each member lowered the counts (``one_fewer``). A member that did not fit an assertion about
+        members or names has made that FALSE, so one that is still open holds.
         """
 
         def holds(leaf: Leaf) -> bool:
@@ -240,7 +240,7 @@ class ObjectRules:
         written: int,
         keys: int,
     ) -> Pending | None:
-        """The value of a name is awaited; ``None`` where that name must not stand here.
+        """Await the value of a name; ``None`` where that name must not stand here.
 
         ``written`` and ``keys`` are those of the object with the name in it.
         """
@@ -255,7 +255,7 @@ class ObjectRules:
                 return None
             asked = Asked((ask,), must=True, links=())
         else:
-            # First what the name decides, then what its value is asked about what is left.
+            # First what the name decides, then what the rest asks of its value.
             goals = replaced(self.formulas, goals, self._decided(frame, name, written))
             asked, failed = asked_of(
                 goals,
@@ -299,7 +299,7 @@ class ObjectRules:
     def plain(self, frame: ObjectFrame) -> Plain | None:
         """The simple form of what an object has to fit; ``None`` where it is not a plain one.
 
-        Kept by goal: the same object for equal goals, which other caches use as their key.
+        Kept by goal: equal goals return the same object, which other caches use as their key.
         """
         if not frame.must:
             return None
@@ -313,7 +313,7 @@ class ObjectRules:
         return bool(frame.written >> place & 1) if self.any_order else place <= frame.written
 
     def has(self, frame: ObjectFrame, name: str) -> bool:
-        """Whether an object has a member that is still asked for; none of these is passed over."""
+        """Whether an object has a member that is still owed; none of these is passed over."""
         return self.is_passed(frame, self.orders[frame.order].index[name])
 
     def owed(self, frame: ObjectFrame, plain: Plain) -> int | None:
@@ -334,7 +334,7 @@ class ObjectRules:
 
 
 def _plain(goal: Formula) -> Plain | None:
-    """What a goal asks if it is a plain one, ``None`` for any other.
+    """What a goal asks if it is a plain one; ``None`` for any other.
 
     Negations and alternatives are never plain, nor are counts and assertions about names.
     """

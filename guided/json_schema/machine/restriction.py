@@ -1,4 +1,4 @@
-"""Formulas for values of one type: what speaks about other types falls away."""
+"""Formulas for values of one type: assertions about other types are removed."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from guided.runtime.fuel import spend
 __all__ = ["MAX_NODES", "Restriction", "Sharing"]
 
 MAX_LEVELS: Final = 3
-"""Levels of nesting that a node is looked into: deeper ones rarely say the same by chance."""
+"""Levels of nesting searched in a node: deeper nodes are rarely equal by chance."""
 MAX_NODES: Final = 30
-"""Nodes written out inside of one at most."""
+"""The most nodes written out inside one."""
 
 
 class Sharing:
-    """Writes small nodes out in full, where formulas are interned by what they say.
+    """Writes small nodes out in full, where formulas are interned by what they ask.
 
-    Nodes of different places that say the same then are one formula, and what is worked out for it
-    is worked out once. The meaning stays as it is, so any node may be left as it is, too.
+    Nodes of different places that ask the same then are one formula, and what is computed for it is
+    computed once. The meaning stays the same, so any node may also be left as it is.
     """
 
     def __init__(self, formulas: Formulas) -> None:
@@ -67,9 +67,9 @@ class Sharing:
         return found
 
     def _written_out(self, node: SchemaNode) -> Formula:
-        """The formula of a node with small nodes inside written out, the node itself if too large.
+        """The formula of a node with small nodes inside written out; the node itself if too large.
 
-        ``left`` is how many nodes may still be written out: a list, which inner functions share.
+        ``left`` is how many nodes may still be written out: a list, so inner functions share it.
         """
         left = [MAX_NODES]
 
@@ -93,14 +93,14 @@ class Sharing:
 
 
 class _TooLargeError(Exception):
-    """A node leads too deep, or into itself."""
+    """A node that leads too deep, or into itself."""
 
 
 def _with_children(about: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
     """The assertion with ``visit`` applied to the formulas inside it; itself if none changes.
 
-    Any other assertion keeps its nodes, which is right too, only not shared; ``Unique`` does, as no
-    schema writes formulas into it.
+    Any other assertion keeps its nodes, which is also right, only not shared; so does ``Unique``,
+    as no schema writes formulas into it.
     """
     if isinstance(about, Members):
         named = tuple((name, visit(child)) for name, child in about.named)
@@ -125,8 +125,8 @@ _ALL_TYPES: Final = frozenset(JsonType)
 class Restriction:
     """Restricts formulas of one grammar to the values of one JSON type, each once.
 
-    Of values of that type the result holds where the formula does. It has no nodes, and no
-    assertions about other types; only in assertions about members and items are formulas left as
+    For values of that type the result holds where the formula does. It has no nodes, and no
+    assertions about other types; formulas inside assertions about members and items are left as
     they were, as these are about other values.
     """
 
@@ -136,14 +136,14 @@ class Restriction:
         self._known: dict[JsonType, dict[Formula, Formula]] = {
             kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
         }
-        """What ``to`` says, by type and formula."""
+        """The results of ``to``, by type and formula."""
         self._types: dict[Formula, frozenset[JsonType]] = {}
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 
     def to(self, kind: JsonType, formula: Formula) -> Formula:
-        """What ``formula`` says about values of this type: nodes resolved, other types gone.
+        """What ``formula`` asks of values of this type: nodes resolved, other types removed.
 
-        Kept by type and formula. Formulas inside of assertions are left as they are: they are about
+        Kept by type and formula. Formulas inside assertions are left as they are: they are about
         other values.
         """
         known = self._known[kind]
@@ -158,9 +158,9 @@ class Restriction:
         return found
 
     def types(self, formula: Formula) -> frozenset[JsonType]:
-        """The types of the values that may fit, as far as assertions about types alone say.
+        """The types of the values that may fit, as far as only assertions about types decide.
 
-        Never too few: of a negation, all types.
+        Never too few: for a negation, all types.
         """
         found = self._types.get(formula)
         if found is None:
@@ -175,9 +175,9 @@ class Restriction:
     def _inside_first(
         self, formula: Formula, known: Container[Formula], kind: JsonType | None
     ) -> Iterator[Formula]:
-        """What a formula is made of, itself last; each is known before the next one is asked for.
+        """What a formula is made of, itself last; each must be known before the next is requested.
 
-        Of what has no values of ``kind`` only itself. Formulas nest deeper than calls may.
+        For what has no values of ``kind``, only itself. Formulas nest deeper than calls may.
         """
         stack = [formula]
         while stack:
@@ -198,9 +198,9 @@ class Restriction:
         return parts_of(formula)
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
-        """``types`` for a formula whose parts are known; a negation may have any.
+        """Compute ``types`` for a formula whose parts are known; a negation may have any.
 
-        It may name too many types, never too few: values of a type that is left out here are never
+        It may name too many types, never too few: values of a type that is left out are never
         tried.
         """
         spend(1)
@@ -221,7 +221,7 @@ class Restriction:
                 return _ALL_TYPES
 
     def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
-        """``to`` for a formula whose parts are known.
+        """Compute ``to`` for a formula whose parts are known.
 
         Assertions about other types hold of every value of this type, so they become TRUE.
         """
@@ -246,7 +246,7 @@ class Restriction:
                 return formula
 
     def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
-        """The alternatives, those that list numbers or strings as one list of each kind.
+        """The alternatives, with those that list numbers or strings joined into one list per kind.
 
         All others keep their places, and equal ones become one.
         """
@@ -257,7 +257,7 @@ class Restriction:
             if not isinstance(about, NumberChoices | StringChoices):
                 found[part] = part
                 continue
-            # What lists the same kind stands where the first of it stood.
+            # The joined list stands where the first list of its kind stood.
             kind = type(about)
             listed.setdefault(kind, {}).update(dict.fromkeys(about.values))
             found.setdefault(kind, part)
@@ -273,7 +273,7 @@ class Restriction:
         return left.value
 
     def boolean(self, formula: Formula, value: bool) -> bool:
-        """Whether a boolean fits: what is left for booleans speaks only of their values.
+        """Whether a boolean fits: what is left for booleans asks only about their values.
 
         Kept by formula and value; a constant is left once every leaf is decided.
         """

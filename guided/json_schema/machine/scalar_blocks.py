@@ -1,7 +1,7 @@
-"""Blocks for scalars, made once a process: what strings and numbers have in common.
+"""Blocks for scalars, made once per process: what strings and numbers have in common.
 
-A block tells by its labels which of several formulas a value fits. That is its *truth vector*, a
-bit for each formula: bit ``i`` is set where the value fits the ``i``-th.
+The labels of a block say which of several formulas a value fits. That is its *truth vector*, a bit
+for each formula: bit ``i`` is set where the value fits the ``i``-th.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(
 _LEAST: Final = 1_000
 _RANGE_BYTES: Final = 128
 _LAZY: Final = 4
-"""Bytes of an automaton by those of its table: moves are listed when they are asked for."""
+"""Bytes of an automaton per byte of its table: moves are listed when they are needed."""
 _dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(MAX_CACHED_BYTES, getsizeof=lambda dfa: _size(dfa))
 _lock: Final = threading.RLock()
 _LONGEST_KEPT: Final = 256
-"""Code points of a string whose spelling is kept: callers choose how long strings are."""
+"""Code points of the longest string whose spelling is kept: callers choose how long strings are."""
 
 
 def json_key(text: str) -> bytes:
@@ -80,11 +80,11 @@ _kept_json_key: Final[Callable[[str], bytes]] = functools.lru_cache(maxsize=16_3
 
 
 def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
-    """The block of a key, ``None`` where nothing fits; made by whoever asks first.
+    """The block of a key, ``None`` where nothing fits; made at the first call.
 
-    The key has to tell all that ``make`` depends on: other schemas get the same block, which nobody
-    may change. Blocks that nobody asked for in a long time are dropped, and made again when asked
-    for. A machine that laid the older one down then lays the new one down too.
+    The key has to contain all that ``make`` depends on: other schemas get the same block, which
+    must not be changed. Blocks that were not used for a long time are dropped, and made again when
+    needed. A machine that laid the older one down then lays the new one down too.
     """
     with _lock:
         if key in _blocks:
@@ -98,9 +98,9 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
 
 
 def pattern_dfa(pattern: Regular) -> Dfa:
-    """The automaton of the strings that a pattern is found in, kept for other schemas.
+    """The automaton of the strings in which a pattern matches, kept for other schemas.
 
-    Nobody may change it. Two threads may make the same one at once, which does no harm.
+    It must not be changed. Two threads may make the same one at once, which does no harm.
     """
     with _lock:
         dfa = _dfas.get(pattern)
@@ -113,7 +113,7 @@ def pattern_dfa(pattern: Regular) -> Dfa:
 
 
 def _size(dfa: Dfa) -> int:
-    """Bytes of an automaton, about."""
+    """About how many bytes an automaton takes."""
     ranges = sum([len(chars.ranges) for chars in dfa.classes])
     return _LEAST + _LAZY * dfa.next.nbytes + _RANGE_BYTES * ranges
 
@@ -121,7 +121,7 @@ def _size(dfa: Dfa) -> int:
 class TruthLabels:
     """Labels for truth vectors, numbered as they come up: which formulas hold by which assertions.
 
-    Where ``truths`` are given, what has another truth vector gets no label.
+    Where ``truths`` are given, other truth vectors get no label.
     """
 
     def __init__(
@@ -135,10 +135,10 @@ class TruthLabels:
         self._numbers: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
-        """The label for values of which ``fits`` says which leaves hold; DEAD if not wanted.
+        """The label for values for which ``fits`` says which leaves hold; DEAD if not wanted.
 
         Labels are numbered as truth vectors come up; ``found`` has the vector of each. Entries of
-        ``fits`` beyond the leaves are left aside.
+        ``fits`` beyond the leaves are ignored.
         """
         # Called for each state of a product of automata.
         spend(len(self.leaves) // 4 + len(self.asks))
@@ -153,7 +153,7 @@ class TruthLabels:
 
 
 class Signature:
-    """What a formula says by itself, and the signatures of its parts; hashed once."""
+    """What a formula asks without its parts, and the signatures of its parts; hashed once."""
 
     __slots__ = ("_hash", "parts", "said")
 
@@ -166,14 +166,14 @@ class Signature:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        """Compares without recursion; equal ones share their parts from then on.
+        """Compare without recursion; equal ones share their parts from then on.
 
-        Compared are what is said and the order of parts, never the formulas: these belong to one
+        Compares what is asked and the order of parts, never the formulas: these belong to one
         grammar.
         """
         if not isinstance(other, Signature):
             return False
-        # Parts are shared, so that their number grows with the paths to them: compare each once.
+        # Parts are shared, so their number grows with the paths to them: compare each once.
         compared: set[tuple[int, int]] = set()
         waiting: list[tuple[Signature, Signature]] = [(self, other)]
         while waiting:
@@ -197,7 +197,7 @@ class Signatures:
         self._known: dict[Formula, Signature] = {}
 
     def of(self, formula: Formula) -> Signature:
-        """The signature of a formula without schema nodes, which say nothing to other grammars.
+        """The signature of a formula without schema nodes, which mean nothing to other grammars.
 
         Signatures may be keys of caches that live longer than the grammar, so they hold no formula
         of it.
@@ -212,10 +212,9 @@ class Signatures:
 
 
 def _said(formula: Formula) -> Hashable:
-    """What a formula says besides its parts.
+    """What a formula asks besides its parts.
 
-    Only formulas about strings or numbers get here, whose assertions hold no formulas of the
-    grammar.
+    Only for formulas about strings or numbers, whose assertions hold no formulas of the grammar.
     """
     assert not isinstance(formula, SchemaNode), formula
     if isinstance(formula, Constant):
@@ -226,7 +225,7 @@ def _said(formula: Formula) -> Hashable:
 def without_listed_choices(
     ask: Formula, formulas: Formulas, kind: type[StringChoices | NumberChoices]
 ) -> tuple[Formula, set[Json]]:
-    """A formula without the strings or numbers that it lists as not fitting, and those.
+    """A formula without the strings or numbers that it forbids by a list, and those values.
 
     Only lists that it negates outright are taken out: a value fits the whole if it fits what is
     left and is none of those.
@@ -243,5 +242,5 @@ def without_listed_choices(
 
 
 def is_endless(table: NDArray[np.int32]) -> bool:
-    """Whether an automaton accepts infinitely many texts: a cycle can be reached from its start."""
+    """Whether an automaton accepts infinitely many texts: a cycle is reachable from its start."""
     return len(table) > 0 and bool(endless_states(table)[0])

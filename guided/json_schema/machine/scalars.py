@@ -17,8 +17,8 @@ __all__ = ["Scalars"]
 class Scalars:
     """The rules of strings and numbers of one recogniser.
 
-    ``missing`` are bytes that the vocabulary cannot spell. Formulas that are asked about are
-    restricted to strings or to numbers (``Restriction.to``).
+    ``missing`` are bytes that the vocabulary cannot spell. The formulas passed in are restricted to
+    strings or to numbers (``Restriction.to``).
     """
 
     def __init__(self, formulas: Formulas, options: JsonOptions, missing: frozenset[int]) -> None:

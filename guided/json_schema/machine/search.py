@@ -27,11 +27,11 @@ MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
 HASTY_TRIES: Final = 2
 HASTY_CONTRADICTIONS: Final = 50
-"""Choices of literals that exclude one another, met before choices are asked about half-way."""
+"""Contradictory choices of literals met before choices are also tried half-way."""
 CALLS_OF_A_CHOICE: Final = 4
-"""From one choice to the next inside of it."""
+"""Calls from one choice to the next inside it."""
 Literals = dict[Leaf, bool]
-"""Which assertions are to hold, and which are to fail."""
+"""Which assertions have to hold, and which have to fail."""
 _Found = TypeVar("_Found")
 
 
@@ -44,9 +44,9 @@ class Searches:
         self.missed = 0
         """Searches for members or items that gave up, so that other choices may have to do."""
         self.nesting = Nesting()
-        """Of choices, those for inner values included."""
+        """The nesting of choices, including those for inner values."""
         self.node: SchemaNode | None = None
-        """The innermost schema node in which a search gave up first."""
+        """The innermost schema node in which a search first gave up."""
 
 
 def satisfy(
@@ -57,14 +57,14 @@ def satisfy(
 ) -> _Found | None:
     """What ``realise`` makes of the first choice of literals that it does not refuse.
 
-    The formula holds under every choice offered. ``realise`` has to refuse more literals whenever
-    it refuses some of them; depth first over the formula's alternatives, literals that contradict
-    one another and choices that are refused half-way being cut off. What is at hand is often right,
-    so the first whole choices are tried without asking half-way. ``None`` where every choice was
-    refused, and where the search or one below it gave up, which is counted as incomplete. The
-    literals that it is given belong to the search: it must not change them.
+    The formula holds under every choice offered. If ``realise`` refuses some literals it has to
+    refuse any more with them. The search goes depth first over the formula's alternatives, and cuts
+    off literals that contradict each other and choices that are refused half-way. The choice at
+    hand is often right, so the first whole choices are tried without half-way calls. ``None`` where
+    every choice was refused, and where the search or one below it gave up, which is counted as
+    incomplete. The literals passed to ``realise`` belong to the search: it must not change them.
     """
-    # A search below that gave up leaves the answer open: counted, so that it can be told.
+    # A search below that gave up leaves the result open: counted, so that it can be reported.
     missed = searches.missed
     hasty = _Search(formulas, realise, searches, tries=HASTY_TRIES, asks_early=False)
     found = hasty.branch([formula], [], {})
@@ -80,7 +80,7 @@ def satisfy(
 class _Search(Generic[_Found]):
     """One search through the choices of a formula.
 
-    ``branch`` is called once from outside; ``tries`` bounds all that it calls in turn.
+    ``branch`` is called once from outside; ``tries`` bounds everything that it calls in turn.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class _Search(Generic[_Found]):
         self.realise = realise
         self.searches = searches
         self.tries = tries
-        """How often ``realise`` may still be asked; below 0 the search has given up."""
+        """How often ``realise`` may still be called; below 0 the search has given up."""
         self.asks_early = asks_early
-        """``realise`` is asked half-way too, with choices still open."""
+        """Whether ``realise`` is also called half-way, with choices still open."""
         self.contradictions = 0
         self._propagated = False
-        """The parts of all choices were tried once; see ``branch``."""
+        """Whether the parts of all choices were tried once; see ``branch``."""
 
     @property
     def gave_up(self) -> bool:
@@ -113,7 +113,7 @@ class _Search(Generic[_Found]):
         """What ``realise`` makes of the formulas in ``agenda`` and of ``choices`` taken together.
 
         ``literals`` are those chosen so far, and are added to; ``agenda`` is used up. ``None``
-        where they contradict one another, where ``realise`` refuses, or where tries ran out
+        where they contradict each other, where ``realise`` refuses, or where tries ran out
         (``gave_up``).
         """
         while agenda:
@@ -126,7 +126,7 @@ class _Search(Generic[_Found]):
             elif isinstance(formula, AnyOf):
                 choices = [*choices, formula]
             elif isinstance(formula, Leaf):
-                # Known to be False: the leaf is to hold and to fail.
+                # It is recorded as False: the leaf has to hold and to fail.
                 if not literals.setdefault(formula, True):
                     self._note_contradiction()
                     return None
@@ -142,8 +142,8 @@ class _Search(Generic[_Found]):
         spend(1 + 3 * len(choices))
         # Literals that were chosen may settle other choices on the way.
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
-        # With choices left ``realise`` is asked too early: if it refuses, more literals will not
-        # help, so the branch is cut off; if it accepts, that is no answer yet.
+        # With choices left ``realise`` is called early: if it refuses, more literals will not
+        # help, so the branch is cut off; if it accepts, that is no result yet.
         if self.asks_early or not choices:
             self.tries -= 1
             spend(1 + len(literals))
@@ -167,11 +167,11 @@ class _Search(Generic[_Found]):
         )
 
     def _note_contradiction(self) -> None:
-        """Count literals that exclude one another; a hasty search gives up after many of them.
+        """Count literals that exclude each other; a hasty search gives up after many of them.
 
-        A hasty search (``asks_early`` False) asks about whole choices alone, so that ``tries`` does
-        not bound how many contradict before one is whole. One that asks early spends a try at each
-        branch, and must not give up sooner than these: what it misses is missed for good.
+        A hasty search (``asks_early`` False) tries only whole choices, so ``tries`` does not bound
+        how many contradict before one is whole. A search that calls early spends a try at each
+        branch, and must not give up sooner because of these: what it misses is missed for good.
         """
         self.contradictions += 1
         if not self.asks_early and self.contradictions > HASTY_CONTRADICTIONS:
@@ -180,9 +180,9 @@ class _Search(Generic[_Found]):
     def _first_of(
         self, parts: Iterable[Formula], others: list[AnyOf], literals: Literals
     ) -> _Found | None:
-        """What comes of the first part of a choice that something comes of.
+        """The result of the first part of a choice that has one.
 
-        Each part is tried with literals of its own, as ``branch`` adds to them.
+        Each part is tried with a copy of the literals, as ``branch`` adds to them.
         """
         for part in parts:
             found = self.branch([part], others, dict(literals))
@@ -191,12 +191,12 @@ class _Search(Generic[_Found]):
         return None
 
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
-        """Whether a part of a choice can be kept together with the literals, as far as is plain.
+        """Whether a part of a choice can be kept together with the literals, as one try shows.
 
-        It is tried by itself, once; ``True`` where that does not tell.
+        It is tried alone, once; ``True`` where that does not decide.
         """
         alone = _Search(self.formulas, self.realise, self.searches, tries=1, asks_early=True)
-        # Or each part would be looked ahead from in turn, without end.
+        # Or each part would in turn look ahead from its own choices, without end.
         alone._propagated = True
         found = alone.branch([part], [], dict(literals))
         self.tries -= 1
@@ -204,12 +204,12 @@ class _Search(Generic[_Found]):
 
 
 def _is_settled(choice: AnyOf, literals: Literals) -> bool:
-    """Whether a literal that was chosen already makes one part of a choice hold.
+    """Whether a literal that was already chosen makes one part of a choice hold.
 
-    Only literals are looked at, so ``False`` may mean that it is not plain: the choice is then
-    made.
+    Only literals are looked at, so ``False`` may only mean that it is not obvious: the choice is
+    then made.
     """
-    for part in choice.parts:  # a plain loop: this is asked of every choice at every branch
+    for part in choice.parts:  # a plain loop: this runs for every choice at every branch
         if isinstance(part, Leaf):
             settled = literals.get(part) is True
         else:
@@ -221,9 +221,9 @@ def _is_settled(choice: AnyOf, literals: Literals) -> bool:
 
 
 def _negated(formula: Formula, formulas: Formulas) -> Formula | None:
-    """The opposite of a formula as one without a negation outside.
+    """The opposite of a formula as a formula without a negation outside.
 
-    ``None`` for an assertion that has no such opposite: that it fails is then a literal.
+    ``None`` for an assertion without such an opposite: that it fails is then a literal.
     """
     if isinstance(formula, AllOf):
         return formulas.any_of(formulas.negate(part) for part in formula.parts)

@@ -18,13 +18,13 @@ from guided.runtime.fuel import breathing
 __all__ = ["ShortestStrings"]
 
 _MOST_ENDINGS: Final = 700
-"""Endings tried beside as many as there are strings forbidden."""
+"""Endings tried besides one for each forbidden string."""
 
 
 class ShortestStrings:
     """Finds a short string for a formula: in a list, by a guess that is checked, or in a block.
 
-    Nothing is remembered here but in the blocks of ``StringRules``; ``ShortestValues`` keeps the
+    Nothing is remembered here except in the blocks of ``StringRules``; ``ShortestValues`` keeps the
     result by formula.
     """
 
@@ -32,15 +32,15 @@ class ShortestStrings:
         self._strings: Final = strings
 
     def least_length(self, ask: Formula) -> int:
-        """The code points that every string has that fits, as far as a bound says so."""
+        """The number of code points that every string that fits has, as far as a bound says so."""
         return without_length(ask, self._strings.formulas)[1][0]
 
     def shortest(self, ask: Formula) -> bytes | None:
-        """A JSON string that fits, close to the shortest, ``None`` where there is none.
+        """A JSON string that fits, close to the shortest; ``None`` where there is none.
 
-        What is guessed without an automaton may be longer than the shortest. Callers rely on it
-        that the string fits, and that ``None`` means that there is none. Building an automaton may
-        raise LimitExceededError.
+        What is guessed without an automaton may be longer than the shortest. Callers rely on the
+        string fitting, and on ``None`` meaning that there is none. Building an automaton may raise
+        LimitExceededError.
         """
         if ask is FALSE:
             return None
@@ -57,22 +57,21 @@ class ShortestStrings:
         if block is None:
             return None
         text = block.shortest()
-        # A block whose length is counted beside it, from ``low`` on, takes any letters.
+        # A block whose length is counted outside it, from ``low`` on, takes any letters.
         low = block.bounds[0] if block.bounds is not None else 0
         return text if low == 0 else b'"' + self.filler * low + b'"'
 
     @property
     def filler(self) -> bytes:
-        """A byte that is a character of its own."""
+        """A byte that is a character by itself."""
         return bytes(
             (next(b for b in b"a0 " + bytes(range(0x23, 0x5B)) if b not in self._strings.missing),)
         )
 
     def _guessed_string(self, ask: Formula) -> bytes | None:
-        """A short string that fits, where it is plain without an automaton, else ``None``.
+        """A short string that fits, where it is obvious without an automaton, else ``None``.
 
-        ``None`` says nothing about whether a string fits: the caller makes an automaton to find
-        out.
+        ``None`` does not mean that no string fits: the caller makes an automaton to find out.
         """
         if ord('"') in self._strings.missing:
             return None
@@ -100,7 +99,7 @@ class ShortestStrings:
     def _guessed_other(
         self, ask: Formula, others: Formula, banned: Collection[str]
     ) -> bytes | None:
-        """A string beside those that are forbidden, a few characters off the shortest.
+        """A string other than those that are forbidden, a few characters off the shortest.
 
         ``others`` is ``ask`` without what it forbids. ``None`` where the guesses do not fit.
         """

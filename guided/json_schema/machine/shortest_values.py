@@ -17,16 +17,16 @@ __all__ = ["MAX_SHORTEST_BYTES", "ShortestValues"]
 MAX_SHORTEST_BYTES: Final = 100_000
 """Formulas whose values are all longer count as empty."""
 CALLS_OF_A_VALUE: Final = 20
-"""From one value to the next inside of it."""
+"""Calls from one value to the next inside it."""
 Containers = Callable[[Formula], bytes | None]
 
 
 class ShortestValues:
-    """Texts by formula.
+    """Shortest texts by formula.
 
-    Formulas refer to one another in circles. A value never needs another of the same formula
-    inside, so what is asked for while it is looked for has none; such an answer holds only inside
-    that search, and is not kept.
+    Formulas refer to each other in circles. A value never needs another of the same formula inside,
+    so a formula requested while it is being searched has none; such a result holds only inside that
+    search, and is not kept.
     """
 
     def __init__(self, restriction: Restriction, scalars: Scalars, searches: Searches) -> None:
@@ -35,7 +35,7 @@ class ShortestValues:
         self.searches = searches
         self.array: Containers = lambda _: None
         self.object: Containers = lambda _: None
-        """Shortest arrays and objects; set by who knows their rules."""
+        """Shortest arrays and objects; ``Evaluation`` sets both."""
         self.too_long = False
         """Whether a formula counts as empty only because its values are too long."""
         self._known: dict[Formula, bytes | None] = {}
@@ -46,7 +46,7 @@ class ShortestValues:
 
     @property
     def missing(self) -> int:
-        """Searches that gave up or found too long texts alone, so that values may be missing."""
+        """Searches that gave up or found only too long texts, so that values may be missing."""
         return self.searches.incomplete + self.too_long
 
     def text(self, formula: Formula) -> bytes | None:
@@ -56,7 +56,7 @@ class ShortestValues:
         """
         if formula in self._known:
             return self._known[formula]
-        # The search came back to this formula: a value inside of itself is never the shortest.
+        # The search came back to this formula: a value inside itself is never the shortest.
         if formula in self._depth:
             self._lowest = min(self._lowest, self._depth[formula])
             return None
@@ -71,7 +71,7 @@ class ShortestValues:
             if isinstance(formula, SchemaNode) and self.missing > missing:
                 self.searches.node = self.searches.node or formula
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
-        # A failure that rests on a formula further out may be a success when asked from elsewhere.
+        # A failure that depends on a formula further out may be a success from elsewhere.
         if text is not None or lowest >= depth:
             self._known[formula] = text
         return text
@@ -79,7 +79,7 @@ class ShortestValues:
     def _search(self, formula: Formula) -> bytes | None:
         """A short value that fits: a scalar, or where that is long a container that is shorter.
 
-        ``too_long`` is set where the best has more than MAX_SHORTEST_BYTES, and never taken back.
+        ``too_long`` is set where the best has more than MAX_SHORTEST_BYTES, and never reset.
         """
         best = self.scalar(formula)
         # Below the length of a small object little is gained, and searching a container costs most.

@@ -32,30 +32,30 @@ class Chain:
         self.text: Final = text
         self.label: Final = label
         self.state: Final = state
-        """Where nothing of the text was read; one state further for every byte."""
+        """The state where nothing of the text was read; each byte leads one state further."""
 
 
 _Group: TypeAlias = tuple[Chain, ...]
 _FEW: Final = 24
 """Chains whose branches are laid down all at once; of more, only those that changed are."""
 _PIECE: Final = 5_000
-"""Texts that are sorted in some milliseconds."""
+"""Texts that take some milliseconds to sort."""
 
 
 class Chains:
     """Lays down texts that end in a label.
 
-    There is one for each machine. All that is laid down is kept: the same question gets the same
+    There is one for each machine. All that is laid down is kept: equal arguments return the same
     rows, and a row never changes.
     """
 
     def __init__(self, table: TransitionTable) -> None:
         self.table = table
         self._exits: dict[int, int] = {}
-        """By label the state that only takes it."""
+        """For each label the state that only takes it."""
         self._chains: dict[tuple[bytes, int], Chain] = {}
         self._branches: dict[tuple[_Group, int], int] = {}
-        """By chains, sorted by text, and how many bytes they have in common: see ``branch``."""
+        """By chains, sorted by text, and the number of bytes that they share: see ``branch``."""
 
     def exit_state(self, label: int) -> int:
         """A state that only takes ``label``."""
@@ -63,7 +63,7 @@ class Chains:
         return self.exit_states((label,))[0] if found is None else found
 
     def exit_states(self, labels: Sequence[int]) -> list[int]:
-        """States that only take one of these labels each.
+        """States that each only take one of these labels.
 
         In the order of ``labels``; each label has one state in a machine.
         """
@@ -87,7 +87,7 @@ class Chains:
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
         """The states of texts, each with its label.
 
-        In the order of ``texts``; those that are new are laid down.
+        In the order of ``texts``; new ones are laid down.
         """
         distinct = dict.fromkeys(breathing(texts))
         unknown = [each for each in breathing(distinct) if each not in self._chains]
@@ -98,7 +98,7 @@ class Chains:
     def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
         """Lay down chains that are not there yet, all in one call of the table.
 
-        Texts come once each. The rows of one text follow one another, as ``Chain.state`` says, and
+        Each text occurs once. The rows of a text follow each other, as ``Chain.state`` says, and
         its last byte leads to the exit state of its label.
         """
         spelled = [text for text, _ in breathing(texts)]
@@ -115,7 +115,7 @@ class Chains:
         """
         if len(chains) == 1:
             return chains[0].state + depth
-        # Texts may have very much in common, so a stack of our own stands for recursion.
+        # Texts may have very much in common, so a stack of our own replaces recursion.
         waiting = [(chains, depth)]
         while waiting:
             at = waiting[-1]
@@ -129,16 +129,16 @@ class Chains:
         return self._branches[chains, depth]
 
     def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
-        """The branches after the next byte that are still to be laid down.
+        """The branches after the next byte that have not been laid down yet.
 
-        Only groups of more than ``_FEW``: ``_branch`` lays smaller ones down by itself.
+        Only groups of more than ``_FEW``: ``_branch`` lays smaller ones down itself.
         """
         breathe()
         inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
         return [at for at in inner if at not in self._branches]
 
     def _branch(self, chains: _Group, depth: int) -> int:
-        """A state that parts chains by the byte at ``depth``.
+        """A state that separates chains by the byte at ``depth``.
 
         ``branch`` has laid down the large groups after it, ``_all`` lays down small ones at once.
         """
@@ -156,10 +156,10 @@ class Chains:
         return self.table.add_row(edges)
 
     def _all(self, chains: _Group, depth: int) -> int:
-        """All the branches of a few chains at once.
+        """Lay down all the branches of a few chains at once; returns the row of the first.
 
-        Returned is the row of the first branch; inner ones are not kept in ``_branches``. No text
-        may begin with another: a state cannot both end and go on.
+        Inner branches are not kept in ``_branches``. No text may begin with another: a state cannot
+        both end and continue.
         """
         breathe()
         spelled = [chain.text for chain in chains]
@@ -185,7 +185,7 @@ def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
 
 
 def _sorted(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
-    """Texts in their order; of many piece by piece, as one call that sorts them cannot rest."""
+    """Texts in their order; many are sorted in pieces, as a single sort cannot pause."""
     if len(texts) <= _PIECE:
         return sorted(texts)
     pieces = []
@@ -198,7 +198,7 @@ def _sorted(texts: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _OTHER_SPELLINGS: Final = b"u/"
-"""What stands after a backslash where a character is not spelled the shortest way."""
+"""The bytes after a backslash where a character is not spelled the shortest way."""
 
 
 class _OverlayTrie:
@@ -227,7 +227,7 @@ class _OverlayTrie:
     def after_backslashes(self) -> set[int]:
         """The nodes in the middle of an escape: after a backslash that no other one escapes.
 
-        Numbers of children are higher than those of their parents, which this relies on.
+        It relies on children having higher numbers than their parents.
         """
         after: set[int] = set()
         # In order, so that a node is known to be escaped before its own backslash is looked at.
@@ -242,15 +242,15 @@ def lay_texts(
 ) -> int | None:
     """The state after an opening quote; at ``start`` begins the block of all other strings.
 
-    ``texts`` gives the label of each string that is judged by itself, DEAD where it is not allowed.
-    ``endless`` marks the states of that block that texts of any length lead on from.
+    ``texts`` gives the label of each string that is judged separately, DEAD where it is not
+    allowed. ``endless`` marks the states of that block that texts of any length lead on from.
     ``None`` where only finitely many texts begin with a forbidden one. Near the texts characters
     keep their shortest spelling, or one of them could be written so that it is not recognised.
     """
     trie = _overlay_trie(chains, start, endless, texts)
     if trie is None:
         return None
-    # When all texts are in: a node whose text brings a backslash has that child already.
+    # When all texts are in: a node whose text has a backslash next has that child already.
     _spell_shortly(chains, trie)
     return _lay_trie(chains, trie)
 
@@ -291,7 +291,7 @@ def _overlay_trie(
 def _lay_trie(chains: Chains, trie: _OverlayTrie) -> int:
     """Lay the nodes of a trie down as overlays; returns the row of its root.
 
-    All rows that overlays lead to are laid down first, as overlays have to follow one another.
+    All rows that overlays lead to are laid down first, as overlays have to follow each other.
     ``trie.leaving`` is sorted in place.
     """
     table = chains.table
@@ -322,7 +322,7 @@ def _lay_trie(chains: Chains, trie: _OverlayTrie) -> int:
 def _spell_shortly(chains: Chains, trie: _OverlayTrie) -> None:
     """Give every node a child after a backslash, where other spellings can be cut off.
 
-    To be called when all texts are in, and once: nodes that it adds itself get no such child.
+    To be called once, when all texts are in: nodes that it adds itself get no such child.
     """
     after = trie.after_backslashes()
     for node in range(len(trie.children)):

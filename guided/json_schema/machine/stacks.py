@@ -1,6 +1,6 @@
 """Where in the nest of containers a recogniser stands: stacks of frames as small ints.
 
-Equal stacks have equal numbers, so that what is found out about one is found out once. A stack is a
+Equal stacks have equal numbers, so what is found out about one is found out once. A stack is a
 frame and the number of the stack around it:
 
     {"a":[1,        number  frame                                     parent
@@ -53,12 +53,12 @@ class ObjectFrame(NamedTuple):
     goals: tuple[Formula, ...]
     """What is left to fit of each formula asked of the object."""
     must: bool
-    """There is one goal, and it has to be reached."""
+    """Whether there is one goal, and it has to be reached."""
     order: int
-    """Number of the list of names that the schema spells out for this object."""
+    """The number of the list of names that the schema spells out for this object."""
     written: int
-    """Which of those names were written or passed over: the place of the last one, or in any order
-    one bit for each."""
+    """Which of those names were written or passed over: the place of the last one, or if any order
+    is allowed, one bit for each."""
     keys: int = NO_KEYS
     """The set of other keys so far."""
     begun: bool = False
@@ -71,15 +71,15 @@ class ArrayFrame(NamedTuple):
     must: bool
     begun: bool = False
     hazy: bool = False
-    """An earlier item is unknown from which others must differ: a walk over many tokens at once
-    does not know its text."""
+    """Whether an earlier item from which others must differ is unknown, because a walk over many
+    tokens at once does not know its text."""
 
 
 class Pending(NamedTuple):
     """A container whose next value is awaited, and what is asked of that value.
 
-    With ``must`` the value has to fit the first of ``asks``. ``links`` tells which assertions of
-    the container fail unless the value fits the ask of that number.
+    With ``must`` the value has to fit the first of ``asks``. ``links`` says which assertions of the
+    container fail unless the value fits the ask of that number.
     """
 
     frame: ObjectFrame | ArrayFrame | None
@@ -87,12 +87,12 @@ class Pending(NamedTuple):
     must: bool
     links: tuple[tuple[Leaf, int], ...] = ()
     remembers: bool = False
-    """The text of the value matters to what may follow it."""
+    """Whether the text of the value matters to what may follow it."""
     hazy: bool = False
     """See ``ArrayFrame``."""
     sure: bool = False
-    """Whatever value fits leaves a completion: all that is owed is still to come, as when it
-    opened, or the array may close after it."""
+    """Whether any value that fits leaves a completion: all that is owed is still to come, as when
+    it opened, or the array may close after it."""
 
 
 def is_sure(pending: Pending) -> bool:
@@ -113,12 +113,12 @@ class Stacks:
         self.max_stacks = max_stacks
         self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
-        """By stack, like ``frames`` and the rows of ``facts``. No stack is ever given up."""
+        """By stack, like ``frames`` and the rows of ``facts``. No stack is ever dropped."""
         self._hold(np.zeros((256, 3), dtype=np.int32))
         self.with_keys: list[int] = []
-        """The stacks of which KNOWN is said."""
+        """The stacks whose knowledge is KNOWN."""
         self.order_sizes: list[int] = []
-        """The number of names in each order of an object; kept by who knows them."""
+        """The number of names in each order of an object; ``ObjectRules`` keeps it up to date."""
         self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
         """The stack by frame and parent: the inverse of ``frames`` and ``parents``."""
         self._key_sets: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
@@ -131,13 +131,13 @@ class Stacks:
     def _hold(self, facts: NDArray[np.int32]) -> None:
         """Set ``facts`` and ``_flat`` together: they are the same memory.
 
-        Compiled code has to ask for ``facts`` anew once a stack was added: a longer array takes the
-        place of a full one.
+        Compiled code has to read ``facts`` again once a stack was added: a longer array replaces a
+        full one.
         """
         self.facts = facts
-        """What compiled code knows of each stack; see ``facts``."""
+        """What compiled code knows about each stack; see ``facts``."""
         self._flat = facts.reshape(-1).data
-        """What Python reads and writes single facts in, many times as fast as with numpy."""
+        """Where Python reads and writes single facts, many times as fast as with numpy."""
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -146,9 +146,9 @@ class Stacks:
         """The stack of ``frame`` inside ``parent``; raises LimitExceededError when full.
 
         A ``Pending`` has the parent of its container. The order of an object has to be in
-        ``order_sizes`` before.
+        ``order_sizes`` already.
         """
-        # One look-up whether the stack is known or new: this runs for each transition.
+        # One look-up decides whether the stack is known or new: this runs for each transition.
         next_number = len(self.frames)
         number = self._numbers.setdefault((frame, parent), next_number)
         if number == next_number:
@@ -183,13 +183,14 @@ class Stacks:
         return self._flat[3 * number + TEXTS]
 
     def taken(self, number: int) -> int:
-        """How many names an object has at most that another member must not have; those that the
-        schema spells out count in any case.
+        """The greatest number of an object's names that another member must not have.
+
+        Those that the schema spells out always count.
         """
         return self._flat[3 * number + TAKEN]
 
     def free_keys(self, number: int) -> set[bytes]:
-        """The names of an open object that the schema does not spell out, so far."""
+        """The names of an open object so far that the schema does not spell out."""
         frame = self.frames[number]
         assert isinstance(frame, ObjectFrame), frame
         return set(self.keys(frame.keys))
@@ -206,7 +207,7 @@ class Stacks:
         return number
 
     def _taken(self, frame: ObjectFrame) -> int:
-        """How many names must not come again, at most.
+        """The greatest number of names that must not come again.
 
         Where the free keys are unknown it is MANY_NAMES: only a row that leads to more names than
         that surely leads to one that is free.
@@ -216,7 +217,7 @@ class Stacks:
         return self._key_counts[frame.keys] + self.order_sizes[frame.order]
 
     def keys(self, keys: int) -> Iterator[bytes]:
-        """The keys of a set, the latest first; none are known of an unknown one."""
+        """The keys of a set, the latest first; none for an unknown set."""
         while keys not in (NO_KEYS, UNKNOWN_KEYS):
             keys, key = self._key_sets[keys]
             yield key

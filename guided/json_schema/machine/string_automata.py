@@ -1,4 +1,4 @@
-"""Automata of JSON strings: lists of texts, quotes around content, counting beside an automaton."""
+"""Automata of JSON strings: lists of texts, quotes around content, counts outside an automaton."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ __all__ = [
 def choices_dfa(values: Mapping[str, int]) -> Dfa:
     """The automaton of a list of strings, each with its label: their trie.
 
-    There has to be one: in a ``Dfa`` every state can still accept, as the root of none could not.
-    Labels are numbers from 0 on, never DEAD.
+    There has to be at least one: every state of a ``Dfa`` can still accept, which the root of none
+    could not. Labels are numbers from 0 on, never DEAD.
     """
     children: list[dict[str, int]] = [{}]
     ends: dict[int, int] = {}
@@ -76,8 +76,9 @@ def choices_dfa(values: Mapping[str, int]) -> Dfa:
 def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
     """The automaton of all strings that some assertions list.
 
-    By its labels which of the assertions hold; last, by DEAD, of strings that none of them lists.
-    Without any list the automaton has a state that cannot accept, and must not be used.
+    Also returns by label which of the assertions hold; the last entry, at DEAD, is for strings that
+    none of them lists. Without any list the automaton has a state that cannot accept, and must not
+    be used.
     """
     lists: dict[str, list[int]] = {}
     for number, leaf in enumerate(leaves):
@@ -101,9 +102,9 @@ def choices_in(formula: Formula) -> tuple[str, ...] | None:
 def without_length(
     ask: Formula, formulas: Formulas
 ) -> tuple[tuple[Formula], tuple[int, int | None]]:
-    """A formula, as the one ask, without bounds on the length that it sets; and those bounds.
+    """A formula, as the one ask, without its bounds on the length; and those bounds.
 
-    Bounds may cross: the caller sees to that. ``None`` is for no upper bound.
+    Bounds may cross: the caller handles that. ``None`` means no upper bound.
     """
     low, high = 0, None
     others: list[Formula] = []
@@ -118,11 +119,11 @@ def without_length(
 
 
 _CELLS: Final = 100_000
-"""Cells of a table worked on between two rests."""
+"""Cells of a table processed between two pauses."""
 
 
 def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
-    """For each state the least number of code points to an accepting one, a begun one included.
+    """For each state the least number of code points to an accepting one, including a begun one.
 
     ``content.between`` says how many states, the first ones, stand between two code points. Every
     state of a ``ByteDfa`` can still accept, so all numbers are finite. ``need`` is new; the kernel
@@ -147,11 +148,11 @@ def quoted(
     *,
     is_firm: bool,
 ) -> Block:
-    """Put quotes around; inside, a raw quote never occurs but after a backslash.
+    """Put quotes around the content, in which a raw quote only occurs after a backslash.
 
     State 0 reads the opening quote, content state ``s`` is ``s + 1``, and after these there is a
     closing state for each label. ``is_firm`` is as for ``counting_ways``, and the other arguments
-    as for ``Block``. Nothing that is given is changed.
+    as for ``Block``. The arguments are not changed.
     """
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1
@@ -159,10 +160,10 @@ def quoted(
     labels = np.unique(content.label[content.label != DEAD])
     byte_class = content.byte_class.copy()
     byte_class[quote] = width  # a class of its own
-    # Every way to accept goes through one closing state a label.
+    # Every way to accept goes through one closing state per label.
     size = end + len(labels)
-    # The opening quote begins a count; the state after it is entered as the first character ends
-    # too where the content loops there, so it gets a twin that only the quote leads to.
+    # The opening quote begins a count; where the content loops to the state after the quote, that
+    # state is also entered as a character ends, so it gets a twin that only the quote leads to.
     twin = size
     table = np.empty((size + counts, width + 1), dtype=np.int32)
     table[start], table[end:] = DEAD, DEAD
@@ -201,10 +202,10 @@ def counting_ways(
 ) -> Block:
     """The block with ways of as many code points as NEED says, which a bound lets through.
 
-    A way of the fewest bytes may be one of more code points: "aaa" beside "€€". Under a bound that
-    is ``is_firm``, since a schema sets it, every string that fits is allowed. So NEED stays the
-    fewest code points, and ways are the shortest in bytes of those alone that have no more. Any
-    other bound may forbid a little more: ways are the shortest in bytes, and NEED follows them.
+    A way of the fewest bytes may have more code points: "aaa" beside "€€". Under a bound that
+    ``is_firm``, because a schema sets it, every string that fits is allowed. So NEED stays the
+    fewest code points, and ways are the shortest in bytes among those that have no more. Any other
+    bound may forbid a little more: ways are the shortest in bytes, and NEED follows them.
 
     ``ticks`` marks the states in which a code point is complete.
     """
@@ -240,14 +241,14 @@ def start_states(block: Block) -> list[int]:
 
 
 _DFA_BYTES: Final = 1_000
-"""An automaton, however small, about."""
+"""About how many bytes an automaton takes, however small."""
 
 
 class StringAutomata:
     """The automata of the strings that fit formulas.
 
     They read the content of strings: code points, without quotes and escapes. They are kept as long
-    as this, shared by all formulas with the same assertions, and not to be changed.
+    as this object, shared by all formulas with the same assertions, and not to be changed.
     """
 
     def __init__(self, formulas: Formulas) -> None:
@@ -256,8 +257,8 @@ class StringAutomata:
 
     @property
     def nbytes(self) -> int:
-        """What the automata hold, about."""
-        # Listed at once: whoever asks may not hold the lock under which more are made.
+        """About how many bytes the automata take."""
+        # Listed at once: the caller may not hold the lock under which more are made.
         return sum([_DFA_BYTES + dfa.next.nbytes for dfa in list(self._dfas.values())])
 
     def fits(self, ask: Formula, text: str) -> bool:
@@ -281,7 +282,7 @@ class StringAutomata:
     def leaf_dfa(self, leaf: Leaf) -> Dfa:
         """The content of the strings that fit one assertion.
 
-        Kept as long as this is, and not to be changed.
+        Kept as long as this object, and not to be changed.
         """
         found = self._dfas.get(leaf)
         if found is None:
@@ -289,7 +290,7 @@ class StringAutomata:
         return found
 
     def _leaf_dfa(self, about: Assertion) -> Dfa:
-        """``leaf_dfa`` for an assertion about strings that is new.
+        """Compute ``leaf_dfa`` for a new assertion about strings.
 
         Strings here are code points without quotes and escapes; DEAD labels are strings that do not
         fit.
@@ -326,7 +327,7 @@ class StringAutomata:
         leaves = leaves_of(asks)
         if len(leaves) == 1 and asks == (leaves[0],) and truths == ALL_MUST:
             return self.leaf_dfa(leaves[0]), [MUST]
-        # Lists are one automaton however many they are: side by side they would take very long.
+        # Any number of lists become one automaton: side by side they would take very long.
         lists = [leaf for leaf in leaves if isinstance(leaf.assertion, StringChoices)]
         others = [leaf for leaf in leaves if not isinstance(leaf.assertion, StringChoices)]
         dfas = [self.leaf_dfa(leaf) for leaf in others]

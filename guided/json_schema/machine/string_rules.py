@@ -54,7 +54,7 @@ class StringRules(StringAutomata):
     All formulas are over assertions about strings. Listed strings and the names of members keep
     their canonical spelling, however others are spelled. ``missing`` are bytes that no token of the
     vocabulary has: strings that need one are left out. Blocks are kept for the whole process, by
-    all that decides them.
+    all that they depend on.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class StringRules(StringAutomata):
     def listed(
         self, asks: tuple[Formula, ...], truths: Collection[int]
     ) -> list[tuple[str, int]] | None:
-        """The strings with one of the truth vectors, and that, where assertions list them all.
+        """The strings with one of the truth vectors, and that vector, if assertions list them.
 
-        ``None`` where a string that has one of the truth vectors need not be in a list.
+        ``None`` where a string that has one of the truth vectors may not be in a list.
         """
         texts: dict[str, None] = {}
         # One bit for each ask whose strings are all listed: whatever has one of these bits in its
@@ -100,7 +100,7 @@ class StringRules(StringAutomata):
     def listing(self, ask: Formula) -> list[str] | None:
         """All strings that fit a formula, where an assertion lists those that may; else ``None``.
 
-        In the order in which the shortest of the lists has them. The list is new each time.
+        In the order of the shortest of the lists. The list is new each time.
         """
         lists: list[tuple[str, ...]] = []
         others: list[Formula] = []
@@ -131,8 +131,8 @@ class StringRules(StringAutomata):
     ) -> tuple[tuple[Formula, ...], dict[str, int]]:
         """What is asked of strings that no assertion lists, and the truth vectors of those listed.
 
-        No strings where one of them is as long as may be, since the count then ends what seems to
-        lead on without end to ``lay_texts``; nor where one of them cannot be spelled.
+        Returns no strings where one of them is as long as allowed, since the count then ends what
+        seems endless to ``lay_texts``; nor where one of them cannot be spelled.
         """
         texts: dict[str, None] = {}
         for leaf in leaves_of(asks):
@@ -160,7 +160,7 @@ class StringRules(StringAutomata):
     def are_endless(self, ask: Formula) -> bool:
         """Whether infinitely many strings fit and can be spelled.
 
-        Strings that are forbidden one by one are left aside first: there are finitely many of them.
+        Strings that are forbidden one by one are ignored first: there are finitely many of them.
         """
         ask, _ = without_listed_choices(ask, self.formulas, StringChoices)
         if ask is TRUE:
@@ -172,7 +172,7 @@ class StringRules(StringAutomata):
         return found
 
     def _find_endless(self, ask: Formula) -> bool:
-        """``are_endless`` by an automaton: whether it has a cycle.
+        """Decide ``are_endless`` by an automaton: whether it has a cycle.
 
         It is an automaton over bytes where the vocabulary lacks some (``missing``), which may cut
         cycles.
@@ -187,11 +187,11 @@ class StringRules(StringAutomata):
     # --- blocks ---------------------------------------------------------------------------
 
     def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
-        """JSON strings, quotes included; ``None`` where there are none.
+        """JSON strings, with their quotes; ``None`` where there are none.
 
         ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
         automaton that grows too large. Kept for the whole process: other schemas get the same
-        block, which nobody may change. ``key`` has to tell all that ``_new_block`` depends on.
+        block, so it must not be changed. ``key`` has to contain all that ``_new_block`` depends on.
         """
         key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), truths)
         return shared_block(key, lambda: self._new_block(asks, truths, key))
@@ -203,14 +203,14 @@ class StringRules(StringAutomata):
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
-        """``block`` for a key that is new.
+        """Compute ``block`` for a new key.
 
         The longest listed string is looked up before bounds are taken out of ``asks``, as it widens
         the bound of the options (``_block_within``).
         """
         longest = longest_listed(asks)
         asks, (low, high) = self._counted_bounds(asks, truths)
-        # Most strings of most schemas: free but for their length.
+        # Most strings of most schemas: free except for their length.
         if asks == (TRUE,) and high is not None:
             return self._counted(low, high, key)
         return self._block_within(asks, truths, (low, high), longest, key)
@@ -220,7 +220,7 @@ class StringRules(StringAutomata):
     ) -> tuple[tuple[Formula, ...], tuple[int, int | None]]:
         """What is left to ask, and the bounds on the length that are taken out of it.
 
-        Rows count code points against these beside the automaton (LOW, HIGH), which saves a state
+        Rows count code points against these outside the automaton (LOW, HIGH), which saves a state
         for each length.
         """
         if len(asks) != 1 or truths != ALL_MUST:
@@ -234,7 +234,7 @@ class StringRules(StringAutomata):
         return others, (low, high)
 
     def _counted(self, low: int, high: int, key: Hashable) -> Block | None:
-        """Strings of which only the length is asked: all of them are laid down alike.
+        """Strings for which only the length is asked: all of them are laid down alike.
 
         One block is made and kept for all bounds; those that it was made with are replaced.
         ``None`` where the bounds cross, or strings cannot be spelled.
@@ -258,7 +258,7 @@ class StringRules(StringAutomata):
         longest: int,
         key: Hashable,
     ) -> Block | None:
-        """Strings of some truth vectors whose code points are counted beside the automaton.
+        """Strings of some truth vectors whose code points are counted outside the automaton.
 
         ``longest`` is the length of the longest string that assertions list, -1 for none. ``None``
         where no string is left.
@@ -280,14 +280,14 @@ class StringRules(StringAutomata):
         if bound is None or is_firm or block.need is None:
             return block
         # The bound of the options must not make a string of the schema impossible. All that are
-        # listed may be forbidden or taken, so one that is longer is left to choose; and twice the
+        # listed may be forbidden or taken, so one longer string is left to choose; and twice the
         # shortest leaves a choice where it is long.
         bound = max(bound, 2 * int(block.need[0]), low, longest + 1)
         return replace(block, bounds=(low, bound))
 
 
 def longest_listed(asks: Iterable[Formula]) -> int:
-    """The code points of the longest string that assertions list.
+    """The number of code points of the longest string that assertions list.
 
     -1 for none. Lists under a negation count too.
     """

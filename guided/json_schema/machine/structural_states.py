@@ -24,7 +24,7 @@ class StructuralStates:
         self._bound = bound
         self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
         self.between: set[int] = set()
-        """States of an open container where nothing of its next member or item was written."""
+        """States of an open container in which nothing of its next member or item was written."""
 
     def state(
         self,
@@ -34,12 +34,12 @@ class StructuralStates:
         way: int | None = None,
         between: bool = False,
     ) -> int:
-        """A state between two tokens of JSON, where white space may stand.
+        """Lay down a state between two tokens of JSON, where white space may stand.
 
         ``edges`` and ``way`` are as for ``TransitionTable.add_row``. ``spaced`` allows white space
-        as the options do. ``between`` notes the states as such where nothing of the next member or
-        item was written, which completions have to know. A new row with each call: callers keep it
-        by what decides it. Returned is the row that is entered first.
+        as the options do. ``between`` records the states in which nothing of the next member or
+        item was written, which completions have to know. Each call adds a new row, which callers
+        keep by what it depends on. Returns the row that is entered first.
         """
         bound, spaces = self._bound if spaced else 0, self._spaces
         if bound == 0 or not spaces:

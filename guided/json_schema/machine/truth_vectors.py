@@ -19,13 +19,13 @@ from guided.json_schema.machine.shortest_values import ShortestValues
 __all__ = ["MAX_ENUMERATED_ASKS", "TruthVectors"]
 
 MAX_ENUMERATED_ASKS: Final = 6
-"""Up to this many formulas asked of one value, every truth vector is considered."""
+"""For up to this many formulas asked of one value, every truth vector is considered."""
 
 
 class TruthVectors:
-    """The truth vectors of values, without regard to where the values stand.
+    """The truth vectors of values, regardless of where the values stand.
 
-    ``asks`` are the formulas, bit ``i`` of a vector is for ``asks[i]``. What is remembered is kept
+    ``asks`` are the formulas; bit ``i`` of a vector is for ``asks[i]``. What is remembered is kept
     as long as the machine.
     """
 
@@ -42,9 +42,9 @@ class TruthVectors:
         return truth_vector(self._fits(ask, value) for ask in asks)
 
     def _fits(self, ask: Formula, value: Json) -> bool:
-        """Whether a value fits a formula; of a container, as far as searches tell.
+        """Whether a value fits a formula; for a container, as far as searches find.
 
-        Scalars are decided exactly. Where a search gives up on a container the answer is ``False``.
+        Scalars are decided exactly. Where a search gives up on a container the result is ``False``.
         """
         if isinstance(value, list | dict):
             same = formula_of_value(value, self.formulas)
@@ -58,10 +58,10 @@ class TruthVectors:
         return self.scalars.numbers.fits(self.restriction.to(JsonType.NUMBER, ask), value)
 
     def as_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
-        """That the goals hold just as one of the truth vectors says.
+        """The formula that the goals hold exactly as one of the truth vectors says.
 
         Without truth vectors it is FALSE. Kept by goals and truth vectors as they are given, so the
-        same vectors in another order are worked out again.
+        same vectors in another order are computed again.
         """
         if truths == (1,) and len(goals) == 1:  # the one goal holds
             return goals[0]
@@ -72,13 +72,13 @@ class TruthVectors:
         return found
 
     def _new_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
-        """``as_formula`` without its memory.
+        """Compute ``as_formula``.
 
         Negations are written only where they are needed: for ``truths`` that are not closed under
         more bits.
         """
         known = set(truths)
-        # What stays acceptable when more holds need not be said to fail: then the least truth
+        # If more goals may hold without harm, none need be said to fail: then the least truth
         # vectors are enough, and nothing is negated, which would make the formula expensive.
         upward = all(truth | 1 << bit in known for truth in truths for bit in range(len(goals)))
         if upward:
@@ -93,9 +93,10 @@ class TruthVectors:
         )
 
     def possible(self, asks: tuple[Formula, ...]) -> list[int]:
-        """The truth vectors that a value may have: all, or of very many the likely ones.
+        """The truth vectors that a value may have: all of them, or only likely ones of very many.
 
-        Of all, that of a value that fits every formula comes first. The list is not to be changed.
+        Among all, that of a value that fits every formula comes first. The list is not to be
+        changed.
         """
         count = len(asks)
         if count <= MAX_ENUMERATED_ASKS:
@@ -106,9 +107,9 @@ class TruthVectors:
         return found
 
     def _likely_truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All truth vectors of scalars, which automata tell, and likely ones of containers.
+        """All truth vectors of scalars, by automata, and likely ones of containers.
 
-        Containers may have others as well: callers that may not miss one ask
+        Containers may have others as well: callers that may not miss one use
         ``AwaitedValues.accepts``.
         """
         to = self.restriction
@@ -126,11 +127,11 @@ class TruthVectors:
 
 
 def _combinations(asks: list[Formula]) -> Iterator[int]:
-    """Truth vectors of formulas that may be constant: all of them, or where too many formulas are
-    open, those that differ little from all and from none.
+    """Truth vectors of formulas that may be constant.
 
-    That of a value which fits every formula comes first, and they are tried in this order. Some may
-    come twice.
+    All of them, or where too many formulas are open, those that differ little from all and from
+    none. That of a value which fits every formula comes first, and they are tried in this order.
+    Some may occur twice.
     """
     known = sum(1 << i for i, ask in enumerate(asks) if ask is TRUE)
     bits = [1 << i for i, ask in enumerate(asks) if ask not in (TRUE, FALSE)]

@@ -26,7 +26,7 @@ _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 class ValueEdges:
     """Lays down what may be awaited as a value: constants, numbers, strings, opening brackets.
 
-    ``chains`` lay texts down in the table where blocks are laid down as well, ``labels`` number
+    ``chains`` lay texts down in the table where blocks are laid down as well; ``labels`` number
     exit actions of the machine. Methods that lay states down raise LimitExceededError past the
     limit of the table.
     """
@@ -45,14 +45,15 @@ class ValueEdges:
     def key(self, stack: int) -> tuple[tuple[Formula, ...], tuple[int, ...]]:
         """All that the edges depend on: the formulas asked, and the truth vectors accepted.
 
-        What else they come to depend on has to be added here: stacks with equal keys share them.
+        Whatever else they may depend on later has to be added here: stacks with equal keys share
+        them.
         """
         pending = self._evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         return pending.asks, self._evaluation.awaited.accepted(stack)
 
     def of(self, stack: int) -> tuple[dict[int, int], int]:
-        """The first bytes of the value awaited, with their states, and that of a short one.
+        """The first bytes of the value awaited, with their states, and that of a short value.
 
         The dictionary is kept and shared by all stacks with this key: callers copy it before they
         change it.
@@ -71,10 +72,10 @@ class ValueEdges:
 
         ``asks`` are the formulas asked of the value, ``truths`` the truth vectors that are accepted
         in the stack. A byte leads on if some value that begins with it has one of these. Values of
-        two types never begin with the same byte, so no edge takes the place of another.
+        two types never begin with the same byte, so no edge replaces another.
         """
         to = self._evaluation.restriction
-        # Of a type that fits none of the formulas, a value has the truth vector 0.
+        # A value of a type that fits none of the formulas has the truth vector 0.
         types = _ALL_TYPES if 0 in truths else frozenset().union(*map(to.types, asks))
         edges: dict[int, int] = {}
         constants: list[tuple[bytes, list[bool]]] = []
@@ -112,7 +113,7 @@ class ValueEdges:
         """The state after an opening quote, by the quote; empty where no string may stand here.
 
         Three ways: strings that are all listed are chains; listed ones among others are laid over
-        the states of those; and what is left is an automaton of its own.
+        the states of the others; and what is left is an automaton.
         """
         listed = self._scalars.strings.listed(asks, truths)
         if listed is not None:
@@ -167,8 +168,8 @@ class ValueEdges:
     def _laid(self, block: Block) -> int:
         """The state where a block begins.
 
-        Labels of a block are indices in its ``verdicts``, and are made exit actions of this machine
-        here.
+        Labels of a block are indices in its ``verdicts``; here they become exit actions of this
+        machine.
         """
         if block not in self._blocks:
             labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
