@@ -24,9 +24,9 @@ __all__ = ["Composition", "FilledHole", "lower_composition", "without_holes"]
 
 _WHOLE = "whole"
 _SCHEMA_WORK: Final = 1_000
-"""Units of work for a recogniser of its own, however small."""
+"""Units of work for a recogniser that fills a hole, however small."""
 _LETTER_WORK: Final = 20
-"""Units of work for a letter of a trigger, in the automaton of each trigger."""
+"""Units of work per letter of a trigger, in the automaton of each trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class FilledHole:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
-    """A grammar, and by number what fills its holes."""
+    """A grammar, and what fills its holes, by number."""
 
     grammar: cf.ContextFreeGrammar
     holes: tuple[FilledHole, ...]
@@ -58,12 +58,12 @@ def lower_composition(constraint: Structure) -> Composition:
     """The grammar of any constraint but a schema alone.
 
     For a ``JsonSchema`` alone ``constraint.machine`` builds a recogniser without a grammar; here it
-    would become a grammar of one hole. Inside of other constraints schemas are holes.
+    would become a grammar of one hole. Inside other constraints schemas are holes.
 
-    There are two ways. A constraint that is one grammar with nothing else in it becomes what its
-    front end makes of it: its rules keep their names, what it ignores stays apart, and look-around
-    at the edges of its terminals sees the whole text. All others are put together by ``_Composer``,
-    where each grammar has to be kept apart from what stands around it.
+    There are two ways. A constraint that is only one grammar becomes what its front end makes of
+    it: its rules keep their names, what it ignores stays separate, and look-around at the edges of
+    its terminals sees the whole text. ``_Composer`` puts all others together; there each grammar
+    has to be kept apart from what stands around it.
 
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the
     part.
@@ -102,8 +102,8 @@ def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
 class _Composer:
     """Gathers the rules and the holes of all parts.
 
-    Names of rules begin with the number of their grammar (``0:start``), so those of one grammar
-    never meet those of another.
+    Names of rules begin with the number of their grammar (``0:start``), so those of different
+    grammars never coincide.
     """
 
     def __init__(self) -> None:
@@ -111,16 +111,16 @@ class _Composer:
         self.holes: list[FilledHole] = []
         """By the number of the hole."""
         self._numbers: dict[str, int] = {}
-        """By the digest of what fills a hole its number."""
+        """The number of a hole by the digest of what fills it."""
         self._starts: dict[str, cf.Body] = {}
-        """By the digest of a part that is a grammar the body of its texts."""
+        """The body of the texts of a part that is a grammar, by the digest of the part."""
 
     def body(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
         """The body of a part; ``path`` says in errors where the part stands, from the outside in.
 
-        Grammars are lowered once for all places that have an equal one, and schemas fill one hole:
-        ``path`` is then that of the first. Recursive, as deep as constraints nest. Raises as
-        ``lower_composition`` does.
+        Equal grammars are lowered once for all their places, and equal schemas fill one hole:
+        ``path`` is then that of the first. Recursive, as deep as constraints nest. Raises what
+        ``lower_composition`` raises.
         """
         match constraint:
             case Text(text):
@@ -150,7 +150,7 @@ class _Composer:
         digest = constraint.digest()
         if digest not in self._starts:
             prefix = f"{len(self._starts)}:"
-            # A number is taken before the parts inside take theirs; no part contains itself.
+            # The number is taken before the parts inside take theirs; no part contains itself.
             self._starts[digest] = cf.Concatenation(())
             if isinstance(constraint, Lark) and _has_holes(constraint, path):
                 grammar = self._lark(constraint, prefix, path)
@@ -163,8 +163,8 @@ class _Composer:
     def _lark(self, lark: Lark, prefix: str, path: tuple[str, ...]) -> cf.ContextFreeGrammar:
         """The grammar of a ``Lark`` with holes; what fills them becomes rules of the whole.
 
-        Each filling is a rule of its own, called where the hole stands, so that it is written out
-        once however often the hole is used. The ``%`` in its name is in no name of a grammar.
+        Each filling is a separate rule, called where the hole stands, so that it is written out
+        once however often the hole is used. The ``%`` in its name occurs in no name of a grammar.
         """
         with naming(path):
             text, imports, fillings = _filled(lark)
@@ -179,7 +179,7 @@ class _Composer:
     def _bodies(
         self, parts: tuple[Structure, ...], what: str, path: tuple[str, ...]
     ) -> tuple[cf.Body, ...]:
-        """The bodies of parts, which errors call ``what`` and their number, from 1 on."""
+        """The bodies of parts, which errors call ``what`` with their number, from 1 on."""
         return tuple(
             self.body(part, (*path, f"{what} {number}"))
             for number, part in enumerate(breathing(parts), start=1)
@@ -204,8 +204,9 @@ class _Composer:
     def _tagged(self, tagged: Tagged, path: tuple[str, ...]) -> cf.Body:
         """Free text with calls in it: ``(text up to a trigger, rest of the call)* free text``.
 
-        ``free`` has no trigger in it, so a text has one parse only: every trigger begins a call.
-        What begins with one trigger is told apart by the rest of ``tag.begin`` after it.
+        ``free`` contains no trigger, so a text has only one parse: every trigger begins a call.
+        Tags that begin with the same trigger are distinguished by the rest of ``tag.begin`` after
+        it.
         """
         free, among = _terminal(_free(tagged.triggers)), _any(tagged.triggers)
         if tagged.calls is Calls.NONE:
@@ -216,7 +217,7 @@ class _Composer:
         options: list[cf.Body] = []
         work = _LETTER_WORK * sum(map(len, tagged.triggers))
         for trigger, numbers in tagged.by_trigger().items():
-            # Each has an automaton of its own, which all of them are part of.
+            # Each has a separate automaton, which includes all triggers.
             spend(work)
             tags = [(tagged.tags[number], bodies[number]) for number in numbers]
             begun = [_between(tag.begin[len(trigger) :], body, tag.end) for tag, body in tags]
@@ -251,8 +252,8 @@ def _free(without: tuple[str, ...]) -> Regular:
 def _until(end: Regular, among: Regular) -> Regular:
     """The texts that end with a match of ``end`` and have no earlier match of ``among``.
 
-    A match is earlier if at least one character follows it. ``end`` is one of those that ``among``
-    is a choice of.
+    A match is earlier if at least one character follows it. ``end`` is one of the options of
+    ``among``.
     """
     before = Concat((ANYTHING, among, Chars(ANY), ANYTHING))
     return Both(Concat((ANYTHING, end)), before, negative=True)
@@ -266,7 +267,7 @@ def _terminal(regular: Regular) -> cf.Body:
     """A terminal in a concatenation of its own.
 
     Terminals side by side in an alternation are joined to one expression. ``Both`` is about whole
-    texts and must not stand inside of another expression, so it is kept from that here.
+    texts and must not stand inside another expression, so the concatenation prevents that here.
     """
     return cf.Concatenation((cf.Terminal(regular),))
 
@@ -278,9 +279,9 @@ def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
 def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
     """Take the schemas out of a grammar and its imports; also lists all that fills its holes.
 
-    Returns the text without ``%json``, the imports likewise, by dotted name, and by the name of
-    each hole what it is called in errors and the constraint that fills it. Those holes are the
-    ``lark.holes`` that were given, and one for each schema, which is called ``JSON_…``. Raises
+    Returns the text without ``%json``; the imports likewise, by dotted name; and by the name of
+    each hole how errors call it and the constraint that fills it. These holes are the given
+    ``lark.holes``, and one for each schema, which is called ``JSON_…``. Raises
     InvalidConstraintError for what is not JSON, and LimitExceededError for a text that is too long.
     """
     fillings: dict[str, tuple[str, Structure]] = {
@@ -289,7 +290,7 @@ def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Struc
     # The grammar itself goes through the same loop as its imports, under the name None.
     texts: dict[str | None, str] = {None: lark.text, **dict(lark.imports)}
     # Imports share the names of declared terminals with the grammar, so each schema's name must
-    # differ from all names in all texts, and from those given to schemas of the texts before.
+    # differ from all names in all texts, and from those given to schemas of earlier texts.
     taken = inline_names(texts.values())
     for file, text in texts.items():
         texts[file], schemas = without_inline_json(text, taken)
@@ -321,8 +322,8 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
     """A body with the prefix before its own rules, and ``blank`` before each of its terminals.
 
     ``own`` are the names of the grammar's rules; calls of others are of what fills its holes.
-    ``blank`` is ``None`` where nothing is ignored. Holes, special tokens and those others count as
-    terminals: blank stands before them.
+    ``blank`` is ``None`` where nothing is ignored. Holes, special tokens and calls of other rules
+    count as terminals: blank stands before them.
     """
 
     def inner(part: cf.Body) -> cf.Body:
@@ -348,8 +349,8 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
 def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
     """The grammar without the texts that need an ``empty`` hole.
 
-    ``empty`` are numbers of holes. Those that are left are numbered anew from 0, in the same order,
-    so what fills them keeps its order, too. Rules may be left without a text.
+    ``empty`` are numbers of holes. The remaining holes are renumbered from 0 in the same order, so
+    what fills them keeps its order too. Rules may be left without a text.
     """
     if not empty:
         return grammar

@@ -1,4 +1,4 @@
-"""Context-free grammars as front ends hand them over: rules over terminals, without a scanner.
+"""Context-free grammars as front ends produce them: rules over terminals, without a scanner.
 
 The language is the context-free one over the languages of the terminals: any text that can be cut
 into terminals so that some derivation reads them, whatever a scanner would have cut.
@@ -32,7 +32,7 @@ __all__ = [
 class Terminal(Value):
     """One text of a regular language of code points; ignored text may stand before it.
 
-    Look-around in ``regular`` sees that text alone.
+    Look-around in ``regular`` sees only that text.
     """
 
     __slots__ = ("after", "before", "regular")
@@ -44,9 +44,9 @@ class Terminal(Value):
         super().__init__((regular, before, after))
         self.regular: Final = regular
         self.before: Final = before
-        """Look-behinds that have to hold where it begins, of all that was written up to there."""
+        """Look-behinds that must hold where it begins, about everything written up to there."""
         self.after: Final = after
-        """Look-aheads that have to hold where it ends, of all that follows."""
+        """Look-aheads that must hold where it ends, about everything that follows."""
 
 
 class Hole(Value):
@@ -137,18 +137,18 @@ Body: TypeAlias = (
 class ContextFreeGrammar:
     """Every rule that a body calls is among ``rules``, and so is ``start``.
 
-    Those who make one bound how deep its bodies nest, since passes go through them by recursion.
-    Where no body is ``Alone``, its terminals see the whole text. ``guided.grammar.dump`` prints it.
+    Whoever makes one bounds how deep its bodies nest, since passes over them are recursive. Where
+    no body is ``Alone``, its terminals see the whole text. ``guided.grammar.dump`` prints it.
     """
 
     rules: Mapping[str, Body]
     start: str
     ignored: tuple[Terminal, ...] = ()
-    """Texts of these, any number of them, may stand before each terminal and at the end."""
+    """Any number of texts of these may stand before each terminal and at the end."""
 
 
 def inner_bodies(body: Body) -> tuple[Body, ...]:
-    """The bodies that a body is made of, in order; a call has none, its rule is not followed."""
+    """The bodies that a body is made of, in order; a call has none, as its rule is not followed."""
     match body:
         case Concatenation(parts) | Alternation(parts):
             return parts
@@ -158,7 +158,7 @@ def inner_bodies(body: Body) -> tuple[Body, ...]:
 
 
 def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
-    """The names of the special tokens in a grammar; what is ignored, being text, has none."""
+    """The names of the special tokens in a grammar; what is ignored is text and has none."""
     found: set[str] = set()
     waiting: list[Body] = [*grammar.rules.values()]
     while waiting:

@@ -61,7 +61,7 @@ def dump_grammar(grammar: ContextFreeGrammar) -> str:
 
 
 def dump_automata(automata: RuleAutomata) -> str:
-    """By rule the moves out of each state: bytes, ``assert 0``, ``call 1`` or ``hole 0``."""
+    """For each rule the moves out of each state: bytes, ``assert 0``, ``call 1`` or ``hole 0``."""
     lines: list[str] = []
     for rule in sorted(automata):
         dfa = automata[rule]
@@ -78,7 +78,7 @@ def dump_automata(automata: RuleAutomata) -> str:
 
 
 def dump_network(network: Network) -> str:
-    """By rule the moves and calls out of each state; of a hole what its texts are like.
+    """For each rule the moves and calls out of each state; for a hole what its texts are like.
 
     Bytes that lead to the same state are shown as one set. States are numbered as in the network.
     """
@@ -124,7 +124,7 @@ def _byte_set(values: Iterable[int]) -> CodePoints:
 
 
 def _body(body: Body, *, is_part: bool = False) -> str:
-    """A body; with ``is_part`` in brackets where another one could not hold it as it is."""
+    """A body; with ``is_part``, in brackets where another body could not contain it as it is."""
     match body:
         case Terminal(regular, before, after):
             return "".join([*map(_look, before), _pattern(regular), *map(_look, after)])
@@ -139,7 +139,7 @@ def _body(body: Body, *, is_part: bool = False) -> str:
         case Repetition(item, low, high):
             sign = _REPEATS.get((low, high), f" ~ {low}..{'' if high is None else high}")
             return _body(item, is_part=True) + sign
-        # The last two cases go on below, as they may need brackets.
+        # The last two cases continue below, as they may need brackets.
         case Concatenation(parts):
             written = " ".join([_body(part, is_part=True) for part in parts]) or "()"
         case Alternation(options):
@@ -157,7 +157,7 @@ def _look(look: Look) -> str:
 
 
 def _pattern(regular: Regular) -> str:
-    """A text in quotes where it is one, else a pattern between slashes, a lone class without."""
+    """A single text in quotes, else a pattern between slashes, a lone class without."""
     text = _text(regular)
     if text is not None:
         return f'"{text}"'
@@ -166,14 +166,14 @@ def _pattern(regular: Regular) -> str:
 
 
 def _text(regular: Regular) -> str | None:
-    """What an expression spells if it is one text; ``None`` for others, and for the empty one."""
+    """The text of an expression that has only one; ``None`` for others, and for the empty one."""
     parts = regular.parts if isinstance(regular, Concat) else (regular,)
     spelled = [_single(part) for part in parts]
     return None if None in spelled or not parts else "".join(map(str, spelled))
 
 
 def _single(part: Regular) -> str | None:
-    """A part as a text in quotes has it, ``None`` where it is not a single character."""
+    """A part as it stands in a text in quotes, ``None`` where it is not a single character."""
     if not isinstance(part, Chars) or len(part.chars.ranges) != 1:
         return None
     low, high = part.chars.ranges[0]
@@ -181,7 +181,7 @@ def _single(part: Regular) -> str | None:
 
 
 def _expression(regular: Regular, *, is_part: bool = False) -> str:
-    """An expression; with ``is_part`` in brackets where another one could not hold it as it is."""
+    """An expression; with ``is_part``, in brackets where another could not contain it as it is."""
     match regular:
         case Chars(chars):
             return _class(chars)
@@ -215,7 +215,7 @@ def _is_unit(part: Regular) -> bool:
 
 
 def _class(chars: CodePoints) -> str:
-    """A set as a pattern writes it: by what it lacks where it has the last of all characters."""
+    """A set as a pattern writes it: by what it lacks if it contains the last of all characters."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _shown(chars.ranges[0][0])
     if chars.ranges and chars.ranges[-1][1] == MAX_CODE_POINT:
@@ -224,7 +224,7 @@ def _class(chars: CodePoints) -> str:
 
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
-    """The inside of a class, the first _MOST_RANGES of it."""
+    """The inside of a class, at most its first _MOST_RANGES."""
     shown = [
         _shown(low) + (f"-{_shown(high)}" if high > low else "")
         for low, high in ranges[:_MOST_RANGES]

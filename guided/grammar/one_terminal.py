@@ -24,7 +24,7 @@ def lower_regex(constraint: Regex) -> ContextFreeGrammar:
         regular = parse_regex(constraint.pattern)
     else:
         # Matched as a whole, it may have anchors, and a lazy quantifier has as many texts as any
-        # other. The reader of this dialect gives a position only: the caret is added here.
+        # other. The reader of this dialect only returns a position: the caret is added here.
         try:
             regular = parse_python_regex(constraint.pattern, anchored=True)
         except ConstraintError as error:
@@ -34,7 +34,7 @@ def lower_regex(constraint: Regex) -> ContextFreeGrammar:
 
 
 def lower_choice(options: Collection[str]) -> ContextFreeGrammar:
-    """Exactly these texts; one that is listed twice is one.
+    """Exactly these texts; one that is listed twice counts once.
 
     Raises InvalidConstraintError for one that is not Unicode text, with the position in it, or
     LimitExceededError.

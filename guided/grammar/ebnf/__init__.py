@@ -1,4 +1,4 @@
-"""EBNF as llama.cpp (GBNF) and xgrammar have it → context-free grammars."""
+"""EBNF as in llama.cpp (GBNF) and xgrammar → context-free grammars."""
 
 from guided.grammar.ebnf.parser import lower_ebnf
 

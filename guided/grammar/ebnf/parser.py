@@ -7,7 +7,7 @@
     ahead:     "(=" choice ")"
 
 Line breaks mean nothing: a name before ``::=`` begins a rule. The format is that of llama.cpp
-(GBNF) with what xgrammar adds to it; docs/grammars.md says where they differ and what is read how.
+(GBNF) with the additions of xgrammar; docs/grammars.md says where they differ and how each is read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["MAX_BOUND", "MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
 MAX_GRAMMAR_LENGTH: Final = 1_000_000
 """Characters of a grammar."""
 MAX_DEPTH: Final = 100
-"""Parentheses inside of one another, and repeats of repeats."""
+"""Parentheses nested in each other, and repeats of repeats."""
 MAX_BOUND: Final = 1_000_000
 """The largest bound of a repeat; what is too large for an automaton is refused anyway."""
 
@@ -48,7 +48,7 @@ _SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, Non
 
 
 def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
-    """The grammar that ``text`` writes, its texts those of the rule ``root``.
+    """The grammar that ``text`` writes; its texts are those of the rule ``root``.
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret where a
     place can be named, or LimitExceededError.
@@ -79,8 +79,8 @@ def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
 class _Parser:
     """Recursive descent over the tokens; each method begins at the token ``_here``.
 
-    It leaves the first token after what it has read. The last one, "end", is never read, so there
-    is always one. After an error it is of no more use.
+    It stops at the first token after what it has read. The last token, "end", is never read, so
+    there is always one. After an error the parser is unusable.
     """
 
     def __init__(self, text: str) -> None:
@@ -88,12 +88,12 @@ class _Parser:
         self._tokens = list(tokens_of(text))
         self._at = 0
         self._depth = 0
-        """Parentheses and repeats that are open."""
+        """The number of open parentheses and repeats."""
         self.called_at: dict[str, int] = {}
-        """Where each rule is called first."""
+        """Where each rule is first called."""
 
     def rules(self) -> dict[str, Body]:
-        """The bodies of all rules, by name; those that they call may be missing (``called_at``)."""
+        """The bodies of all rules, by name; rules that they call may be missing (``called_at``)."""
         bodies: dict[str, Body] = {}
         while self._here.kind != "end":
             name = self._take("name", "a rule is defined as NAME ::= …")
@@ -107,7 +107,7 @@ class _Parser:
         return bodies
 
     def _choice(self) -> Body:
-        """Sequences up to what is no bar; a single one is returned as itself."""
+        """Sequences separated by bars; a single one is returned as itself."""
         options = [self._sequence()]
         while self._here.kind == "|":
             self._at += 1
@@ -147,8 +147,9 @@ class _Parser:
     def _begins_rule(self) -> bool:
         """Whether the name here begins the next rule: rules have no sign at their end.
 
-        With a class between the name and ``::=``, too, which ``rules`` refuses as an attribute.
-        ``_skip_ahead`` asks at other tokens, too; not at "end", as the token after is read.
+        It also does with a class between the name and ``::=``, which ``rules`` refuses as an
+        attribute. ``_skip_ahead`` calls this at other tokens too, but not at "end", as the token
+        after is read.
         """
         following = self._tokens[self._at + 1]
         if following.kind == "class":
@@ -161,7 +162,7 @@ class _Parser:
         self._enter()
         self._at += 1
         body = self._choice()
-        # A name that is not of the body begins the next rule.
+        # A name that is not part of the body begins the next rule.
         if self._here.kind in ("end", "name"):
             raise self._invalid(opening, "this ( is not closed")
         self._take(")", "expected )")
@@ -198,8 +199,8 @@ class _Parser:
         return low, high
 
     def _skip_ahead(self) -> None:
-        """Read a look-ahead at the end of a rule, and leave it out; its rules must be defined."""
-        # A true assertion says what follows anyway, and it is there to speed others up.
+        """Read a look-ahead at the end of a rule, and drop it; its rules must be defined."""
+        # A true assertion only says what follows anyway; it serves to speed other programs up.
         opening = self._here
         self._at += 1
         self._choice()
@@ -216,7 +217,7 @@ class _Parser:
             )  # fmt: skip
 
     def _enter(self) -> None:
-        """Open a parenthesis or a repeat; who calls takes one off ``_depth`` at its end."""
+        """Open a parenthesis or a repeat; the caller reduces ``_depth`` again at its end."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self._too_large(
@@ -241,7 +242,7 @@ class _Parser:
         return refused(InvalidConstraintError, self._text, token.position, what)
 
     def _too_large(self, what: str, limit: int, hint: str) -> LimitExceededError:
-        """The error of what is past a limit here, with line, column and a caret."""
+        """The error for something past a limit here, with line, column and a caret."""
         return LimitExceededError(
             SourcePosition(self._text, self._here.position).message(what),
             limit=limit,

@@ -1,4 +1,4 @@
-"""The text of an EBNF grammar cut into tokens, and what its literals and classes are."""
+"""The text of an EBNF grammar cut into tokens, and the values of its literals and classes."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ _ESCAPES: Final = {
     "0": "\0", **{sign: sign for sign in string.punctuation},
 }  # fmt: skip
 _KINDS: Final = "dDsSwW"
-"""Letters that stand for a kind of character where classes are those of a pattern."""
+"""Letters that stand for a kind of character in the classes of patterns."""
 _WORK: Final = 15
-"""Units for each character, with what is made of it."""
+"""Units of work per character, with what is made of it."""
 _DIGITS: Final = {"x": 2, "u": 4, "U": 8}
 
 
@@ -117,7 +117,7 @@ class _Character(NamedTuple):
     code_point: int
     position: int
     is_plain: bool
-    """Whether it is written as itself; others never are a sign such as ``^`` or a dash."""
+    """Whether it is written as itself; only then can it be a sign such as ``^`` or a dash."""
 
 
 def literal_of(text: str, token: Token) -> Regular:
@@ -134,10 +134,10 @@ def literal_of(text: str, token: Token) -> Regular:
 
 
 def class_of(text: str, token: Token) -> Regular:
-    """The characters between the brackets; a dash at either end, or after a range, is one.
+    """The characters between the brackets; a dash at either end, or after a range, is itself.
 
-    After a ``^`` all others. Raises InvalidConstraintError for a range that is none, and where no
-    character is left.
+    After a ``^`` all other characters. Raises InvalidConstraintError for an invalid range, and
+    where no character is left.
     """
     listed = _characters(text, token)
     negative = bool(listed) and listed[0].is_plain and listed[0].code_point == ord("^")
@@ -159,7 +159,7 @@ def class_of(text: str, token: Token) -> Regular:
             ranges.append((low.code_point, low.code_point))
             index += 1
     chars = CodePoints.of(ranges)
-    # Some take a class without characters as no text at all, others as the empty one.
+    # Some programs take a class without characters for no text at all, others for the empty one.
     if not listed or not (chars := ~chars if negative else chars):
         raise refused(InvalidConstraintError, text, token.position, "the class has no characters")
     return Chars(chars)
@@ -170,14 +170,14 @@ def _is_dash(character: _Character) -> bool:
 
 
 def _characters(text: str, token: Token) -> list[_Character]:
-    """What stands between the first sign and the last of a token, escapes read."""
+    """The characters between the first and the last sign of a token, with escapes resolved."""
     begin, end = token.position + 1, token.position + len(token.text) - 1
     spend(_WORK * (end - begin))
     return [_character(text, found) for found in _CHARACTER.finditer(text, begin, end)]
 
 
 def _character(text: str, found: re.Match[str]) -> _Character:
-    """The character that a match of _CHARACTER writes; surrogates are left to the caller."""
+    """The character that a match of _CHARACTER writes; the caller handles surrogates."""
     position, group = found.start(), str(found.lastgroup)
     if group == "plain":
         return _Character(ord(found[0]), position, True)

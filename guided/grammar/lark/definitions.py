@@ -1,8 +1,8 @@
-"""What a grammar defines, with what it imports from others, and whether its names mean anything.
+"""What a grammar defines, with what it imports from others, and whether its names are defined.
 
 Terminals are written out where they are referred to, and so they grow: of forty that each refer
 twice to the next one, the first would have more parts than any memory holds. So their sizes are
-added up before.
+added up first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Definitions(NamedTuple):
 def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
     """What a grammar defines; ``imports`` are the texts of others, by their dotted names.
 
-    Grammars that come with Lark need not be among ``imports``. Raises InvalidConstraintError or
+    Grammars that come with Lark need not be in ``imports``. Raises InvalidConstraintError or
     UnsupportedFeatureError with the position, or LimitExceededError for a text that is too long, or
     nests or grows too much.
     """
@@ -67,9 +67,9 @@ def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
 def _read(source: Source, statements: list[Statement], imports: Mapping[str, str]) -> None:
     """Enter what the statements of a grammar define, and what it imports, into ``source``.
 
-    Recursive where an imported grammar imports others, as deep as ``Source`` lets it be.
+    Recursive where an imported grammar imports others, as deep as ``Source`` allows.
     """
-    # By the path of a grammar the names asked for, and where it is first imported.
+    # By the path of a grammar the names imported from it, and where it is first imported.
     asked: dict[tuple[str, ...], dict[str, str]] = {}
     positions: dict[tuple[str, ...], int] = {}
     for statement in statements:
@@ -86,7 +86,7 @@ def _read(source: Source, statements: list[Statement], imports: Mapping[str, str
         elif isinstance(statement, Declare):
             for name in statement.names:
                 _add(source, Definition(name, (), source))
-    # Ignored is what the grammar itself says, not what it imports.
+    # Only the grammar itself says what is ignored, not what it imports.
     ignored = (
         [] if source.is_imported else [each.body for each in statements if isinstance(each, Ignore)]
     )
@@ -100,10 +100,10 @@ def _import(
     position: int,
     imports: Mapping[str, str],
 ) -> None:
-    """Enter what a grammar is asked for into ``source``, and the rules that this leads to.
+    """Enter the imported names of a grammar into ``source``, and the rules that these refer to.
 
-    ``aliases`` are the names asked for, with what they are called in ``source``. The text of the
-    grammar is one of ``imports``, or comes with Lark. It is read anew each time, so that extending
+    ``aliases`` are the imported names, with what they are called in ``source``. The text of the
+    grammar is one of ``imports``, or comes with Lark. It is read again each time, so that extending
     what was imported changes no other grammar. A name that it does not define is left out, and
     refused where it is used.
     """
@@ -144,9 +144,10 @@ def _read_of_lark(name: str) -> tuple[str, list[Statement]]:
 
 
 def _define(source: Source, statement: Define) -> None:
-    """Enter a definition, in place of the one before (%override) or as one more body (%extend).
+    """Enter a definition, in place of an earlier one (%override) or as one more body (%extend).
 
-    Raises InvalidConstraintError where the one before lacks, does not fit, or was not to be there.
+    Raises InvalidConstraintError where the earlier one is missing, does not fit, or should not
+    exist.
     """
     parameters = tuple(source.full_name(each.text) for each in statement.parameters)
     definition = Definition(statement.name, parameters, source)
@@ -168,7 +169,7 @@ def _define(source: Source, statement: Define) -> None:
 
 
 def _add(source: Source, definition: Definition) -> None:
-    """Enter a definition; raises InvalidConstraintError where its name is defined already."""
+    """Enter a definition; raises InvalidConstraintError where its name is already defined."""
     if definition.name in source.definitions:
         what = f"{definition.name!r} is defined more than once"
         raise source.error(definition.position, what)
@@ -182,7 +183,7 @@ def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
     """
     waiting = [source.full_name(name) for name in names]
     found = dict.fromkeys(waiting)
-    # The list grows while it is gone through; ``found`` has all that were ever in it.
+    # The list grows during the loop; ``found`` has all that were ever in it.
     for name in waiting:
         definition = source.definitions.get(name)
         spend(5)
@@ -203,14 +204,14 @@ def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
 _MAX_SIZE: Final = 100_000
 """Parts of a terminal that is written out."""
 _MAX_DEPTH: Final = 150
-"""Of brackets and of other terminals inside of a terminal."""
+"""Depth of brackets and of other terminals inside a terminal."""
 
 
 def terminal_of(name: Name, source: Source) -> Definition:
     """The terminal that a name in a terminal stands for; it is that of its own grammar.
 
-    Raises InvalidConstraintError for a rule and for what is not defined, and
-    UnsupportedFeatureError for what is only declared.
+    Raises InvalidConstraintError for a rule and for an undefined name, and UnsupportedFeatureError
+    for one that is only declared.
     """
     found = source.definitions.get(source.full_name(name.text))
     if not name.is_terminal:
@@ -230,7 +231,7 @@ def terminal_of(name: Name, source: Source) -> Definition:
 def _check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
     """Raise LimitExceededError where a terminal is too large when it is written out.
 
-    InvalidConstraintError or UnsupportedFeatureError for one that cannot be.
+    Raises InvalidConstraintError or UnsupportedFeatureError for one that cannot be written out.
     """
     extents = _Extents()
     for definition in source.definitions.values():
@@ -250,16 +251,16 @@ def _is_empty(tree: Tree) -> bool:
 
 
 def _is_declared(name: Name, source: Source) -> bool:
-    """Whether a name in the grammar that was given, where it is the full one, is only declared."""
+    """Whether a name in the grammar that was given, where names are full, is only declared."""
     found = source.definitions.get(name.text)
     return found is not None and found.is_terminal and not found.bodies
 
 
 def _check_names(definition: Definition, named: Mapping[str, Definition]) -> None:
-    """Raise InvalidConstraintError for parameters that mean two things, and names that mean none.
+    """Raise InvalidConstraintError for parameters that mean two things, and for undefined names.
 
-    Also for templates with another number of arguments; a template named alone may be an argument,
-    so ``lower`` looks at these. Names in terminals are ``_check_terminals``'s.
+    Also for templates with a wrong number of arguments; a template named alone may be an argument,
+    which ``lower`` checks. ``_check_terminals`` checks names in terminals.
     """
     spend(5 + len(definition.parameters))
     parameters = set[str]()
@@ -296,20 +297,20 @@ class _Extent(NamedTuple):
 class _Extents:
     """Adds up how large terminals are when they are written out, without writing them out.
 
-    Each terminal is looked into once. ``depth`` is, in all methods, how many levels are open above.
-    After an error, which leaves terminals open, it is of no more use.
+    Each terminal is examined once. In all methods ``depth`` is the number of levels open above.
+    After an error, which leaves terminals open, the object is unusable.
     """
 
     def __init__(self) -> None:
         self._known: dict[Definition, _Extent] = {}
-        """Those of terminals that were looked into to their end."""
+        """The extents of terminals that were examined to their end."""
         self._open: set[Definition] = set()
-        """Terminals that are looked into, each of them for another one."""
+        """Terminals being examined, each of them for another one."""
 
     def of(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
         """The extent of a part of a terminal; ``source`` is the grammar whose names it uses.
 
-        Raises as ``of_definition`` and ``terminal_of`` do, and UnsupportedFeatureError for a
+        Raises what ``of_definition`` and ``terminal_of`` raise, and UnsupportedFeatureError for a
         template and for a special token.
         """
         match tree:
@@ -344,7 +345,7 @@ class _Extents:
     ) -> _Extent:
         """The extent of a terminal; ``source`` and ``position`` say where it is referred to.
 
-        Raises InvalidConstraintError for a terminal that is made of itself, and LimitExceededError.
+        Raises InvalidConstraintError for a terminal that contains itself, and LimitExceededError.
         """
         known = self._known.get(definition)
         if known is not None:
@@ -352,7 +353,7 @@ class _Extents:
         if definition in self._open:
             raise source.error(position, f"the terminal {definition.name!r} is made of itself")
         spend(5)
-        # Before it is looked into, as that is recursive and has no other limit.
+        # Before it is examined, as that is recursive and has no other limit.
         if depth > _MAX_DEPTH:
             raise _too_large(definition, _MAX_DEPTH, "parts inside of one another")
         self._open.add(definition)
@@ -367,7 +368,7 @@ class _Extents:
 
 
 def _around(extents: list[_Extent]) -> _Extent:
-    """The extent of a part that is made of parts with these."""
+    """The extent of a part that is made of parts with these extents."""
     return _Extent(
         1 + sum([each.size for each in extents]),
         1 + max([each.depth for each in extents], default=0),
@@ -375,7 +376,7 @@ def _around(extents: list[_Extent]) -> _Extent:
 
 
 def _too_large(definition: Definition, limit: int, what: str) -> LimitExceededError:
-    """The error of a terminal past a limit; ``what`` is that which it has too many of."""
+    """The error for a terminal past a limit; ``what`` names what it has too many of."""
     return LimitExceededError(
         f"the terminal {definition.name!r} has more than {limit} {what} when it is written out",
         limit=limit,

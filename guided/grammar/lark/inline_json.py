@@ -13,17 +13,17 @@ from guided.spec.source_position import SourcePosition
 
 __all__ = ["inline_names", "without_inline_json"]
 
-# What may hold a %json that is none: names of special tokens, texts, patterns and comments. One
-# that is not closed goes up to the end of its line: it is refused when the grammar is read.
+# What may contain a %json that is none: names of special tokens, texts, patterns and comments.
+# One that is not closed extends to the end of its line: it is refused when the grammar is read.
 _LITERALS: Final = r'<[^<>\s]+>|"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
 _INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
 
-# Only where it ends is asked here, and Python reads no number of very many digits.
+# Only the end matters here, and Python reads no number of very many digits.
 _DECODER: Final = json.JSONDecoder(parse_int=str)
 
 
 def inline_names(texts: Iterable[str]) -> set[str]:
-    """The names in some texts that those of inline schemas have to differ from."""
+    """The names in some texts from which those of inline schemas have to differ."""
     return {name for text in texts for name in re.findall(r"JSON_\w*", text)}
 
 
@@ -31,9 +31,9 @@ def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, di
     """The grammar with a declared terminal in place of each schema, and the schemas by its name.
 
     The names differ from those that are ``taken`` and from those in the text, see ``inline_names``.
-    All else stays where it is, but for the declaration at the end. Raises InvalidConstraintError,
-    with line, column and caret, for what is not JSON, and LimitExceededError for a text that is too
-    long.
+    Everything else stays where it is, except for the declaration at the end. Raises
+    InvalidConstraintError, with line, column and caret, for what is not JSON, and
+    LimitExceededError for a text that is too long.
     """
     check_length(text)
     schemas: dict[str, str] = {}
@@ -60,7 +60,7 @@ def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, di
 
 
 def _blanks(written: str, name: int) -> str:
-    """Blanks that fill up the place of ``written`` after a name of length ``name``.
+    """Blanks that fill the place of ``written`` after a name of length ``name``.
 
     What follows keeps its line and column, so that errors still point to it; only a schema shorter
     than its name moves the rest of its line.
@@ -68,14 +68,14 @@ def _blanks(written: str, name: int) -> str:
     breaks = written.count("\n")
     last = len(written) - written.rfind("\n") - 1 if breaks else 0
     first = max(1, len(written) - name - 2 * breaks - last)
-    # After a backslash Lark reads the next line as if it were a part of this one.
+    # After a backslash Lark reads the next line as part of this one.
     return " " * first + "\\\n" * breaks + " " * last
 
 
 def _end_of_json(text: str, at: int) -> int:
     """Where the JSON value that begins at a place ends; raises InvalidConstraintError for none.
 
-    What the value says is not looked at: it is read again, as a schema, later.
+    What the value says is not checked: it is read again, as a schema, later.
     """
     try:
         _, end = _DECODER.raw_decode(text, at)

@@ -2,7 +2,7 @@
 
 The language is the context-free one over the languages of the terminals. Priorities, aliases and
 the signs ``?``, ``!`` and ``_`` say how Lark builds trees and which of several parses it takes;
-they do not change which texts there are. See docs/decisions/0008-grammars-as-networks.md for where
+they do not change which texts are valid. See docs/decisions/0008-grammars-as-networks.md for where
 Lark's own scanners accept fewer texts.
 """
 
@@ -43,7 +43,7 @@ from guided.runtime.fuel import spend
 __all__ = ["MAX_RULES", "lower_lark"]
 
 MAX_RULES: Final = 20_000
-"""Rules, those counted that templates are used as."""
+"""Rules, including those made for the uses of templates."""
 _USE: Final = "#"
 """Stands between the name of a template and the number of its use, and in no name."""
 
@@ -58,8 +58,8 @@ def lower_lark(
 
     ``imports`` are the texts of grammars that it may import, by dotted name; those that come with
     Lark (``common``, ``unicode``, …) need not be among them. ``holes`` are the bodies of terminals
-    that it, or one that it imports, declares, by name; calls in them are left to the caller to
-    define. Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret
+    that it, or one that it imports, declares, by name; the caller has to define rules called in
+    them. Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret
     where a place can be named, or LimitExceededError.
     """
     imports, holes = imports or {}, holes or {}
@@ -83,7 +83,7 @@ def _check_holes(holes: Collection[str], texts: Iterable[str]) -> None:
     for text in texts:
         if not missing:
             return
-        # What an imported grammar declares may be of no use here, so all of them are looked at.
+        # What an imported grammar declares may be unused here, so all of them are searched.
         for statement in parse_lark(text):
             if isinstance(statement, Declare):
                 missing.difference_update([name.text for name in statement.names])
@@ -96,7 +96,7 @@ def _check_holes(holes: Collection[str], texts: Iterable[str]) -> None:
 
 
 def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Body]:
-    """The bodies of all terminals that are declared only, by full name.
+    """The bodies of all terminals that are only declared, by full name.
 
     Raises UnsupportedFeatureError where one of them has no hole.
     """
@@ -130,27 +130,27 @@ def _hole_of(declared: Definition, holes: Collection[str]) -> str:
 class _Rules:
     """Lowers the rules that a start leads to, each when it is first called.
 
-    A template is lowered once for each list of arguments that it is used with, as a rule of its own
-    (``name#3``). Its parameters are replaced: ``given`` is, in all methods, the body of each
+    A template is lowered once for each list of arguments that it is used with, as a separate rule
+    (``name#3``). Its parameters are replaced: in all methods ``given`` is the body of each
     parameter by its full name. An argument that is itself a template is passed as the ``Call`` of
-    its name; only ``_rule`` looks at such a call, it never becomes part of a body.
+    its name; only ``_rule`` looks at such a call, which never becomes part of a body.
     """
 
     def __init__(self, named: Mapping[str, Definition], holes: Mapping[str, Body]) -> None:
         self._named = named
         """All definitions by full name."""
         self._holes = holes
-        """The bodies of terminals that are declared only, by full name."""
+        """The bodies of terminals that are only declared, by full name."""
         self._terminals = Terminals()
         self._bodies: dict[str, Body] = {}
         """What was lowered, by name of the rule."""
         self._waiting: list[tuple[str, Definition, tuple[Body, ...]]] = []
-        """Rules that were called and are still to be lowered: name, definition, arguments."""
+        """Rules that were called and have not been lowered yet: name, definition, arguments."""
         self._used: dict[tuple[str, tuple[Body, ...]], str] = {}
-        """By name of the definition and arguments the name of the rule; all that were called."""
+        """The name of each rule that was called, by name of the definition and arguments."""
 
     def lowered(self, start: Definition) -> Mapping[str, Body]:
-        """All rules that the start leads to, templates written out for what they are used with."""
+        """All rules that the start leads to, with templates written out for their uses."""
         self._call(start, ())
         while self._waiting:
             name, definition, arguments = self._waiting.pop()
@@ -162,7 +162,7 @@ class _Rules:
     def ignored(self, definitions: Definitions) -> tuple[Terminal, ...]:
         """The terminals of the ``%ignore`` statements: what may stand before each terminal.
 
-        Raises UnsupportedFeatureError for a hole, and for a terminal that is declared only.
+        Raises UnsupportedFeatureError for a hole, and for a terminal that is only declared.
         """
         source, found = definitions.source, list[Terminal]()
         for each in definitions.ignored:
@@ -179,8 +179,8 @@ class _Rules:
     def _call(self, rule: Definition, arguments: tuple[Body, ...]) -> Call:
         """The call of a rule, or of a template with its arguments.
 
-        Puts it on the list of rules to be lowered the first time. Raises LimitExceededError past
-        MAX_RULES: a template that uses itself with ever more would never end.
+        At the first call the rule is queued for lowering. Raises LimitExceededError past
+        MAX_RULES: a template that uses itself with ever more arguments would never end.
         """
         key = (rule.name, arguments)
         name = self._used.get(key)
@@ -201,7 +201,7 @@ class _Rules:
     def _body(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
         """The body of a part of a rule; ``source`` is the grammar whose names it uses.
 
-        Recursive, as deep as the parser lets brackets nest. Rules that it calls are only noted.
+        Recursive, as deep as the parser lets brackets nest. Rules that it calls are only queued.
         """
         spend(5)
         match tree:
@@ -261,8 +261,8 @@ class _Rules:
         """The rule of a name that is used with ``count`` arguments, 0 for a name alone.
 
         The name may be a parameter for which a template was given. Raises InvalidConstraintError
-        where the rule takes another number of arguments, or a parameter that is no template is
-        given some.
+        where the rule takes a different number of arguments, or where a parameter that is no
+        template gets arguments.
         """
         full = source.full_name(name.text)
         body = given.get(full)
@@ -275,5 +275,5 @@ class _Rules:
 
 
 def _choice(terminals: tuple[Terminal, ...]) -> Body:
-    """One terminal as itself; several, which look-around at its edges makes of it, as a choice."""
+    """A single terminal as itself; several, which a split at the edges makes, as a choice."""
     return terminals[0] if len(terminals) == 1 else Alternation(terminals)

@@ -40,8 +40,8 @@ from guided.spec.source_position import SourcePosition
 
 __all__ = ["MAX_DEPTH", "parse_lark"]
 
-# A token may follow blanks. Frequent ones come first, where their order means nothing. A comment
-# takes the line breaks before it along, as in Lark.
+# A token may follow blanks. Frequent ones come first, where their order does not matter. A comment
+# includes the line breaks before it, as in Lark.
 _TOKEN: Final = re.compile(
     r"""
     [ \t]*+(?:
@@ -61,7 +61,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# By number of the group, which a match tells faster than its name.
+# By the number of the group, which a match returns faster than its name.
 _KINDS: Final = {index: kind for kind, index in _TOKEN.groupindex.items()}
 _STATEMENT: Final = re.compile(r"%\w+")
 _STATEMENTS: Final = "%import, %ignore, %declare, %override, %extend and, in rules, %json"
@@ -69,7 +69,7 @@ _UNFINISHED: Final = {'"': "the text is not closed", "/": "the pattern is not cl
 
 
 class Token:
-    """A piece of the text; ``kind`` is what was said by its sign itself, or its group above."""
+    """A piece of the text; ``kind`` is the sign or statement, or the name of its group above."""
 
     __slots__ = ("kind", "position", "text")
 
@@ -80,13 +80,13 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens in order, a "line" where a statement may end, the last of kind "end".
+    """The tokens in order, with a "line" where a statement may end; the last is of kind "end".
 
     Blanks and comments are left out. A line that begins with ``|`` is no end: it is a "|". Raises
     InvalidConstraintError with the position.
     """
     spend(len(text) // 4)
-    # So the last statement has an end of its line, too.
+    # So the last statement also ends with its line.
     ended = text + "\n"
     tokens: list[Token] = []
     position = 0
@@ -122,9 +122,9 @@ def tokens_of(text: str) -> list[Token]:
 
 
 MAX_DEPTH: Final = 100
-"""Brackets inside of one another."""
+"""Brackets nested in each other."""
 _MAX_DIGITS: Final = 9
-"""Of a number; what is repeated as often is too large for an automaton anyway."""
+"""Digits of a number; anything repeated that often is too large for an automaton anyway."""
 
 _SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _NAMES: Final = ("rule", "terminal")
@@ -142,8 +142,8 @@ def parse_lark(text: str) -> list[Statement]:
 class _Parser:
     """Recursive descent over the tokens; a method for each rule of the grammar at the top.
 
-    Each method begins at the token ``_here`` and leaves the first one after what it has read. The
-    last token, "end", is never read, so there is always one. After an error it is of no more use.
+    Each method begins at the token ``_here`` and stops at the first one after what it has read. The
+    last token, "end", is never read, so there is always one. After an error the parser is unusable.
     """
 
     def __init__(self, text: str) -> None:
@@ -151,7 +151,7 @@ class _Parser:
         self._tokens = tokens_of(text)
         self._at = 0
         self._depth = 0
-        """Brackets and arguments that are open."""
+        """The number of open brackets and arguments."""
         self._treeless = ""
         """What is being read, for errors, if Lark makes no tree of it that an alias could name.
 
@@ -170,7 +170,7 @@ class _Parser:
         return found
 
     def _statement(self) -> Statement:
-        """The statement that begins here, up to its end of line, which is left."""
+        """The statement that begins here, up to its end of line, which is not read."""
         token = self._here
         if token.kind != "statement":
             return self._definition("")
@@ -198,7 +198,7 @@ class _Parser:
     def _definition(self, how: str) -> Define:
         """A definition; ``how`` is %override, %extend or empty, and was read before.
 
-        Marks and the priority are read, not kept: they do not change which texts there are.
+        Marks and the priority are read but not kept: they do not change which texts are valid.
         """
         marks = self._accept("marks")
         kinds = _NAMES if marks is None else ("rule",)
@@ -320,7 +320,7 @@ class _Parser:
         return value
 
     def _repeated(self, item: Tree) -> Tree:
-        """The item with the sign after it that says how often it comes, if there is one."""
+        """The item with the sign after it that says how often it occurs, if there is one."""
         token = self._here
         bounds = _SIGNS.get(token.kind)
         if bounds is not None:
@@ -349,9 +349,9 @@ class _Parser:
         return int(token.text)
 
     def _enter(self) -> None:
-        """Open a bracket or an argument; who calls takes one off ``_depth`` at its end.
+        """Open a bracket or an argument; the caller reduces ``_depth`` again at its end.
 
-        Raises LimitExceededError past MAX_DEPTH, as all that goes through trees is recursive.
+        Raises LimitExceededError past MAX_DEPTH, as everything that walks trees is recursive.
         """
         self._depth += 1
         if self._depth > MAX_DEPTH:
@@ -374,7 +374,7 @@ class _Parser:
         return self._tokens[self._at].kind
 
     def _accept(self, kind: str) -> Token | None:
-        """The token that stands here if it is of this kind, which is then read."""
+        """Read the token here and return it if it is of this kind, else return ``None``."""
         token = self._tokens[self._at]
         if token.kind != kind:
             return None

@@ -1,7 +1,7 @@
-"""A grammar that is read, what it defines, and what its names are called in the whole.
+"""A grammar that is read, what it defines, and the full names of its definitions.
 
-What is imported is called by the name of its grammar, two underscores, and its own, unless it is
-asked for by name, so that the names of one grammar never meet those of another. Lark does so, too.
+Something imported is called by the name of its grammar, two underscores, and its own name, unless
+it is imported by name. So names of different grammars never coincide. Lark does the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from guided.spec.source_position import SourcePosition
 __all__ = ["Definition", "Source", "Written", "check_length", "uses_in"]
 
 _MAX_IMPORTS: Final = 20
-"""Grammars that import each other, one inside of another."""
+"""Grammars that import each other, one inside another."""
 
 
 _MAX_LENGTH: Final = 200_000
@@ -24,7 +24,7 @@ _MAX_LENGTH: Final = 200_000
 
 
 def check_length(text: str) -> None:
-    """Raise LimitExceededError for the text of a grammar that is too long."""
+    """Raise LimitExceededError if the text of a grammar is too long."""
     if len(text) > _MAX_LENGTH:
         raise LimitExceededError(
             f"the grammar has {len(text)} characters, more than {_MAX_LENGTH}",
@@ -35,10 +35,10 @@ def check_length(text: str) -> None:
 
 
 class Source:
-    """A grammar that is read, and what its names are called in the whole.
+    """A grammar that is read, and the full names of its definitions.
 
-    ``prefix`` is the name of the grammar, ``__`` for its dots, and ``aliases`` are what the
-    ``importer`` calls names that it asks for; the grammar that was given has none of the three.
+    ``prefix`` is the name of the grammar, with ``__`` for its dots, and ``aliases`` are what the
+    ``importer`` calls the names that it imports; the grammar that was given has none of the three.
     ``definitions`` are entered while it is read, and not changed afterwards. Sources are keys by
     identity: one grammar that is imported twice is two. Raises LimitExceededError where grammars
     import each other too deeply.
@@ -55,7 +55,7 @@ class Source:
     ) -> None:
         self.text: Final = text
         self.definitions: Final[dict[str, Definition]] = {}
-        """By full name; of what it imports, too."""
+        """By full name, including what it imports."""
         self._importer: Final = importer
         self._prefix: Final = prefix
         self._aliases: Final = aliases or {}
@@ -70,13 +70,13 @@ class Source:
 
     @property
     def is_imported(self) -> bool:
-        """Whether it is not the one that was given."""
+        """Whether it is not the grammar that was given."""
         return self._importer is not None
 
     def full_name(self, name: str) -> str:
         """What a name of this grammar is called in the grammar that was given.
 
-        The name is first renamed to what the importer calls it, by its alias or with the prefix
+        The name is first changed to what the importer calls it, by its alias or with the prefix
         (after the mark ``_``, which means that a rule is inlined), and then by the importer's own
         importer, and so on.
         """
@@ -106,7 +106,7 @@ class Source:
 
 
 class Written(NamedTuple):
-    """A body where it stands: the grammar whose names it uses."""
+    """A body, with the grammar whose names it uses."""
 
     tree: Tree
     source: Source
@@ -116,7 +116,7 @@ class Definition:
     """A rule, a template or a terminal; the ``name`` and the ``parameters`` are full names.
 
     ``source`` is the grammar that it stands in, and ``position`` a place there, for errors. Equal
-    to itself alone: what is worked out of terminals is kept by their definitions.
+    only to itself: what is made from terminals is kept by their definitions.
     """
 
     __slots__ = ("bodies", "is_terminal", "name", "parameters", "position", "source")
@@ -128,14 +128,14 @@ class Definition:
         self.source: Final = source
         self.position: Final = name.position
         self.bodies: Final[list[Written]] = []
-        """It is any of them; there is none if it is only declared. ``%extend`` adds to them while
-        grammars are read, and nothing does afterwards."""
+        """Any of these; empty if it is only declared. ``%extend`` adds to them while grammars are
+        read, and nothing changes them afterwards."""
 
 
 def uses_in(tree: Tree) -> Iterator[tuple[Name, int]]:
-    """The names in a tree, each with the number of arguments that it is given; in no order.
+    """The names in a tree, each with the number of its arguments; in no order.
 
-    A name that stands alone is given 0, be it a template that is passed as an argument.
+    A name that stands alone has 0, even a template that is passed as an argument.
     """
     waiting = [tree]
     while waiting:

@@ -35,7 +35,7 @@ class Name:
 
     @property
     def is_terminal(self) -> bool:
-        """Which capitals tell."""
+        """Whether it is in capital letters."""
         return self.text.isupper()
 
 
@@ -78,12 +78,12 @@ class Range:
 
     @property
     def text(self) -> str:
-        """How it is written."""
+        """The range as it is written."""
         return f"{self.first.text}..{self.last.text}"
 
 
 class Use:
-    """A template with what it is used for."""
+    """A template with its arguments."""
 
     __slots__ = ("arguments", "template")
     __match_args__: Final = ("template", "arguments")

@@ -1,8 +1,8 @@
 """The terminals of a Lark grammar as expressions over text.
 
 A literal in quotes is its text, a pattern in slashes is read by Python's rules; terminals that
-refer to others are written out. A lookaround at the edge of a terminal is split from it: it is
-about the text around it.
+refer to others are written out. A look-around at the edge of a terminal is split from it, because
+it is about the text around the terminal.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from guided.runtime.fuel import spend
 __all__ = ["Pieces", "Terminals", "regular_of_literal"]
 
 Pieces: TypeAlias = tuple[Terminal, ...]
-"""What a terminal is a choice of."""
+"""The terminals that a terminal is a choice of."""
 
 
 class Terminals:
@@ -51,15 +51,15 @@ class Terminals:
     def __init__(self) -> None:
         self._pieces: dict[Definition, Pieces] = {}
         self._written: dict[tuple[Source, str], Pieces] = {}
-        """By grammar and what is written there; errors point to the place where it first is."""
+        """By grammar and what is written there; errors point to the first place of it."""
         self._texts: dict[Definition, Regular] = {}
         """Expressions, edges not yet split off, of terminals and of all that they refer to."""
 
     def of(self, definition: Definition) -> Pieces:
-        """Those of a terminal with a name.
+        """The pieces of a terminal with a name.
 
-        This and the two below raise InvalidConstraintError or UnsupportedFeatureError, with a
-        position, and LimitExceededError.
+        This and the two methods below raise InvalidConstraintError or UnsupportedFeatureError, with
+        a position, and LimitExceededError.
         """
         pieces = self._pieces.get(definition)
         if pieces is None:
@@ -68,11 +68,11 @@ class Terminals:
         return pieces
 
     def of_body(self, tree: Tree, source: Source, position: int) -> Pieces:
-        """Those of a body that has no name."""
+        """The pieces of a body that has no name."""
         return _split(self._of(tree, source), source, position)
 
     def of_literal(self, tree: Literal | Range, source: Source) -> Pieces:
-        """Those of a literal or a range inside of a rule."""
+        """The pieces of a literal or a range inside a rule."""
         key = source, tree.text
         pieces = self._written.get(key)
         if pieces is None:
@@ -91,8 +91,8 @@ class Terminals:
     def _of(self, tree: Tree, source: Source) -> Regular:
         """The expression of a part of a terminal.
 
-        Recursive: ``definitions`` has checked that no terminal is made of itself, and how deep and
-        how large they become. It has refused templates and special tokens in them, too.
+        Recursive: ``definitions`` has checked that no terminal contains itself, and how deep and
+        how large they become. It has also refused templates and special tokens in them.
         """
         spend(20)
         match tree:
@@ -151,7 +151,7 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
     Raises InvalidConstraintError or UnsupportedFeatureError, with the position of its beginning.
     """
     begin, position = written.text[0], written.position
-    # After the closing quote or slash nothing but flags follows, so it is the last one.
+    # Only flags follow the closing quote or slash, so it is the last one.
     end = written.text.rindex(begin)
     inner, flags = written.text[1:end], written.text[end + 1 :]
     if "\n" in inner and "x" not in flags:
@@ -165,9 +165,9 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
     if not text:
         raise source.error(position, "an empty literal: what may be left out is written with a ?")
     if begin == '"':
-        # ``_unescaped`` leaves escaped backslashes as they are, for patterns; here they are one.
+        # ``_unescaped`` leaves escaped backslashes as they are, for patterns; here each is one.
         made = literal(text.replace("\\\\", "\\"))
-        # A text in quotes has no other flag than "i": the parser takes none.
+        # A text in quotes can only have the flag "i": the parser accepts no other.
         return _any_case(made) if flags else made
     if "l" in flags:
         raise source.error(
@@ -185,9 +185,9 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
 
 
 def regular_of_range(written: Range, source: Source) -> Regular:
-    """The characters of a range; raises as ``regular_of_literal`` does.
+    """The characters of a range; raises what ``regular_of_literal`` raises.
 
-    As in Lark an escaped backslash is two characters here, and so no end of a range.
+    As in Lark an escaped backslash is two characters here, and so cannot be an end of a range.
     """
     whole, position = written.text, written.position
     try:
@@ -200,7 +200,7 @@ def regular_of_range(written: Range, source: Source) -> Regular:
 
 
 def _unescaped(text: str) -> str:
-    """A text with the escapes of characters read; others stay for whoever reads patterns.
+    """A text with the escapes of characters resolved; others stay for the reader of patterns.
 
     Line breaks become ``\\n``. Raises _WrongEscapeError for what stands for no character.
     """
@@ -210,7 +210,7 @@ def _unescaped(text: str) -> str:
 
 
 def _meant(escape: re.Match[str]) -> str:
-    """The text in place of an escape, which is itself where it is for the reader of patterns."""
+    """The text in place of an escape; the escape itself where the reader of patterns needs it."""
     kind = str(escape.lastgroup)
     found = escape[kind]
     match kind:
@@ -224,13 +224,13 @@ def _meant(escape: re.Match[str]) -> str:
         case "wrong":
             raise _WrongEscapeError
         case "quote":
-            # Of a backslash that is escaped Lark keeps one before a quote: it means the quote.
+            # Lark keeps one backslash of an escaped one before a quote: it means the quote.
             return '\\"' if len(found) > 1 else '"'
     return escape[0]
 
 
 def _any_case(text: Regular) -> Regular:
-    """What ``literal`` made of a text, a sequence of characters, in capital or small letters."""
+    """A text made by ``literal``, a sequence of characters, in capital or small letters."""
     assert isinstance(text, Concat)
     parts = [part.chars for part in text.parts if isinstance(part, Chars)]
     return Concat(tuple([Chars(any_case(chars)) for chars in parts]))

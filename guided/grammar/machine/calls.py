@@ -19,37 +19,37 @@ _BegunCall: TypeAlias = tuple[int, list[tuple[int, int]]]
 
 
 class Calls:
-    """Adds calls to configurations, and knows of each state whether anything else is to be done.
+    """Adds calls to configurations, and knows for each state what else can happen there.
 
-    What is kept is right for good, as the network never changes.
+    What is kept stays right, as the network never changes.
     """
 
     def __init__(self, network: Network, continuations: Continuations, rows: GrammarRows) -> None:
         self._network = network
         self._continuations = continuations
         self._ranks = {network.starts[rule]: rank for rank, rule in enumerate(call_order(network))}
-        """By first state of a rule its place in ``call_order``."""
-        # Plain lists: transitions ask about few states, and numpy takes long to answer for one.
+        """The place of a rule in ``call_order``, by its first state."""
+        # Plain lists: transitions look up few states, and numpy takes long for a single one.
         reads = (network.moves != DEAD).any(axis=1)
         self.accepting: list[bool] = network.accepting.tolist()
-        """By state whether its rule may end there."""
-        # A state that neither reads nor ends has calls alone, and these have begun in its row; or
-        # it stands for a hole, see ``CompositeCalls.is_parse``.
+        """Whether its rule may end in a state, by state."""
+        # A state that neither reads nor ends only has calls, which have begun in its row; or it
+        # stands for a hole, see ``CompositeCalls.is_parse``.
         self.is_kept: list[bool] = (network.accepting | reads).tolist()
-        """By state whether it stands in a row."""
+        """Whether a state is kept in a row, by state."""
         self.only_ends: list[bool] = (network.accepting & ~reads & ~rows.calling).tolist()
-        """By state whether nothing can be done there but to end the rule."""
+        """Whether nothing can happen in a state but the end of the rule, by state."""
         self._begun: dict[tuple[int, ...], list[_BegunCall]] = {}
-        """By states the calls that begin in them."""
+        """The calls that begin in some states, by these."""
 
     def with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
         """A configuration with the rules that are called in it before another byte is read.
 
-        Not for one that is UNKNOWN. All who call a rule share its continuation: it has a frame for
-        each state that one of the calls returns to. ``_found_begun`` gives the rules in an order in
-        which the continuations of all callers are known before they are looked up in ``closed``.
-        Which calls begin depends on the states alone, so it is kept by these, in the order in which
-        they come, and only their continuations are worked out each time. A new dict is returned.
+        Not for an UNKNOWN one. All callers of a rule share its continuation, which has a frame for
+        each state that one of the calls returns to. ``_found_begun`` returns the rules in an order
+        in which the continuations of all callers are known before they are looked up in ``closed``.
+        Which calls begin depends only on the states, so it is kept by these, in the order in which
+        they come, and only their continuations are computed each time. Returns a new dict.
         """
         spend(5 + len(configuration))
         key = tuple(configuration)
@@ -73,9 +73,9 @@ class Calls:
     def _found_begun(self, states: tuple[int, ...]) -> list[_BegunCall]:
         """The calls that begin in a set of states, each rule after all rules that call it.
 
-        The heap gives the first states of rules in the order of ``call_order``. States that are no
-        first states of rules are not called by anyone, so they come before all of them. ``callers``
-        and the heap grow together: ``_call`` enters a rule in both when it is first called.
+        The heap returns the first states of rules in the order of ``call_order``. Nothing calls
+        states that are no first states of rules, so they come before all of them. ``callers`` and
+        the heap grow together: ``_call`` enters a rule in both when it is first called.
         """
         ranks = self._ranks
         begun: list[_BegunCall] = []
@@ -99,7 +99,7 @@ class Calls:
     def _call(
         self, state: int, callers: dict[int, list[tuple[int, int]]], starts: list[tuple[int, int]]
     ) -> None:
-        """Begin the calls of a state: note it among the callers of each rule.
+        """Begin the calls of a state: record it among the callers of each rule.
 
         ``callers`` and ``starts``, the heap, are those of ``_found_begun``; both are added to.
         """

@@ -15,16 +15,16 @@ from guided.runtime.fuel import apart, spend
 __all__ = ["Completions"]
 
 _BYTES_A_UNIT: Final = 8
-"""Bytes of a completion for a unit of work: few, as what is spent bounds its length."""
+"""Bytes of a completion per unit of work: few, as the work bounds its length."""
 _BYTES_A_MICROSECOND: Final = 200
-"""How many are really found in that time."""
+"""How many bytes are really found in that time."""
 
 
 class Completions:
-    """Finds them for one network, each of whose states knows a shortest way to its rule's end.
+    """Finds shortest completions in a network, whose states know a shortest way to a rule's end.
 
     A *parse* is a state of the network and the continuation of its rule. ``CompositeMachine`` has
-    a subclass that knows the states inside of holes, too.
+    a subclass that also knows the states inside holes.
     """
 
     def __init__(self, network: Network, continuations: Continuations) -> None:
@@ -34,18 +34,19 @@ class Completions:
         self._ways = network.ways, starts, network.first_hole
 
     def left(self, parses: Sequence[tuple[int, int]]) -> int:
-        """How many bytes end the text at most by the nearest of several parses, one at least."""
+        """An upper bound on the bytes that end the text by the nearest of one or several parses."""
         return min([self._left(*parse) for parse in parses])
 
     def shortest(self, parses: Sequence[tuple[int, int]]) -> bytes:
-        """The bytes that end the text by the nearest of several parses, one at least.
+        """The bytes that end the text by the nearest of one or several parses.
 
-        Of several that are as near the one with the least numbers, so that it is always the same.
+        Of several that are equally near the one with the lowest numbers, so that the result is
+        always the same.
         """
         return self._completion(*min(parses, key=lambda parse: (self._left(*parse), parse)))
 
     def _left(self, state: int, continuation: int) -> int:
-        """How many bytes end the text at most from one parse."""
+        """An upper bound on the bytes that end the text from one parse."""
         return self._continuations.left_behind(state, continuation)
 
     def _completion(self, state: int, continuation: int) -> bytes:
@@ -65,7 +66,7 @@ class Completions:
         network = self._network
         left = network.left[state]
         spend(1 + left // _BYTES_A_UNIT)
-        # No more is written, as the shortest texts of holes count in it.
+        # No more than that is written, as it includes the shortest texts of holes.
         text, size = np.empty(left, np.uint8), 0
         returns, depth = np.empty(len(network.starts), np.int32), 0
         pieces: list[bytes] = []
@@ -77,12 +78,12 @@ class Completions:
             if state < network.first_hole:
                 return pieces
             pieces.append(self._hole_text(state))
-            # No move leads on from the state of a hole: it is left as a rule is that ends.
+            # No move leads on from the state of a hole: it is left like a rule that ends.
             if not depth:
                 return pieces
             depth -= 1
             state = int(returns[depth])
 
     def _hole_text(self, state: int) -> bytes:
-        """A text that fills a hole, short; ``state`` is that of the hole in the network."""
+        """A short text that fills a hole; ``state`` is that of the hole in the network."""
         raise AssertionError(f"nobody fills the hole at {state}")

@@ -16,9 +16,9 @@ __all__ = ["CompositeCalls"]
 
 
 class CompositeCalls(Calls):
-    """Adds calls and returns to configurations that may have states in holes, too.
+    """Adds calls and returns to configurations that may also have states in holes.
 
-    States in holes are numbered on after those of the network, by ``Holes``.
+    ``Holes`` numbers the states in holes after those of the network.
     """
 
     def __init__(
@@ -29,8 +29,8 @@ class CompositeCalls(Calls):
         self._holes = holes
 
     def with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
-        """A configuration with all calls that begin in it, as ``Calls.with_calls`` gives it."""
-        # States in holes, which are numbered on after the network's, begin no calls.
+        """A configuration with all calls that begin in it, as ``Calls.with_calls`` returns it."""
+        # States in holes, which are numbered after the network's, begin no calls.
         first = len(self._network)
         begun = {state: after for state, after in configuration.items() if state >= first}
         if not begun:
@@ -41,8 +41,8 @@ class CompositeCalls(Calls):
     def reach(self, reached: dict[int, int], hole: int, state: State, after: int) -> None:
         """Add a state in a hole to a configuration, or what follows the hole.
 
-        What follows alone where ``state`` is in END_ROW: in the hole no byte is left to be read.
-        ``after`` is the continuation of the hole; ``reached`` is added to.
+        Adds only what follows where ``state`` is in END_ROW: no byte is left to be read in the
+        hole. ``after`` is the continuation of the hole; ``reached`` is added to.
         """
         if state.row == END_ROW:
             for frame in self._continuations.returned([after]).items():
@@ -51,14 +51,14 @@ class CompositeCalls(Calls):
             self._continuations.add(reached, self._holes.number(HoleState(hole, state)), after)
 
     def is_parse(self, state: int) -> bool:
-        """Whether a state is to be kept: bytes lead on from it, or something ends there."""
+        """Whether a state has to be kept: bytes lead on from it, or something ends there."""
         return state >= self._network.first_hole or state == END or self.is_kept[state]
 
     def lone(self, closed: Mapping[int, int]) -> int | None:
         """The only state of a configuration if it is in a hole and no fork, else ``None``.
 
-        ``closed`` has a parse at least. A fork (see ``Holes.is_fork``) is handled as several
-        parses, since the row of its hole alone cannot tell what follows the hole.
+        ``closed`` has at least one parse. A fork (see ``Holes.is_fork``) is handled as several
+        parses, since the row of its hole does not determine what follows the hole.
         """
         kept = [state for state in closed if self.is_parse(state)]
         if len(kept) > 1 or kept[0] < self._network.first_hole:
@@ -66,7 +66,7 @@ class CompositeCalls(Calls):
         return None if self._holes.is_fork(self._holes.at(kept[0]), self._rows) else kept[0]
 
     def closed(self, configuration: dict[int, int]) -> dict[int, int]:
-        """A configuration with all its calls; where the text may end, with its returns, too."""
+        """A configuration with all its calls; where the text may end, also with its returns."""
         closed = self.with_calls(configuration)
         if END not in closed:
             return closed
@@ -87,10 +87,10 @@ class CompositeCalls(Calls):
         """A configuration with all that may follow what ends in it, and the calls of that.
 
         ``closed`` has its calls, and is not changed; it is returned where nothing ends. Repeated
-        until nothing new ends: a rule that ends may return to a state that ends, too. ``done`` has
+        until nothing new ends: a rule that ends may return to a state that ends too. ``done`` has
         pairs of state and continuation, as the continuation of a state may be joined with others
-        later, and what it returns to has to be added again then. Calls that are there already may
-        be added once more: what follows them is joined.
+        later, and what it returns to has to be added again then. Calls that are already there may
+        be added again: what follows them is joined.
         """
         done: set[tuple[int, int]] = set()
         while True:

@@ -1,14 +1,15 @@
-"""The recogniser of grammars with holes: texts inside of which other machines read.
+"""The recogniser of grammars with holes: texts inside which other machines read.
 
-All share one table of rows. While one parse alone is left, and it is inside of a hole, a row is one
-of the machine that fills the hole, and the stack is that machine's with what follows the hole:
-walks run through it as if it stood alone. Where several parses are left and one of them is inside
-of a hole, the stack is all of them, and every byte of the one row there is for that leads to an
-exit action, which Python resolves. But where all are in isomorphic rows, such as the strings of two
-schemas, the row is that of the first, and the stack knows the rows of the others by it.
+All share one table of rows. While only one parse is left, and it is inside a hole, a row is one of
+the machine that fills the hole, and the stack is that machine's with what follows the hole: walks
+run through it as if it stood alone. Where several parses are left and one of them is inside a hole,
+the stack is all of them; there is one row for that, in which every byte leads to an exit action
+that Python resolves. But where all are in isomorphic rows, such as the strings of two schemas, the
+row is that of the first, and the stack finds the rows of the others by it.
 
-Numbers (``12``) are all that may end and go on as well. Where what follows a hole may begin with a
-byte that goes on, too, they are read as one of several parses from the start.
+Numbers (``12``) are the only values that may end and continue as well. Where what follows a hole
+may begin with a byte that also continues the number, they are read as one of several parses from
+the start.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from guided.runtime.fuel import spend
 __all__ = ["CompositeMachine"]
 
 _BYTE_WORK: Final = 20
-"""Units of work for each state that a byte is tried in."""
+"""Units of work for each state in which a byte is tried."""
 
 
 class CompositeMachine(GrammarMachine):
     """Recognises the texts of a network whose holes are filled by other machines.
 
     ``fillings`` are these machines, by the number of the hole, all on ``table``. A *configuration*
-    here has states of the network and states in holes, which ``Holes`` numbers on after them.
-    Stacks are never truncated, so no continuation is unknown.
+    here has states of the network and states in holes, which ``Holes`` numbers after them. Stacks
+    are never truncated, so no continuation is unknown.
     """
 
     def __init__(
@@ -54,13 +55,13 @@ class CompositeMachine(GrammarMachine):
         limits: RecognizerLimits | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
-        # Before the base is made, as that asks the methods below for the first state.
+        # Before the base is made, as that calls the methods below for the first state.
         self.fillings = tuple(fillings)
         self.holes = Holes(network, self.fillings, table)
         self.hole_stacks = CompositeStacks(limits.max_stacks, self.fillings)
         """The same as ``stacks``."""
         self._after_hole: dict[int, State] = {}
-        """By continuation the state after a hole, see ``_after``."""
+        """The state after a hole, by continuation, see ``_after``."""
         inner = [filling.parts for filling in self.fillings]
         super().__init__(network, limits, table, self.hole_stacks, inner)
 
@@ -77,8 +78,8 @@ class CompositeMachine(GrammarMachine):
     def step(self, state: State, byte: int) -> State | None:
         """The state after ``byte``, ``None`` where it is not allowed; may lay down rows.
 
-        One parse is left by its exit where it does not read the byte. Several are never left: all
-        that may follow one of them is among them.
+        A single parse is left by its exit where it does not read the byte. Several are never left:
+        they include all that may follow one of them.
         """
         at: State | None = state
         while at is not None:
@@ -99,7 +100,7 @@ class CompositeMachine(GrammarMachine):
         return None
 
     def after_exit(self, state: State) -> State | None:
-        """The state after what ends here, a hole or rules, ``None`` where nothing does."""
+        """The state after what ends here, a hole or rules; ``None`` where nothing ends."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().after_exit(state)
@@ -112,9 +113,9 @@ class CompositeMachine(GrammarMachine):
     ) -> State | None:
         """The state after a byte, from one whose parses are all in isomorphic rows.
 
-        Inside of the automata the row of the first parse moves for all, and its count, which is
-        that of all, decides for all. Where it ends, or would have to be left, the parses may part:
-        they are written out and moved one by one.
+        Inside the automata the row of the first parse moves for all, and its count, which all
+        share, decides for all. Where it ends, or would have to be left, the parses may part: they
+        are written out and moved one by one.
         """
         target = self.table.step(state.row, byte)
         if target != DEAD and not self.table.exits[target]:
@@ -128,9 +129,9 @@ class CompositeMachine(GrammarMachine):
         return self._state_of(self._moved(parses, byte))
 
     def _parses(self, state: State) -> Mapping[int, int] | None:
-        """All parses with all that may follow them, by state the continuation of each.
+        """All parses with all that may follow them: the continuation of each by state.
 
-        ``None`` where the state is one of the grammar alone, or has one parse, inside of a hole.
+        ``None`` where the state is one of the grammar alone, or has a single parse inside a hole.
         """
         isomorphic = self.hole_stacks.isomorphic.get(state.stack)
         if isomorphic is not None:
@@ -140,7 +141,7 @@ class CompositeMachine(GrammarMachine):
         return self.hole_stacks.several.get(state.stack)
 
     def placed_inside(self, inside: Inside, state: State) -> State:
-        """The state of this machine where one parse alone is left and it is inside of a hole.
+        """The state of this machine where the only parse left is inside a hole.
 
         ``state`` is that of the machine in the hole. ``inside`` says which hole it is and what
         follows it; its own stack is not read.
@@ -160,7 +161,7 @@ class CompositeMachine(GrammarMachine):
 
     def is_accepting(self, state: State) -> bool:
         """Whether the text may end here."""
-        # A single parse inside of a hole ends with what fills it, so its exits are followed.
+        # A single parse inside a hole ends with what fills it, so its exits are followed.
         at: State | None = state
         while at is not None:
             parses = self._parses(at)
@@ -176,7 +177,7 @@ class CompositeMachine(GrammarMachine):
         several = self.hole_stacks.several.get(state.stack)
         if several is None:
             return super().only_byte(state)
-        # The row of several parses reads every byte, so only trying them tells.
+        # The row of several parses reads every byte, so they have to be tried.
         only: int | None = None
         for byte in self.holes.onward(several):
             if self._moved(several, byte):
@@ -227,8 +228,8 @@ class CompositeMachine(GrammarMachine):
         return (EXACT, DEAD) if after.count or after.texts else (after.stack, after.row)
 
     def _settled(self, stack: int, row: int) -> State:
-        # Rows that read no byte are the base's to leave only in stacks of the grammar alone: in
-        # others actions mean something else, and rows stand as their own machine left them.
+        # The base may leave rows that read no byte only in stacks of the grammar alone: in others
+        # actions mean something else, and rows stay as their own machine left them.
         while self.hole_stacks.is_of_grammar(stack) and self.table.exits[row]:
             stack, row = self.resolve(stack, int(self.table.label[row]))
         return State(stack, row)
@@ -238,7 +239,7 @@ class CompositeMachine(GrammarMachine):
     def _state_of(self, configuration: dict[int, int]) -> State | None:
         """The state of a configuration, ``None`` for an empty one; its calls are added here.
 
-        Unlike what ``_started`` gives, it may have a count, and isomorphic parses stay together.
+        Unlike the result of ``_started``, it may have a count, and isomorphic parses stay together.
         """
         if not configuration:
             return None
@@ -282,8 +283,8 @@ class CompositeMachine(GrammarMachine):
         return self._placed(self.hole_calls.closed(configuration))
 
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
-        # What follows an item may be a hole, whose states the method of the base does not know. In
-        # the items no call is still to begin, so only returns are to be added.
+        # What follows an item may be a hole, whose states the base's method does not know. All
+        # calls of the items have begun, so only returns are to be added.
         closed: dict[int, int] = {}
         for item in items:
             self.continuations.add(closed, *item)
@@ -293,7 +294,7 @@ class CompositeMachine(GrammarMachine):
         """Where a byte leads from a configuration: states, each with the number of what follows it.
 
         ``closed`` has its calls and returns, see ``CompositeCalls.with_returns``: ways that are not
-        in it are lost. The result lacks those of its own, and is empty where the byte is not
+        in it are lost. The result lacks its calls and returns, and is empty where the byte is not
         allowed.
         """
         spend(_BYTE_WORK * len(closed))
@@ -314,7 +315,7 @@ class CompositeMachine(GrammarMachine):
         return _CompositeCompletions(self.network, self.continuations, self.holes)
 
     def bytes_left(self, state: State) -> int:
-        """Upper bound on the length of ``shortest_end``: to the end of the hole, and from there."""
+        """An upper bound on the length of ``shortest_end``: to the hole's end, and from there."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().bytes_left(state)
@@ -322,7 +323,7 @@ class CompositeMachine(GrammarMachine):
         return left + self.continuations.left[inside.continuation]
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the text from here, close to as few as can be."""
+        """Bytes that complete the text from here, close to as few as possible."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().shortest_end(state)
@@ -333,15 +334,15 @@ class CompositeMachine(GrammarMachine):
     def parses(self, state: State) -> list[tuple[int, int]]:
         """The states that the text may be in, each with its continuation.
 
-        Not for a state with one parse that is inside of a hole, whose stack has no slots: callers
-        ask the machine in the hole.
+        Not for a state with a single parse inside a hole, whose stack has no slots: callers use the
+        machine in the hole.
         """
         parses = self._parses(state)
         return super().parses(state) if parses is None else list(parses.items())
 
 
 class _CompositeCompletions(Completions):
-    """Shortest completions that begin inside of holes, or lead through them."""
+    """Shortest completions that begin inside holes, or lead through them."""
 
     def __init__(self, network: Network, continuations: Continuations, holes: Holes) -> None:
         super().__init__(network, continuations)
@@ -365,17 +366,17 @@ class _CompositeCompletions(Completions):
 
 
 class _Parses(StateSharing):
-    """Several parses allow what each of them does by itself: mostly that is known already."""
+    """Several parses allow what each of them allows alone, which is mostly known already."""
 
     def __init__(self, machine: CompositeMachine) -> None:
         self._machine = machine
 
     def parses(self, state: State) -> tuple[State, ...]:
-        """Each parse that is in a hole as a state of its own, and all others as one state or two.
+        """Each parse that is in a hole as a separate state, and all others as one state or two.
 
-        Empty where the state is not one of several parses, or none of them is in a hole. Together
-        the states allow what ``state`` does, but for the end of the text, which the caller asks
-        ``is_accepting`` about.
+        Empty where the state does not have several parses, or none of them is in a hole. Together
+        the states allow what ``state`` does, except for the end of the text, for which the caller
+        uses ``is_accepting``.
         """
         machine, stacks = self._machine, self._machine.hole_stacks
         several = stacks.several.get(state.stack)
@@ -394,7 +395,7 @@ class _Parses(StateSharing):
                     stack = stacks.of_inside(Inside(at.hole, at.state.stack, after))
                     alone.append(at.state._replace(stack=stack))
             # ``several`` has all calls and returns of its states. So a state that reads no byte is
-            # dropped: what follows it stands in ``several`` by itself.
+            # dropped: what follows it stands in ``several`` separately.
             elif number != END and (machine.network.moves[number] != DEAD).any():
                 # A state with calls gets no row of the grammar: the exit action of that row would
                 # begin the calls once more.
@@ -405,13 +406,13 @@ class _Parses(StateSharing):
             alone.append(machine._settled(*machine._placed(rules)))
         if others:
             # All states of several parses share one row (``Holes.any_byte_row``), in which each
-            # byte leads to an exit action; the stack alone says which parses there are. So the row
+            # byte leads to an exit action; only the stack says which parses there are. So the row
             # of all of them also serves a part of them.
             alone.append(State(stacks.of_several(others), state.row))
         return tuple(alone)
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in the row that the one of ``state`` was laid over."""
+        """The state in the row that the row of ``state`` was laid over."""
         inside = self._machine.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().beneath(state, row)

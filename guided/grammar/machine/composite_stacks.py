@@ -1,7 +1,7 @@
-"""Stacks of grammars with holes: which parses of the text are inside of holes, and where.
+"""Stacks of grammars with holes: which parses of the text are inside holes, and where.
 
-A frame is a tuple of numbers. Those of a grammar by itself are continuations, which are never
-negative; others begin with what they are::
+A frame is a tuple of numbers. Those of a grammar alone are continuations, which are never negative;
+others begin with their kind::
 
     (INSIDE, hole, stack of its machine, continuation)              one parse, inside of a hole
     (SEVERAL, state, continuation, state, continuation ...)         several parses
@@ -24,11 +24,11 @@ _INSIDE: Final = -1
 _SEVERAL: Final = -2
 _ISOMORPHIC: Final = -3
 _OF_HOLES: Final = ((_INSIDE,), (_SEVERAL,), (_ISOMORPHIC,))
-"""What frames begin with that are not of the grammar by itself."""
+"""How frames that are not of the grammar alone begin."""
 
 
 class Inside(NamedTuple):
-    """A parse that is inside of a hole."""
+    """A parse that is inside a hole."""
 
     hole: int
     stack: int
@@ -37,7 +37,7 @@ class Inside(NamedTuple):
 
 
 class IsomorphicParses(NamedTuple):
-    """All parses are inside of holes, in isomorphic rows; the row of the state is the first's."""
+    """All parses are inside holes, in isomorphic rows; the row of the state is the first's."""
 
     parses: tuple[Inside, ...]
     maps: tuple[Isomorphism, ...]
@@ -50,22 +50,22 @@ class CompositeStacks(GrammarStacks):
     def __init__(self, most: int, fillings: Sequence[PushdownMachine]) -> None:
         super().__init__(most)
         self._fillings = fillings
-        # Each stack that is not of the grammar alone is in one of these three, for good: they say
-        # again what its frame does, in a form to be read.
+        # Each stack that is not of the grammar alone is in one of these three, and stays there:
+        # they repeat what its frame says, in a readable form.
         self.inside: dict[int, Inside] = {}
-        """By stack the one parse."""
+        """The only parse, by stack."""
         self.several: dict[int, Mapping[int, int]] = {}
-        """By stack all parses: the continuation of each state, that of END where the text may end.
-        Calls and returns are among them."""
+        """All parses, by stack: the continuation of each state, and that of END where the text may
+        end. Calls and returns are among them."""
         self.isomorphic: dict[int, IsomorphicParses] = {}
-        """By stack all parses."""
+        """All parses, by stack."""
 
     def is_of_grammar(self, number: int) -> bool:
-        """Whether no parse is inside of a hole."""
+        """Whether no parse is inside a hole."""
         return self.frames[number][:1] not in _OF_HOLES
 
     def of_inside(self, inside: Inside) -> int:
-        """The stack of one parse that is inside of a hole."""
+        """The stack of a single parse inside a hole."""
         number = self.of((_INSIDE, *inside))
         if number not in self.inside:
             self.inside[number] = inside
@@ -92,10 +92,10 @@ class CompositeStacks(GrammarStacks):
         return number
 
     def free_keys(self, number: int) -> set[bytes]:
-        """The names of the innermost object that must not come again, so far.
+        """The names of the innermost object so far that must not come again.
 
-        None but where one parse is inside of a hole. Where several are left, bytes are tried by
-        their own machines, which know.
+        Empty unless a single parse is inside a hole. Where several are left, their own machines,
+        which know these names, try each byte.
         """
         inside = self.inside.get(number)
         if inside is None:

@@ -3,7 +3,7 @@
 A continuation is a set of frames, one for each state that a call returns to, and each frame has
 the continuation of its caller. All callers of a rule at one position of a text share one
 continuation, as in a graph-structured stack (Tomita, 1986); but positions are not kept, so what is
-left of a text has the same number wherever it comes up::
+left of a text has the same number wherever it occurs::
 
     sum: NUMBER | "(" sum ")"          state 3 is after the call, before the ")"
 
@@ -12,7 +12,7 @@ left of a text has the same number wherever it comes up::
     (        2 = {3: 0}
     ((       3 = {3: 2}                both brackets are still to be closed
 
-A *stack* is the continuations that the slots of a row stand for, numbered as well.
+A *stack* is the continuations that the slots of a row stand for, also numbered.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ ROOT: Final = 0
 CUT: Final = 1
 """The continuations of the whole text, and of what was cut off."""
 _PAIR_WORK: Final = 2
-"""Units of work for two continuations that are joined, besides one for each frame (``spend``)."""
+"""Units of work to join two continuations, besides one for each frame (``spend``)."""
 Frames: TypeAlias = Mapping[int, int]
-"""By the state that is returned to the continuation there."""
+"""The continuation at each state that is returned to."""
 
 
 class Continuations:
-    """Numbers continuations; equal ones have equal numbers, which are never given back."""
+    """Numbers continuations; equal ones have equal numbers, which are never reused."""
 
     def __init__(self, network: Network, most: int) -> None:
         self.most = most
-        """How many are numbered; for one more LimitExceededError is raised."""
+        """The greatest number of continuations; one more raises LimitExceededError."""
         self._left = network.left
-        """By state of the network the bytes to the end of its rule, at least."""
+        """By state of the network, the least number of bytes to the end of its rule."""
         self.frames: list[Frames] = [{END: ROOT}, {UNKNOWN: CUT}]
-        """By number; not to be changed. But for these two, frames lead only to continuations that
-        were numbered before, so there are no circles."""
+        """By number; not to be changed. Except for these two, frames lead only to continuations
+        with lower numbers, so there are no circles."""
         self.left: list[int] = [0, 0]
-        """By number the bytes to the end of the text, at least."""
+        """By number, the least number of bytes to the end of the text."""
         self._numbers = {frozenset(frames.items()): at for at, frames in enumerate(self.frames)}
         """The inverse of ``frames``."""
         self._cut: dict[tuple[int, int], int] = {}
@@ -67,7 +67,7 @@ class Continuations:
         return len(self.frames)
 
     def of(self, frames: Frames) -> int:
-        """The continuation with these frames, one at least; raises LimitExceededError when full."""
+        """The continuation with these frames, at least one; raises LimitExceededError when full."""
         key = frozenset(frames.items())
         number = self._numbers.get(key)
         if number is None:
@@ -84,13 +84,13 @@ class Continuations:
         return number
 
     def left_behind(self, state: int, continuation: int) -> int:
-        """Bytes from a state to the end of the text, at least; none from END and UNKNOWN."""
+        """The least number of bytes from a state to the end of the text; 0 from END and UNKNOWN."""
         return 0 if state < 0 else self._left[state] + self.left[continuation]
 
     def best(self, continuation: int) -> tuple[int, int]:
         """The state and continuation of the frame that is nearest to the end of the text.
 
-        Of several the one with the least numbers, so that completions are the same every time. The
+        Of several the one with the lowest numbers, so that completions are always the same. The
         state is END for ROOT, and UNKNOWN for CUT.
         """
         frames = self.frames[continuation].items()
@@ -99,7 +99,7 @@ class Continuations:
     def add(self, frames: dict[int, int], state: int, continuation: int) -> None:
         """Add to ``frames`` that ``state`` is returned to, with a continuation.
 
-        If the state is there already, its continuation becomes the union of both, so this raises
+        If the state is already there, its continuation becomes the union of both, so this raises
         LimitExceededError when full.
         """
         known = frames.get(state)
@@ -109,7 +109,7 @@ class Continuations:
             frames[state] = self.union(known, continuation)
 
     def returned(self, ended: Iterable[int]) -> dict[int, int]:
-        """Where rules with these continuations return to: by state the continuation there, anew.
+        """Where rules with these continuations return to: a new dict of continuations by state.
 
         END is among the states where the text may end, UNKNOWN where one of them was cut off.
         """
@@ -120,7 +120,7 @@ class Continuations:
         return reached
 
     def union(self, left: int, right: int) -> int:
-        """The continuation after which a text may go on as after either of two.
+        """The continuation after which a text may continue as after either of two.
 
         A state that both return to is returned to with the union of what follows it in each. Raises
         LimitExceededError when full.
@@ -156,7 +156,7 @@ class Continuations:
         ]
 
     def _joined(self, left: int, right: int) -> int:
-        """The union of two continuations, when ``_pairs_after`` has none that are not joined.
+        """The union of two continuations, once all pairs of ``_pairs_after`` are joined.
 
         ``add`` calls ``union`` again, which then finds all that it needs: no deep recursion.
         """
@@ -168,8 +168,8 @@ class Continuations:
     def cut(self, continuation: int, depth: int) -> int:
         """The continuation down to ``depth`` callers; beyond them it is CUT, of unknown frames.
 
-        An end of the text (ROOT) that is nearer stays known, and with no callers all is CUT.
-        Recursive, but ``depth`` is small (``state_masks`` asks for two callers at most).
+        An end of the text (ROOT) that is nearer stays known, and with no callers everything is CUT.
+        Recursive, but ``depth`` is small (``state_masks`` uses at most two callers).
         """
         if not depth:
             return CUT
@@ -191,17 +191,17 @@ def _pair(left: int, right: int) -> tuple[int, int]:
 class GrammarStacks:
     """Numbers stacks: the continuations that the slots of a row stand for.
 
-    It is the ``StackTable`` of a grammar, which names what it has to have.
+    It is the ``StackTable`` of a grammar, which defines what it must have.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        """How many there may be; for one more LimitExceededError is raised."""
+        """The greatest number of stacks; one more raises LimitExceededError."""
         self.frames: list[tuple[int, ...]] = []
-        """By number; not to be changed, and numbers are never given back."""
-        # No stack of a grammar by itself has names that must not come again: all facts are 0.
+        """By number; not to be changed, and numbers are never reused."""
+        # No stack of a grammar alone has names that must not come again: all facts are 0.
         self.facts: NDArray[np.int32] = np.zeros((256, 3), dtype=np.int32)
-        """int32 ``[room, 3]``, room for more stacks than there are; see ``guided.machine.facts``.
+        """int32 ``[room, 3]``, with room for more stacks than exist; see ``guided.machine.facts``.
         A new array each time the room is used up."""
         self.with_keys: list[int] = []
         """Always empty, as no stack has keys."""
@@ -234,9 +234,9 @@ class GrammarStacks:
         return self.facts.item(number, TEXTS)
 
     def taken(self, number: int) -> int:
-        """How many names are taken at most."""
+        """The greatest number of names that may be taken."""
         return self.facts.item(number, TAKEN)
 
     def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
-        """Names that must not come again: a grammar by itself knows none."""
+        """Names that must not come again: a grammar alone has none."""
         return set()

@@ -2,8 +2,9 @@
 
 A *configuration* is a set of states of the network, each with the continuation that follows its
 rule. Split into the states (a row, see ``grammar_rows``) and the continuations (a stack, see
-``continuations``) it is a state as all recognisers have them: bytes move the row by a table look-up
-and only where rules are entered or left Python works out the next row and stack, once.
+``continuations``) it is a state of the form that all recognisers have: bytes move the row by a
+table look-up, and Python computes the next row and stack, once, only where rules are entered or
+left.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from guided.regular.dfa import DEAD
 __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
 
 MAX_SHORTEST_BYTES: Final = 1_000_000
-"""Length of a shortest completion that is still written."""
+"""The greatest length of a shortest completion that is still written."""
 
 
 class _KeptStates:
-    """The states of a set that are kept in its row, and the rows by the slots of each of them."""
+    """The states of a set that are kept in its row, and the rows by the slots of these states."""
 
     def __init__(self, states: list[int], may_end: bool) -> None:
         self.states: Final = states
-        """Sorted, without END; those of the set that ``Calls.is_kept``."""
+        """Sorted, without END: the states of the set that ``Calls.is_kept``."""
         self.may_end: Final = may_end
         """Whether END was in the set."""
         self.rows: Final[dict[tuple[int, ...], int]] = {}
@@ -55,10 +56,10 @@ class GrammarMachine(PushdownMachine):
 
     Raises LimitExceededError, from any method that may lay down rows, past ``limits``, and when it
     is made where the shortest text is longer than MAX_SHORTEST_BYTES. ``table`` and ``stacks`` are
-    given where others use them, too: what these have laid down there keeps its numbers, and the
+    given where others use them too: what these have laid down there keeps its numbers, and the
     bounds are those that they were made with. ``inner`` are the parts of machines that read in the
-    holes of the network. What is kept (``_resolved`` and others) is right for good, as the network
-    never changes, and rows, labels, stacks and continuations keep their numbers.
+    holes of the network. What is kept (``_resolved`` and others) stays right, as the network never
+    changes, and rows, labels, stacks and continuations keep their numbers.
     """
 
     def __init__(
@@ -92,9 +93,9 @@ class GrammarMachine(PushdownMachine):
         self.rows = GrammarRows(network, table)
         self.calls = self._made_calls()
         self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
-        """By stack and exit action what ``resolve`` gives."""
+        """The results of ``resolve`` by stack and exit action."""
         self._kept: dict[tuple[int, ...], _KeptStates] = {}
-        """By states those that their row has."""
+        """By states, those that their row has."""
         self.sharing = self._shared()
         self._completions = self._made_completions()
         first = {network.starts[0]: ROOT} if network.starts else {}
@@ -110,13 +111,13 @@ class GrammarMachine(PushdownMachine):
             )
         self.start = self._settled(*self._started(first))
 
-    # These three are for subclasses to replace; each may use what ``__init__`` sets before it.
+    # Subclasses may replace these three; each may use what ``__init__`` sets before it.
 
     def _made_calls(self) -> Calls:
         return Calls(self.network, self.continuations, self.rows)
 
     def _shared(self) -> StateSharing:
-        """What states have in common: tokens rarely go further than the innermost callers."""
+        """What states have in common: tokens rarely reach beyond the innermost callers."""
         return _TruncatedStacks(self)
 
     def _made_completions(self) -> Completions:
@@ -125,7 +126,8 @@ class GrammarMachine(PushdownMachine):
     def is_accepting(self, state: State) -> bool:
         """Whether the text may end here; only for whole stacks, see ``_started``.
 
-        It may where exit actions lead to a row in which it may: rules that end one after another.
+        It may also where exit actions lead to a row in which it may: rules that end one after
+        another.
         """
         at: State | None = state
         while at is not None and at.row not in self.rows.may_end:
@@ -133,7 +135,7 @@ class GrammarMachine(PushdownMachine):
         return at is not None
 
     def num_parses(self, state: State) -> int:
-        """How many states of the network the text may be in, its end counted as one."""
+        """How many states of the network the text may be in, counting its end as one."""
         return max(1, len(self.rows.items(state.row)))
 
     # --- transitions ---------------------------------------------------------------------------
@@ -173,7 +175,7 @@ class GrammarMachine(PushdownMachine):
         return found
 
     def _resolved_anew(self, stack: int, action: int) -> tuple[int, int]:
-        """``resolve`` without its memory.
+        """Compute ``resolve``.
 
         The meaning of an action names slots; the stack says which continuation each slot holds.
         """
@@ -195,9 +197,9 @@ class GrammarMachine(PushdownMachine):
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         """Where a byte leads from the items, and from what may follow those that end.
 
-        ``items`` are states with their continuations, in which no call is still to begin; the list
-        is used up. If a continuation was cut off, all that is known of the answer is that it is
-        unknown. Calls that begin after the byte are still to be added.
+        ``items`` are states with their continuations, in which all calls have begun; the list is
+        used up. If a continuation was cut off, the result is only that it is unknown. Calls that
+        begin after the byte still have to be added.
         """
         reached: dict[int, int] = {}
         column = self.network.byte_class.item(byte)
@@ -210,7 +212,7 @@ class GrammarMachine(PushdownMachine):
             if not self.calls.accepting[state]:
                 continue
             returned = self.continuations.returned([continuation])
-            # A part of the answer is cut off, so that the whole of it is not known.
+            # A part of the result is cut off, so the whole of it is not known.
             if UNKNOWN in returned:
                 return {UNKNOWN: CUT}
             for item in self.calls.with_calls(returned).items():
@@ -220,9 +222,9 @@ class GrammarMachine(PushdownMachine):
         return reached
 
     def _started(self, configuration: dict[int, int]) -> tuple[int, int]:
-        """Stack and row of a configuration, calls that begin in it included.
+        """Stack and row of a configuration, including calls that begin in it.
 
-        In place of the stack EXACT where the configuration is not known; the row beside it, that of
+        EXACT replaces the stack where the configuration is not known; the row beside it, that of
         the end, then means nothing.
         """
         if UNKNOWN in configuration:
@@ -230,11 +232,11 @@ class GrammarMachine(PushdownMachine):
         return self._placed(self.calls.with_calls(configuration))
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
-        """Stack and row of a configuration in which no call is still to begin.
+        """Stack and row of a configuration in which all calls have begun.
 
         The row has the states, sorted, and for each the slot of its continuation. Slots are
-        numbered as they first come up in that order, and the stack is the continuations by slot:
-        so configurations that differ in their continuations alone share a row, which is kept by the
+        numbered as they first come up in that order, and the stack is the continuations by slot.
+        So configurations that differ only in their continuations share a row, which is kept by the
         states and their slots.
         """
         key = tuple(closed)
@@ -253,7 +255,7 @@ class GrammarMachine(PushdownMachine):
     # --- shortest completions ---------------------------------------------------------------
 
     def bytes_left(self, state: State) -> int:
-        """Upper bound on the length of ``shortest_end``."""
+        """An upper bound on the length of ``shortest_end``."""
         return 0 if state.row in self.rows.may_end else self._completions.left(self.parses(state))
 
     def shortest_end(self, state: State) -> bytes:
@@ -279,12 +281,12 @@ class GrammarMachine(PushdownMachine):
 
 
 class _TruncatedStacks(StateSharing):
-    """Stacks of which only the innermost callers are known: few of them, each for many stacks."""
+    """Stacks in which only the innermost callers are known: few of them, each for many stacks."""
 
     def __init__(self, machine: GrammarMachine) -> None:
         self._machine = machine
         self._truncated: dict[tuple[int, int], int] = {}
-        """By stack and depth; what is kept is right for good, as stacks never change."""
+        """By stack and depth; what is kept stays right, as stacks never change."""
 
     def truncated(self, stack: int, depth: int) -> int:
         """The stack with only the innermost ``depth`` callers known."""

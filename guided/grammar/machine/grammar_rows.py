@@ -10,7 +10,7 @@ A row is a set of *items*, each a state and the *slot* of the stack that holds i
     +-------------------+------------------------+   +-------------------+------------------------+
 
 A row that may leave its rules has an *exit action*, which the table knows by a number, the row's
-label. What the action does to the stack, Python works out once for each stack::
+label. Python computes once for each stack what the action does to it::
 
     Return   the rules of some slots end here; any byte that the row does not read is read there
     Enter    calls begin here, or states came together that are not a row yet
@@ -46,7 +46,7 @@ class Return(NamedTuple):
 
 
 class Enter(NamedTuple):
-    """These items, with all calls that begin in them, are to be a row."""
+    """These items, with all calls that begin in them, have to become a row."""
 
     items: Items
 
@@ -67,13 +67,13 @@ class _RuleBlock(NamedTuple):
     begin: int
     """The first of its states; their rows come first, in the same order."""
     size: int
-    """How many states there are."""
+    """The number of its states."""
     block: Block
     exits: list[list[int]]
     """By exit action of the block a state and a byte, DEAD for none.
 
-    The first has neither: the end of the rule (Return). A state alone: calls begin there (Enter).
-    Both of them: the byte may also belong to what follows the rule (Both). The last ones come with
+    The first has neither: the end of the rule (Return). A state without a byte: calls begin there
+    (Enter). With both: the byte may also belong to what follows the rule (Both). The last ones have
     a row each, in the order of their rows after those of the states.
     """
 
@@ -82,7 +82,7 @@ class _Laid(NamedTuple):
     """A rule's rows, from ``first`` on, with what follows it in a slot of the stack.
 
     The labels of its exit actions begin with ``label``, in the order of ``rule.exits`` after the
-    first; that of its end stands elsewhere, as all rules in the slot share it.
+    first; that of its end is elsewhere, as all rules in the slot share it.
     """
 
     first: int
@@ -92,7 +92,7 @@ class _Laid(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.rule.block)
 
     def items(self, row: int) -> Items:
@@ -100,13 +100,13 @@ class _Laid(NamedTuple):
         begin, size, block, exits = self.rule
         at = row - self.first
         assert 0 <= at < len(block), row
-        # Rows after those of the states are Both, and the last of ``exits`` are theirs: from the
-        # end, both are counted alike.
+        # Rows after those of the states are Both, and the last of ``exits`` are theirs: counted
+        # from the end, both have the same numbers.
         state = begin + at if at < size else exits[at - len(block)][0]
         return (Item(state, self.slot),)
 
     def meaning(self, label: int) -> Enter | Both:
-        """What one of its labels means; not that of its end."""
+        """The meaning of one of its labels, except that of its end."""
         state, byte = self.rule.exits[1 + label - self.label]
         items = (Item(state, self.slot),)
         return Enter(items) if byte == DEAD else Both(items, byte)
@@ -115,7 +115,7 @@ class _Laid(NamedTuple):
 class _LaidSets(NamedTuple):
     """Rows of sets, from ``first`` on, and after them one for each byte that is Both.
 
-    The labels of these begin with ``label``.
+    The labels of the latter begin with ``label``.
     """
 
     first: int
@@ -128,7 +128,7 @@ class _LaidSets(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.numbers) + len(self.sides)
 
     def items(self, row: int) -> Items:
@@ -139,7 +139,7 @@ class _LaidSets(NamedTuple):
         return self.sets.items(self.numbers[at] if at < known else int(self.sides[at - known, 0]))
 
     def meaning(self, label: int) -> Both:
-        """What one of its labels means."""
+        """The meaning of one of its labels."""
         number, byte = self.sides[label - self.label].tolist()
         return Both(self.sets.items(number), byte)
 
@@ -153,10 +153,10 @@ def _first_label(laid: _Laid | _LaidSets) -> int:
 
 
 class GrammarRows:
-    """Lays rows down in a table, each once; neither rows nor labels are ever given back.
+    """Lays rows down in a table, each once; neither rows nor labels are ever dropped.
 
-    All methods that may lay rows down raise LimitExceededError, where the table is full or the work
-    for the constraint is spent.
+    All methods that may lay rows down raise LimitExceededError where the table is full or the work
+    for the constraint is used up.
     """
 
     def __init__(self, network: Network, table: TransitionTable) -> None:
@@ -170,16 +170,18 @@ class GrammarRows:
         self.sets = StateSets(network, self.calling, self.follow)
         self._accepting: list[bool] = network.accepting.tolist()
         self._items: dict[int, Items] = {}
-        """By row, of those that were asked for, and those that were laid down alone."""
+        """By row, for rows that were looked up and rows that were laid down alone."""
         self._laid: list[_Laid | _LaidSets] = []
         """What was laid down together: both its rows and its labels ascend."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
         self._meanings: list[Return | Enter | Both | None] = []
-        """By label less FIRST_UNSURE; ``None`` for one of rows laid down together, until somebody
-        asks. Its length gives the next label: each label adds an entry, and none is removed."""
+        """By label less FIRST_UNSURE; ``None`` for one of rows laid down together, until it is
+        looked up. Its length gives the next label: each label adds an entry, and none is removed.
+        """
         self._labels: dict[Return | Enter | Both, int] = {}
-        """The labels that ``_label`` gave; others of rows laid down together may mean the same."""
+        """The labels that ``_label`` returned; others of rows laid down together may mean the same.
+        """
         self._waiting: dict[int, int] = {}
         """By label a row that has nothing but its exit action."""
         self._rule_blocks: dict[int, _RuleBlock] = {}
@@ -193,7 +195,7 @@ class GrammarRows:
         self.may_end.add(self.end)
 
     def items(self, row: int) -> Items:
-        """The items of a row, which must be one that was laid down here; kept once asked for.
+        """The items of a row, which must be one that was laid down here; kept once looked up.
 
         Those of a row that is Both are the items before its byte.
         """
@@ -217,20 +219,20 @@ class GrammarRows:
         assert all(0 <= row < self.table.num_rows for row in self._items)
 
     def meaning(self, label: int) -> Return | Enter | Both:
-        """What a label means, always the same; kept once it was worked out."""
+        """The meaning of a label, always the same; kept once it is computed."""
         found = self._meanings[label - FIRST_UNSURE]
         if found is None:
-            # Only rows laid down together have labels without a meaning yet: it is of the last
-            # whose labels begin up to here.
+            # Only rows laid down together have labels without a meaning yet: the label belongs to
+            # the last of these whose labels begin at or before it.
             laid = self._laid[bisect_right(self._laid, label, key=_first_label) - 1]
             found = self._meanings[label - FIRST_UNSURE] = laid.meaning(label)
         return found
 
     def row(self, items: Items, *, may_end: bool = False) -> int:
-        """The row of a set of items, laid down when it is first asked for.
+        """The row of a set of items, laid down when it is first needed.
 
-        No call must be still to begin in them. They are sorted by state, and slots are numbered in
-        the order in which they first come up, so that equal sets are equal tuples. ``may_end`` says
+        All calls must have begun in them. They are sorted by state, and slots are numbered in the
+        order in which they first come up, so that equal sets are equal tuples. ``may_end`` says
         that the whole text may end here: such a row is never shared with one where it may not.
         """
         if len(items) == 1 and not may_end:
@@ -270,10 +272,10 @@ class GrammarRows:
         return first + state - self.network.starts[rule]
 
     def _block(self, rule: int, slot: int) -> int:
-        """Lay a rule down with its continuation in a slot; the row of its first state.
+        """Lay a rule down with its continuation in a slot; returns the row of its first state.
 
-        All exit actions but the end of the rule get labels of their own, side by side, without a
-        meaning yet: ``meaning`` works it out from ``_laid`` when somebody asks.
+        All exit actions except the end of the rule get separate labels, side by side, without a
+        meaning yet: ``meaning`` finds it from ``_laid`` when it is needed.
         """
         block = self._rule_blocks.get(rule)
         if block is None:
@@ -291,7 +293,7 @@ class GrammarRows:
     def _rule_block(self, rule: int) -> _RuleBlock:
         """What the blocks of a rule have in common, whatever slot its continuation is in.
 
-        ``_block`` keeps it by rule, so it depends on the network alone.
+        ``_block`` keeps it by rule, so it depends only on the network.
         """
         network = self.network
         begin = network.starts[rule]
@@ -302,14 +304,14 @@ class GrammarRows:
             *(network.moves, network.byte_class, network.own_classes[rule], begin, end),
             *(network.accepting, self.calling, self.follow[rule]),
         )
-        # Every state of a network leads to an end, so nothing is left to be trimmed.
+        # Every state of a network leads to an end, so there is nothing to trim.
         block = block_of(ByteDfa(byte_class, table, label))
         return _RuleBlock(begin, size, block, exits.tolist())
 
     # --- sets of states -------------------------------------------------------------------
 
     def _sets_from(self, items: Items, may_end: bool) -> int:
-        """Lay a set of states down, and those that bytes lead to inside of the same rules.
+        """Lay a set of states down, and those that bytes lead to inside the same rules.
 
         Returns the row of the set. All that can be reached is laid down in bulk, as most of it is
         needed soon; ``StateSets`` limits how much that is at once.
@@ -319,16 +321,16 @@ class GrammarRows:
         try:
             return self._lay_down(sets.explored(items, is_lone=may_end), may_end)
         except BaseException:
-            # Sets without rows must not be found: the next one to look would take them for rows.
+            # Sets without rows must not be found: the next look-up would take them for rows.
             sets.forget(begun)
             raise
 
     def _lay_down(self, found: FoundSets, may_end: bool) -> int:
         """Lay down the sets that were found; returns the row of the first of them.
 
-        Sets that cannot be a row as they are (calls begin there, a state came with two slots, or
-        there was no room) get a row with nothing but an exit action, Enter. It stands in
-        ``sets.rows`` only while edges that lead to it are laid.
+        Sets that cannot be rows themselves (calls begin there, a state came with two slots, or
+        there was no room) get a row with nothing but an exit action, Enter. It is in ``sets.rows``
+        only while edges that lead to it are laid.
         """
         spend(10 * len(found.rows) + len(found.edges))
         sets = self.sets
@@ -360,7 +362,7 @@ class GrammarRows:
         )
         self._meanings += [None] * len(found.sides)
         self._laid.append(_LaidSets(row, label, sets, numbers, found.sides))
-        # Who asks for one of the others later wants a row of its own, not one that only enters it.
+        # A later look-up of one of the others needs its real row, not one that only enters it.
         for number in waiting:
             sets.rows[number] = DEAD
         if may_end:
@@ -374,8 +376,8 @@ class GrammarRows:
     def _labels_of_ends(self, numbers: list[int], alike: list[int]) -> list[int]:
         """By set the label of what ends in it, DEAD for nothing.
 
-        ``alike`` has by set the place in ``numbers`` of one in which the rules of the same slots
-        end, DEAD where no rule ends, so that few sets have to be looked at.
+        ``alike`` has by set the place in ``numbers`` of a set in which the rules of the same slots
+        end, DEAD where no rule ends, so that few sets have to be examined.
         """
         labels = {DEAD: DEAD}
         for place in alike:

@@ -1,4 +1,4 @@
-"""The holes of a grammar: states inside of them, numbered on after the states of its network."""
+"""The holes of a grammar: states inside them, numbered after the states of its network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["HoleState", "Holes"]
 _ROW_WORK: Final = 20
 """Units of work for each row that is looked at (``spend``)."""
 _BYTES_OF_TEXTS: Final = (*range(0xC0), *range(0xC2, 0xF5), SPECIAL_MARK)
-"""Those that UTF-8 can hold, and that of special tokens; a row leads on by 255 at most."""
+"""The bytes that UTF-8 can contain, and that of special tokens; a row leads on by at most 255."""
 
 
 class HoleState(NamedTuple):
@@ -34,7 +34,7 @@ class HoleState(NamedTuple):
 
 
 class Holes:
-    """Numbers the states in the holes of one grammar, and knows where holes may end or go on.
+    """Numbers the states in the holes of one grammar, and knows where holes may end or continue.
 
     ``fillings`` are by hole; the rows of all of them lie in ``table``, beside those of the grammar.
     """
@@ -46,14 +46,14 @@ class Holes:
         self._network = network
         self._first: Final = network.first_hole
         self._table = table
-        # The states of the network that stand for holes are the starts of what fills them, by the
-        # same numbers; others come after them.
+        # The states of the network that stand for holes are the starts of what fills them, with the
+        # same numbers; other states come after them.
         self._states = [HoleState(hole, each.start) for hole, each in enumerate(fillings)]
-        """By number, less that of the first; numbers are never given back."""
+        """By number, less that of the first; numbers are never reused."""
         self._numbers = {state: self._first + at for at, state in enumerate(self._states)}
         """The inverse of ``_states``."""
         self._forks: dict[int, frozenset[int]] = {}
-        """By hole, of those asked about, what ``_forks_of`` gives."""
+        """The results of ``_forks_of`` by hole."""
         self._isomorphic = IsomorphicRows(table)
         self._any_byte: int | None = None
         """``any_byte_row``, ``None`` until it is first needed."""
@@ -76,27 +76,27 @@ class Holes:
         return self.fillings[hole].is_accepting(state)
 
     def bytes_left(self, number: int) -> int:
-        """Upper bound on the length of ``shortest_end``."""
+        """An upper bound on the length of ``shortest_end``."""
         hole, state = self.at(number)
         return self.fillings[hole].bytes_left(state)
 
     def shortest_end(self, number: int) -> bytes:
-        """Bytes that complete the text of a hole from a state, close to as few as can be."""
+        """Bytes that complete the text of a hole from a state, close to as few as possible."""
         hole, state = self.at(number)
         return self.fillings[hole].shortest_end(state)
 
     def onward(self, states: Iterable[int]) -> set[int]:
         """All bytes that may follow some of the states, and perhaps others.
 
-        ``states`` are all of a configuration that has its calls and returns, END perhaps among
-        them: nothing follows that.
+        ``states`` are all those of a configuration that has its calls and returns, perhaps with
+        END, which nothing follows.
         """
         found: set[int] = set()
         network, table = self._network, self._table
         for number in states:
             if number >= self._first:
                 row = self.at(number).state.row
-                # What follows an exit action takes more to find out: any byte might.
+                # Finding what follows an exit action takes more: any byte might.
                 is_open = table.label[row] != DEAD
                 found.update(range(256) if is_open else table.edges(row))
             elif number != END:
@@ -105,10 +105,10 @@ class Holes:
         return found
 
     def is_fork(self, at: HoleState, rows: GrammarRows) -> bool:
-        """Whether a text in a hole may come to a byte that goes on in the hole as well as after it.
+        """Whether a text in a hole may reach a byte that continues in the hole as well as after it.
 
-        Such a text, the number ``1`` before ``2`` say, is one of several parses from the start.
-        Only states with the stack of the start can be forks: inside of a container the text of
+        Such a text, for example the number ``1`` before ``2``, is one of several parses from the
+        start. Only states with the stack of the start can be forks: inside a container the text of
         the hole cannot end. ``rows`` are the machine's, which is made after this.
         """
         at_start = at.state.stack == self.fillings[at.hole].start.stack
@@ -119,10 +119,10 @@ class Holes:
     ) -> IsomorphicParses | None:
         """The parses of states with a continuation each, where their rows are all isomorphic.
 
-        ``states``, one at least, are sorted: so END and those of the network come first, and one
-        look tells whether there are any. ``continuations`` has, by state, all of them. ``None``
-        where some are no states in holes, differ in their counts, remember texts, or are forks, and
-        where some row is not isomorphic to the first, which the order decides.
+        ``states``, at least one, are sorted: so END and those of the network come first, and one
+        look shows whether there are any. ``continuations`` has all of them by state. ``None`` where
+        some are no states in holes, differ in their counts, remember texts, or are forks, and where
+        some row is not isomorphic to the first, which the order determines.
         """
         if states[0] < self._first:
             return None
@@ -146,8 +146,8 @@ class Holes:
     ) -> dict[int, int]:
         """The parses of a state in isomorphic rows, as states with a continuation each.
 
-        The row of ``state`` is the first parse's, and ``maps`` know those of the others by it; its
-        count is that of all. Parses that come to one state in one hole are joined.
+        The row of ``state`` is the first parse's, and ``maps`` find those of the others by it; its
+        count is that of all. Parses that reach one state in one hole are joined.
         """
         found: dict[int, int] = {}
         for parse, each in zip(isomorphic.parses, isomorphic.maps, strict=True):
@@ -188,11 +188,11 @@ class Holes:
         return self._any_byte
 
     def _forks_of(self, hole: int, rows: GrammarRows) -> frozenset[int]:
-        """The rows of a hole's first value from which a text may come to a fork.
+        """The rows of a hole's first value from which a text may reach a fork.
 
         A fork is a row that may be left by its exit for a byte that it also reads. Found once for
-        each hole: its first value was laid down when its machine was made, and of ``rows`` only
-        ``follow`` is read, which the network alone decides.
+        each hole: its first value was laid down when its machine was made, and only ``follow`` of
+        ``rows`` is read, which depends only on the network.
         """
         found = self._forks.get(hole)
         if found is None:
@@ -203,7 +203,7 @@ class Holes:
         return found
 
     def _leading_to_forks(self, hole: int, after: set[int]) -> frozenset[int]:
-        """The rows that lead to one with an exit action that reads a byte of ``after``, too.
+        """The rows that lead to one with an exit action that also reads a byte of ``after``.
 
         ``after`` are the bytes that may follow the hole. Searches forward from the start of the
         hole for such rows, then backward from these for all that lead there.

@@ -1,7 +1,8 @@
 """Rows of two automata in one table that have the same graph, up to their exit actions.
 
-The strings of two schemas, say, differ only in what comes after them. Where a text may be in both,
-one row stands for the two, and an ``Isomorphism`` tells the row and the action of the other::
+The strings of two schemas, for example, differ only in what comes after them. Where a text may be
+in both, one row stands for the two, and an ``Isomorphism`` gives the row and the action of the
+other::
 
     schema A   10 --"a".."z"--> 10   --'"'--> 11 (action 8)      rows    {10: 40, 11: 41}
     schema B   40 --"a".."z"--> 40   --'"'--> 41 (action 9)      actions {8: 9}
@@ -33,7 +34,7 @@ from guided.runtime.fuel import spend
 __all__ = ["IsomorphicRows", "Isomorphism"]
 
 _MOST_ROWS: Final = 500
-"""Rows that are compared at most; what leads to more counts as different."""
+"""The most rows that are compared; what leads to more counts as different."""
 _SAME: Final = [EXITS, ROLE, BEAT, NEED, LOW, HIGH]
 """Columns in which isomorphic rows agree."""
 _ROW_WORK: Final = 30
@@ -44,19 +45,19 @@ _ROW_WORK: Final = 30
 class Isomorphism:
     """Which row, and which exit action, corresponds to each that a row leads to.
 
-    Kept for good by ``IsomorphicRows``, so neither map may be changed.
+    ``IsomorphicRows`` never drops one, so neither map may be changed.
     """
 
     number: int
-    """Tells those of one ``IsomorphicRows`` apart."""
+    """Distinguishes those of one ``IsomorphicRows``."""
     rows: dict[int, int]
-    """By row that the one leads to, itself among them, that of the other."""
+    """The row of the other for each row that the first leads to, itself included."""
     actions: dict[int, int]
-    """By exit action of these rows that of the other; DEAD, which is none, is its own."""
+    """The exit action of the other for each of these rows'; DEAD, which is none, maps to itself."""
 
 
 class IsomorphicRows:
-    """Finds out which rows are isomorphic, each pair once."""
+    """Finds which rows are isomorphic, each pair once."""
 
     def __init__(self, table: TransitionTable) -> None:
         self.table = table
@@ -67,9 +68,9 @@ class IsomorphicRows:
     def of(self, row: int, other: int) -> Isomorphism | None:
         """The map from ``row`` to ``other``; ``None`` where there is none, and in member names.
 
-        Isomorphic are rows that count alike, and from which the same bytes lead to isomorphic rows.
-        Each exit action of the one then corresponds to one exit action of the other. ``None``, too,
-        for rows that lead to more than _MOST_ROWS: they are not compared to the end.
+        Rows are isomorphic if they count alike, and the same bytes lead from them to isomorphic
+        rows. Each exit action of the one then corresponds to one exit action of the other. ``None``
+        also for rows that lead to more than _MOST_ROWS: they are not compared to the end.
         """
         if (row, other) not in self._known:
             self._known[row, other] = self._compared(row, other)
@@ -79,8 +80,8 @@ class IsomorphicRows:
         """Follow both rows side by side; ``None`` as soon as they differ.
 
         Every row and every action met on the left must always meet the same one on the right. The
-        converse is not checked: several on the left may share one on the right, as the map is read
-        from left to right alone.
+        converse is not checked: several on the left may share one on the right, as the map is only
+        read from left to right.
         """
         rows, columns = {row: other}, self.table.rows
         actions: dict[int, int] = {}
@@ -89,8 +90,8 @@ class IsomorphicRows:
             spend(_ROW_WORK)
             right = rows[left]
             here, there = columns[left], columns[right]
-            # In names the object decides what may follow; the mask of an overlay (LIKE) is made of
-            # that of the row below, which the map would have to tell as well.
+            # In names the object decides what may follow; the mask of an overlay (LIKE) is made
+            # from that of the row below, which the map would have to contain as well.
             if here[ROLE] != PLAIN or here[LIKE] != DEAD or there[LIKE] != DEAD:
                 return None
             if (here[_SAME] != there[_SAME]).any():

@@ -1,4 +1,4 @@
-"""Sets of states of a network, and where bytes lead from them, worked out by numba.
+"""Compiled code for sets of states of a network, and where bytes lead from them.
 
 A set is a sorted list of *items*: a state, and the slot of the stack that holds what follows the
 state's rule. All sets stand in one array, one after another; a hash table finds them again::
@@ -9,7 +9,7 @@ state's rule. All sets stand in one array, one after another; a hash table finds
                slot   0  0  1  0   1   1   0
     buckets    . 1 . . 0 . 2 .                               set numbers, by hash of the items
 
-Exploring a set lays down *rows*: the sets that bytes lead to inside of the same rules, nearest
+Exploring a set lays down *rows*: the sets that bytes lead to inside the same rules, nearest
 first. Bytes of a class lead from a row in one of four ways::
 
     TO_STATE   to a single state: a row of the block of its rule, for its slot
@@ -35,14 +35,14 @@ __all__ = ["Explored", "NetworkTables", "SetTables", "enter_sets", "explore_sets
 Ints: TypeAlias = NDArray[np.int32]
 
 _FEW_ENDS: Final = 8
-"""Ends that a set is compared with at most."""
+"""The most ends with which a set is compared."""
 _STATE: Final = 0
 _SLOT: Final = 1
 """Columns of items."""
 
 
 class NetworkTables(NamedTuple):
-    """What is asked of a network."""
+    """What is read of a network."""
 
     moves: NDArray[np.int32]
     """int32 ``[states, classes]``, DEAD for nowhere."""
@@ -111,7 +111,7 @@ def find_set(sets: SetTables, begin: int, end: int) -> int:
 def enter_sets(sets: SetTables, rows: Ints, count: int) -> None:
     """Enter those of the first ``count`` sets that have rows to lead to into the hash table.
 
-    All others are taken out of it.
+    All others are removed from it.
     """
     sets.buckets[:] = -1
     for number in range(count):
@@ -123,16 +123,16 @@ def enter_sets(sets: SetTables, rows: Ints, count: int) -> None:
 
 
 class Explored(NamedTuple):
-    """What was found; rows are those of the sets explored that are rows, in their order."""
+    """What was found; rows are those of the explored sets that are rows, in their order."""
 
     num_sets: int
-    """All sets that there are now, -1 where there is no room for more."""
+    """The number of all sets now, -1 where there is no room for more."""
     is_row: NDArray[np.bool_]
-    """By set from the first explored on whether it is to be a row."""
+    """By set from the first explored on, whether it has to be a row."""
     ends_like: NDArray[np.int32]
     """By row one whose set ends in the same slots (``_like``), -1 where no rule ends in the set."""
     num_edges: int
-    """Lines of ``edges`` that were written."""
+    """The number of lines of ``edges`` that were written."""
     pairs: NDArray[np.int32]
     """Rules and slots of the single states that are led to, int32 ``[pairs, 2]``."""
     sides: NDArray[np.int32]
@@ -148,15 +148,15 @@ def explore_sets(
     byte_classes: NDArray[np.uint8],
     edges: Ints,
 ) -> Explored:
-    """Find where bytes lead from a set, and from all sets inside of the same rules on the way.
+    """Find where bytes lead from a set, and from all sets inside the same rules on the way.
 
     Begins at the last of the ``count`` sets; with ``is_lone`` it is not entered into the hash
-    table, so no byte leads to it. Sets that are found are added after it. Such a set is to be a
-    row as it is if no calls begin in it, each state came with one slot, and there is room for its
-    line of ``byte_classes``; others are numbered, but not explored further.
+    table, so no byte leads to it. Sets that are found are added after it. Such a set becomes a row
+    if no calls begin in it, each state came with one slot, and there is room for its line of
+    ``byte_classes``; others are numbered, but not explored further.
 
-    Writes for each set that is to be a row the class of each byte, uint8 ``[sets, 256]``, and by
-    set and class a line of ``edges``, int32 ``[edges, 4]``: the set, how bytes lead on, and where::
+    Writes for each set that becomes a row the class of each byte, uint8 ``[sets, 256]``, and by set
+    and class a line of ``edges``, int32 ``[edges, 4]``: the set, how bytes lead on, and where::
 
         TO_STATE   a state, and the place in ``pairs`` of its rule and slot
         TO_SET     a set
@@ -166,7 +166,7 @@ def explore_sets(
     arrays of ``sets`` are full, ``num_sets`` of the result is -1 and nothing found may be kept.
     """
     items, first, begun = sets.items, sets.first, count - 1
-    # Each item leads to one at most, so no set that is found has more items than the first.
+    # Each item leads to at most one, so no set that is found has more items than the first.
     size = first[count] - first[begun]
     is_row = np.zeros(len(first), dtype=np.bool_)
     is_row[begun] = True
@@ -224,9 +224,9 @@ def explore_sets(
 
 @making_kernel
 def _pair(rule: int, slot: int, pair_of: Ints, pairs: Ints, num_pairs: int) -> tuple[int, int]:
-    """The place of a rule and a slot in ``pairs``, and how many pairs there are then.
+    """The place of a rule and a slot in ``pairs``, and the number of pairs after the call.
 
-    ``pair_of`` has the place of each that is there, see ``_no_pairs``; both are written.
+    ``pair_of`` has the place of each existing pair, see ``_no_pairs``; both are written.
     """
     if pair_of[rule, slot] == -1:
         pair_of[rule, slot] = num_pairs
@@ -247,7 +247,7 @@ def _set_written(
     """The number of the set whose items stand after all others, up to ``top``.
 
     A known set, or ``count``: the caller then counts one set more. ``has_room`` says whether there
-    may be one more row. ``is_row`` is marked for a new set that is to be one; only such sets are
+    may be one more row. ``is_row`` is marked for a new set that becomes one; only such sets are
     entered into the hash table.
     """
     bucket = _bucket(sets, sets.first[count], top)
@@ -262,9 +262,9 @@ def _set_written(
 
 @making_kernel
 def _no_pairs(items: Ints, begin: int, end: int, rules: int) -> Ints:
-    """By rule and slot the number of their pair, -1 as long as there is none.
+    """By rule and slot the number of their pair, -1 while there is none.
 
-    With room for the slots of the items from ``begin`` to ``end``: bytes bring no others up.
+    It has room for the slots of the items from ``begin`` to ``end``: bytes lead to no others.
     """
     slots = 1
     for at in range(begin, end):
@@ -276,9 +276,9 @@ def _no_pairs(items: Ints, begin: int, end: int, rules: int) -> Ints:
 def _mark_follow(
     network: NetworkTables, items: Ints, begin: int, end: int, apart: NDArray[np.bool_]
 ) -> bool:
-    """Mark the classes that may follow what ends in a set; whether anything ends there.
+    """Mark the classes that may follow what ends in a set; returns whether anything ends there.
 
-    ``apart``, bool ``[classes]``, is written over: the others are marked False.
+    ``apart``, bool ``[classes]``, is overwritten: the others are marked False.
     """
     apart[:] = False
     ends = False
@@ -303,8 +303,8 @@ def _like(
 
     ``row`` is that of set ``number`` itself, returned where no other is found. ``known_ends`` has
     a set and its row for each list of slots met so far, int32 ``[_FEW_ENDS, 2]``; a new one is
-    added while there is room. What is missed is looked at once more by ``_labels_of_ends`` and
-    comes to the same label.
+    added while there is room. ``_labels_of_ends`` examines what is missed again and finds the same
+    label.
     """
     # The latest first: successive sets mostly end alike.
     for known in range(num_known - 1, -1, -1):
@@ -340,7 +340,7 @@ def _end_alike(
 
 @making_kernel
 def _write_reached(column: Ints, items: Ints, begin: int, end: int, to: int) -> int:
-    """Write the items that a byte leads to from ``to`` on, sorted, each once; where they end.
+    """Write the items that a byte leads to from ``to`` on, sorted, each once; returns their end.
 
     ``column`` has the target of each item from ``begin`` to ``end``, DEAD for none. There must be
     room for as many items. Insertion sort: sets are small, and their targets are nearly sorted.
@@ -369,7 +369,7 @@ def _is_after(item: Ints, state: int, slot: int) -> bool:
 
 @making_kernel
 def _can_be_row(network: NetworkTables, items: Ints, begin: int, end: int) -> bool:
-    """Whether a set is a row as it is: no calls begin in it, each state came with one slot.
+    """Whether a set can be a row: no calls begin in it, and each state came with one slot.
 
     Its items are sorted, so those of one state stand side by side.
     """

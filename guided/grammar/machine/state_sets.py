@@ -22,9 +22,9 @@ from guided.runtime.fuel import spend
 __all__ = ["FoundSets", "Item", "Items", "StateSets", "item_of"]
 
 _MOST_AT_ONCE: Final = 128
-"""Sets that are laid down before a text gets to them."""
+"""Sets that are laid down before a text reaches them."""
 _USUAL_SETS: Final = 256
-"""Sets that there is room for at first."""
+"""Sets for which there is room at first."""
 _new: Final = tuple.__new__
 
 
@@ -36,7 +36,7 @@ class Item(NamedTuple):
 
 
 def item_of(state: int, slot: int) -> Item:
-    """The same as the class, in half of the time: transitions make one for each of their items."""
+    """Construct an ``Item`` in half the time: transitions make one for each of their items."""
     return _new(Item, (state, slot))
 
 
@@ -44,35 +44,35 @@ Items: TypeAlias = tuple[Item, ...]
 
 
 class FoundSets(NamedTuple):
-    """Sets that bytes lead to from the first of them, up to the last that there is."""
+    """Sets that bytes lead to from the first of them, up to the last existing set."""
 
     begin: int
     """The number of the first of them; the others follow it."""
     rows: list[bool]
-    """Whether each is a row as it is; calls begin in the others, states came together, or there
-    was no room for more rows."""
+    """Whether each is a row; calls begin in the others, states came together, or there was no room
+    for more rows."""
     byte_classes: NDArray[np.uint8]
     edges: NDArray[np.int32]
-    """Both as ``TransitionTable.add_sets`` takes them, of the sets that are rows. They are parts of
-    arrays that the next call of ``explored`` writes over."""
+    """Both as ``TransitionTable.add_sets`` takes them, for the sets that are rows. They are parts
+    of arrays that the next call of ``explored`` overwrites."""
     ends_like: list[int]
-    """By row one in whose set the rules of the same slots end, -1 where no rule ends in it."""
+    """By row, one whose set ends rules of the same slots, -1 where no rule ends in it."""
     pairs: list[list[int]]
     """Rules and slots of the single states that bytes lead to; lines of ``edges`` that are TO_STATE
     have places in it."""
     sides: NDArray[np.int32]
-    """Sets and bytes that may belong to what follows the set, too, int32 ``[sides, 2]``."""
+    """Sets and bytes that may also belong to what follows the set, int32 ``[sides, 2]``."""
 
 
 class StateSets:
-    """All sets that were asked for or found.
+    """All sets that were requested or found.
 
     ``calling``, bool ``[states]``, says where calls begin, and ``follow``, bool ``[rules,
     classes]``, which bytes may come after each rule.
 
-    Items of a set are sorted, and each is there once. ``items`` and ``explored`` know all sets that
-    are kept; ``row`` and bytes find only those that are entered into the hash table: sets that are
-    rows as they are, and not ``is_lone``.
+    Items of a set are sorted and unique. ``items`` and ``explored`` know all sets that are kept;
+    ``row`` and bytes find only those that are entered into the hash table: sets that are rows, and
+    not ``is_lone``.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class StateSets:
             np.zeros(_USUAL_SETS, dtype=np.int32),
             np.empty(4 * _USUAL_SETS, dtype=np.int32),
         )
-        # What ``explore_sets`` writes into; a set has at most a line of edges for each class.
+        # What ``explore_sets`` writes into; a set has at most one line of edges for each class.
         self._byte_classes = np.empty((_MOST_AT_ONCE, 256), dtype=np.uint8)
         self._edges = np.empty((_MOST_AT_ONCE * network.moves.shape[1], 4), dtype=np.int32)
         self.rows: NDArray[np.int32] = np.full(_USUAL_SETS, DEAD, dtype=np.int32)
         """By set the row that bytes may lead to, DEAD for none. ``GrammarRows`` enters them when
         it has laid the sets down."""
-        # Nothing is forgotten yet: this empties the hash table, which was allocated as it came.
+        # Nothing is forgotten yet: this empties the hash table, which was allocated uninitialised.
         self.forget(0)
 
     def __len__(self) -> int:
@@ -109,18 +109,18 @@ class StateSets:
         return tuple([item_of(state, slot) for state, slot in pairs])
 
     def row(self, items: Items) -> int:
-        """The row of a set that bytes may lead to, DEAD for none; nothing is numbered by that."""
+        """The row of a set that bytes may lead to, DEAD for none; this numbers no set."""
         begin, end = self._written(items)
         number = find_set(self._tables, begin, end)
         return DEAD if number == DEAD else int(self.rows[number])
 
     def explored(self, items: Items, *, is_lone: bool) -> FoundSets:
-        """Number a new set, and those that bytes lead to from it inside of the same rules.
+        """Number a new set, and those that bytes lead to from it inside the same rules.
 
         With ``is_lone`` the set is never found again: its row is for a place where the text may
         end, and bytes must not lead to that. The others that are rows are in the hash table when
-        this returns, or raises LimitExceededError as the work for the constraint is spent; but
-        ``rows`` does not have them yet: the caller enters them there, or calls ``forget``.
+        this returns, or raises LimitExceededError because the work for the constraint is used up;
+        but ``rows`` does not have them yet: the caller enters them there, or calls ``forget``.
         """
         begun = self._count
         while True:
@@ -131,8 +131,8 @@ class StateSets:
             )
             if found.num_sets != -1:
                 break
-            # ``_grow`` drops what was entered into the hash table, so nothing is kept of what was
-            # found: it is looked for again, with twice the room.
+            # ``_grow`` drops what was entered into the hash table, so nothing found is kept: the
+            # search is repeated with twice the room.
             self._grow()
         first = self._tables.first
         spend(int(first[found.num_sets]) - int(first[begun]))
@@ -145,7 +145,7 @@ class StateSets:
         )
 
     def forget(self, count: int) -> None:
-        """Let all sets but the first ``count`` go; their numbers are given out again."""
+        """Drop all sets but the first ``count``; their numbers are used again."""
         self.rows[count:] = DEAD
         self._count = count
         enter_sets(self._tables, self.rows, count)
@@ -153,7 +153,7 @@ class StateSets:
     def _written(self, items: Items) -> tuple[int, int]:
         """Write items after those of all sets, and return where they begin and end.
 
-        They are no set yet, and the next call writes over them: ``explored`` makes a set of them,
+        They are no set yet, and the next call overwrites them: ``explored`` makes a set of them,
         ``row`` only compares them with others.
         """
         begin = int(self._tables.first[self._count])
@@ -169,19 +169,19 @@ class StateSets:
     def _hold(
         self, items: NDArray[np.int32], first: NDArray[np.int32], buckets: NDArray[np.int32]
     ) -> None:
-        """Use these arrays; ``buckets`` is to be filled by ``enter_sets`` afterwards.
+        """Use these arrays; ``enter_sets`` has to fill ``buckets`` afterwards.
 
-        ``buckets`` must have a power of two, and four for each set that ``first`` has room for, see
-        ``set_kernels._bucket``.
+        The length of ``buckets`` must be a power of two, and four for each set that ``first`` has
+        room for, see ``set_kernels._bucket``.
         """
         self._tables = SetTables(items, first, buckets)
         self._flat = items.reshape(-1).data
-        """What Python writes single numbers in, many times as fast as with numpy."""
+        """Where Python writes single numbers, many times as fast as with numpy."""
 
     def _grow(self) -> None:
-        """Double all arrays; places in the hash table depend on its size, so it is filled anew.
+        """Double all arrays; places in the hash table depend on its size, so it is refilled.
 
-        With the first ``_count`` sets alone: what ``explored`` had entered after them drops out.
+        Only with the first ``_count`` sets: what ``explored`` had entered after them drops out.
         """
         items, first, buckets = self._tables
         self._hold(

@@ -1,4 +1,4 @@
-"""Along the shortest way to the end of a rule, by numba: a text may have a million bytes."""
+"""Compiled code that follows the shortest way to a rule's end: a text may have a million bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def follow_way(
 
     ``network`` is ``Network.ways``, the first states of rules, and the first state of a hole.
     ``text`` has ``size`` bytes already. ``returns`` are the states after the calls that the way is
-    in, ``depth`` of them; it calls no rule inside of itself, so they are no more than rules. Gives
+    in, ``depth`` of them; it calls no rule inside itself, so there are no more than rules. Returns
     the state that it ends in, that of the hole or the last of the rule, with ``size`` and ``depth``
     there.
     """

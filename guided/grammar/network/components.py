@@ -14,11 +14,11 @@ def components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
 
     A component comes after all those that it leads to. Every target must be a node of ``edges``.
     """
-    # ``order`` numbers nodes as they are met; ``low`` has by node the least number of an open one
-    # that is known to be reached from it. Open are nodes of components that are not complete, in
-    # the order in which they were met: a component is complete at its first node, the one whose
-    # ``low`` is its own number, and is all that is open from there on.
-    # A stack of our own instead of recursion: grammars may call far deeper than Python does.
+    # ``order`` numbers nodes as they are met; ``low`` has by node the lowest number of an open one
+    # that is known to be reachable from it. Open nodes are those of components that are not
+    # complete, in the order in which they were met: a component is complete at its first node, the
+    # one whose ``low`` is its own number, and consists of all nodes open from there on. A stack of
+    # our own replaces recursion: grammars may call far deeper than Python does.
     order: dict[int, int] = {}
     low: dict[int, int] = {}
     open_: list[int] = []

@@ -1,9 +1,9 @@
-"""Rules without any text, and the empty text of others: both are taken out of a network.
+"""Rules without any text, and the empty text of others: both are removed from a network.
 
 Which rules have a text, and which have the empty one, are least fixed points over the calls. Rules
 without any text are dropped, with all calls of them. Beside a call of a rule that has the empty
-text comes an empty move, and the rule itself loses that text: afterwards every call reads a byte,
-so no rule can call itself for ever without one::
+text an empty move is added, and the rule itself loses that text: afterwards every call reads a
+byte, so no rule can call itself for ever without one::
 
     start: a "x"     a: "y" |      ->      start: a "x" | "x"     a: "y"
 """
@@ -39,16 +39,15 @@ class Productive(NamedTuple):
     """Rules that have a text each, none of them the empty one."""
 
     automata: dict[int, Dfa]
-    """Of no rule at all where the whole has but the empty text."""
+    """Empty where the whole has no text but the empty one."""
     accepts_nothing: bool
-    """Whether the empty text is one of the whole, too."""
+    """Whether the empty text is also a text of the whole."""
 
 
 def without_empty_texts(automata: RuleAutomata, start: int) -> Productive:
-    """The rules that have a text besides the empty one, without that one.
+    """The rules that have a text besides the empty one, without the empty one.
 
-    They call no rule that is not among them. Raises UnsatisfiableError where the start rule has no
-    text.
+    They call no other rules. Raises UnsatisfiableError where the start rule has no text.
     """
     productive = productive_rules(automata)
     if start not in productive:
@@ -60,7 +59,7 @@ def without_empty_texts(automata: RuleAutomata, start: int) -> Productive:
     nullable = nullable_rules(automata)
     dead = automata.keys() - productive
     kept = {rule: _without_empty_text(automata[rule], nullable, dead) for rule in productive}
-    # A rule that had the empty text alone has none now, and may have been the way out of others.
+    # A rule that had only the empty text has none now, and may have been the way out of others.
     alive = productive_rules(kept) if nullable or dead else productive
     if start not in alive:
         return Productive({}, accepts_nothing=True)
@@ -83,8 +82,8 @@ def productive_rules(automata: RuleAutomata) -> set[int]:
 def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]:
     """The least set of rules whose automata reach an end by calls of rules in the set.
 
-    With ``reads_bytes`` by bytes and holes as well. A rule is looked at once, and again whenever a
-    rule that it calls was found.
+    With ``reads_bytes`` also by bytes and holes. A rule is examined once, and again whenever a rule
+    that it calls was found.
     """
     callers: dict[int, list[int]] = {}
     for rule, dfa in automata.items():
@@ -102,7 +101,7 @@ def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]
 
 
 def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
-    """Whether an end is reached by calls of ``rules`` alone, with ``reads_bytes`` by bytes, too.
+    """Whether an end is reached by calls of ``rules`` alone; with ``reads_bytes`` also by bytes.
 
     Assertions are never taken: ``lookarounds`` has left none.
     """
@@ -117,7 +116,7 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
         for chars in breathing(dfa.classes)
     ]
     if all(taken) or not any(taken):
-        # Trimmed, it reaches an end by all of its moves, and without any by none.
+        # As it is trimmed, all of its moves together reach an end, and none of them does not.
         return any(taken)
     return reaches_end(dfa.next, dfa.accepting, np.array(taken, dtype=np.bool_))
 
@@ -125,7 +124,7 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
 def _without_empty_text(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
     """The automaton without the empty text and without calls of ``dead`` rules.
 
-    Calls of ``nullable`` rules may be passed over. The automaton itself where nothing changes.
+    Calls of ``nullable`` rules may be skipped. Returns the automaton itself where nothing changes.
     """
     empty_calls = [edge for edge in edges_over(dfa, Kind.CALL) if edge[1] in nullable]
     if not empty_calls and not dead and dfa.label[0] == DEAD:
@@ -140,5 +139,5 @@ def _without_empty_text(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
     label = np.concatenate([[DEAD], made.label]).astype(np.int32)
     moves = np.concatenate([made.next[:1], made.next])
     moves = np.where(moves == DEAD, DEAD, moves + 1).astype(np.int32)
-    # 0 is the only label; relabelled, the automaton is made small again.
+    # 0 is the only label; relabelling minimises the automaton again.
     return Dfa(made.classes, moves, label).relabelled({0: 0})

@@ -1,7 +1,7 @@
 """FIRST and FOLLOW of a network: the bytes that rules begin with, and those that may come after.
 
-The machine asks for FOLLOW where a rule may end and its automaton may also read on: only if the
-next byte is in both must both be tried.
+The machine needs FOLLOW where a rule may end and its automaton may also read on: only if the next
+byte is in both must both be tried.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["call_order", "follow_sets"]
 def call_order(network: Network) -> list[int]:
     """The rules, each before those that it calls before it reads a byte.
 
-    There is such an order, as networks have no left recursion. ``Calls`` begins calls in it, and
-    ``follow_sets`` goes through it backwards.
+    Such an order exists, as networks have no left recursion. ``Calls`` begins calls in it, and
+    ``follow_sets`` uses it backwards.
     """
     leading = {
         rule: {edge.rule for edge in network.calls[start]}
@@ -37,7 +37,8 @@ def call_order(network: Network) -> list[int]:
 def follow_sets(network: Network) -> NDArray[np.bool_]:
     """By rule the classes of bytes that may come after its texts, bool ``[rules, classes]``.
 
-    Whoever calls the rule: in one place some of them may not come. Holes are rules, too.
+    The sets are for all callers of a rule: in one place some bytes may not come. Holes are rules
+    too.
     """
     # Where rules begin, and where calls return to: ``own`` and ``read`` have what is read there
     # without a call. A hole reads what its texts begin with.
@@ -46,7 +47,7 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
     for hole, text in enumerate(network.holes):
         at = bisect_left(asked, network.first_hole + hole)
         own[at, network.byte_class[sorted(text.first)]] = True
-    # Sets are the bits of a number: there are many small ones to be joined.
+    # Sets are the bits of a number: there are many small ones to join.
     read = dict(zip(asked, _as_numbers(own), strict=True))
     # Callees first: no rule calls itself before it reads a byte, so there is such an order. No
     # rule has the empty text, so what comes after a call adds nothing to FIRST of the caller.
@@ -57,7 +58,7 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
         for edge in network.calls[start]:
             first[rule] |= first[edge.rule]
     # FOLLOW of a call is FIRST of the state that it returns to. Where a call may end its caller,
-    # what follows the caller follows the call as well.
+    # what follows the caller also follows the call.
     follow = [0] * len(network.starts)
     # By rule the rules that it may end with.
     last_calls: list[set[int]] = [set() for _ in network.starts]
@@ -68,7 +69,7 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
                 follow[callee] |= first[edge.rule]
             if network.accepting[target]:
                 last_calls[network.rule_of(source)].add(callee)
-    # A rule is looked at again whenever its set has grown, until nothing grows any more.
+    # A rule is examined again whenever its set has grown, until nothing grows any more.
     waiting = list(range(len(network.starts)))
     while waiting:
         caller = waiting.pop()
@@ -81,7 +82,7 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
 
 
 def _as_numbers(sets: NDArray[np.bool_]) -> list[int]:
-    """Each row as a number, one bit for each of its columns, column 0 the lowest."""
+    """Each row as a number, one bit per column, column 0 the lowest."""
     packed = np.packbits(sets, axis=1, bitorder="little")
     size, whole = packed.shape[1], packed.tobytes()
     return [int.from_bytes(whole[at : at + size], "little") for at in range(0, len(whole), size)]

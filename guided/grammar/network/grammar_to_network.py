@@ -11,8 +11,8 @@ pass  from → to                                   module
 6     automata → tables of states numbered through ``layout``
 ====  ==========================================  =================================================
 
-The order matters: lookarounds see the text of rules as it is written; inlining relies on rules
-that all read a byte; and left recursion is taken out of the few rules that inlining leaves.
+The order matters: look-arounds see the text of rules as it is written; inlining relies on rules
+that all read a byte; and left recursion is removed from the few rules that inlining leaves.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class Rules(NamedTuple):
 
     automata: RuleAutomata
     terminals: RuleAutomata
-    """Large terminals, which are called as rules are and call nothing; numbered after the rules."""
+    """Large terminals, which are called like rules and call nothing; numbered after the rules."""
     assertions: tuple[Assertion, ...]
-    """By number what the assertions in the automata ask for."""
+    """By number the conditions of the assertions in the automata."""
 
 
 def network_from_grammar(
     grammar: ContextFreeGrammar, missing: Collection[int] = (), holes: Sequence[HoleText] = ()
 ) -> Network:
-    """The network of a grammar's texts that need no byte out of ``missing``.
+    """The network of a grammar's texts that need no byte in ``missing``.
 
-    ``holes`` says by number what the texts are like that fill the grammar's holes. Raises
-    UnsatisfiableError where no text is left, UnsupportedFeatureError where a lookaround would see
+    ``holes`` describes by number the texts that fill the grammar's holes. Raises
+    UnsatisfiableError where no text is left, UnsupportedFeatureError where a look-around would see
     into a hole, and LimitExceededError.
     """
     if len(holes) > MAX_HOLES:
@@ -81,7 +81,7 @@ def network_from_grammar(
     if rules.assertions:
         spelled_out = _with_terminals_spelled_out(rules)
         automata = without_assertions(spelled_out, rules.assertions, holes)
-        callable_terminals = set()  # Lookarounds part the automata of terminals, too.
+        callable_terminals = set()  # Look-arounds split the automata of terminals too.
     productive = without_empty_texts(automata, START)
     if not productive.automata:
         return network_from_automata({}, productive.accepts_nothing, ())
@@ -93,8 +93,7 @@ def simplified(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dic
     """The automata with what need not be called taken in, without left recursion.
 
     None of those given accepts the empty text, and ``terminals`` are those of them that call
-    nothing. Raises LimitExceededError where a second try, which takes less in, is too large as
-    well.
+    nothing. Raises LimitExceededError where a second try, which takes less in, is also too large.
     """
     try:
         return without_left_recursion(inlined(automata, START, terminals), START)
@@ -106,7 +105,7 @@ def simplified(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dic
 def rules_of(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Rules:
     """The automata of the rules that the start rule leads to, in which assertions are symbols.
 
-    Rules are numbered from START + 1 on in the order of ``reached_rules``; numbers of those that
+    Rules are numbered from START + 1 on in the order of ``reached_rules``; numbers of rules that
     are written out in others are left out. Raises LimitExceededError.
     """
     reached = reached_rules(grammar)
@@ -122,9 +121,9 @@ def rules_of(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Rule
         automata = _automata(grammar, expressions, numbers, replaced, determined_if_small)
     if automata is None:
         # A rule grew too much with what is written out in it: all are called instead. Terminals of
-        # the first try that are not called now drop out with the rules that nobody calls.
+        # the first try that are not called now drop out with the rules that nothing calls.
         automata = _automata(grammar, expressions, numbers, {}, determined)
-    # ``determined`` gives an automaton or raises at a limit; it never gives ``None``.
+    # ``determined`` returns an automaton or raises at a limit; it never returns ``None``.
     assert automata is not None, "a limit raises"
     return Rules(automata, expressions.terminals, tuple(expressions.assertions))
 
@@ -160,7 +159,7 @@ def _automata(
 def _with_terminals_spelled_out(rules: Rules) -> RuleAutomata:
     """All automata, with terminals written out in rules where that stays small.
 
-    So that the product with the assertions gets by with fewer rules; large ones go on calling them.
+    So the product with the assertions needs fewer rules; large terminals are still called.
     """
     automata = dict(rules.automata)
     for number, dfa in [*automata.items()]:

@@ -1,4 +1,4 @@
-"""Calls replaced by the rules they call, so that few are left to be made while a text is read.
+"""Calls replaced by the rules they call, so that few are left to make while a text is read.
 
 A grammar that is regular becomes one plain automaton. Calls stay where a rule calls itself in the
 middle of its text, and where copies would grow too large::
@@ -8,10 +8,10 @@ middle of its text, and where copies would grow too large::
     p: "(" p ("+" p)* ")" | "1"           start: p ("+" p)*         p stays: it is in its own middle
 
 This is done by components of rules that call each other, callees first. In a component rules are
-taken in one at a time, those that grow least first, until those that are left call themselves.
-Two steps keep it cheap. First only numbers are kept: what a rule would call, and how large it would
-be, if all that it takes in were *written out*. A rule is written out, with all of that at once,
-where it has to be known exactly: whether it still calls itself, and how large it really is.
+taken in one at a time, those that grow least first, until the remaining ones call themselves. Two
+steps keep it cheap. First only numbers are kept: what a rule would call, and how large it would be,
+if all that it takes in were *written out*. A rule is written out, with all of that at once, where
+two things have to be known exactly: whether it still calls itself, and how large it really is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Growth(NamedTuple):
     """How much a grammar may grow where rules are taken in."""
 
     states: int
-    """Of a rule that is taken in from several sites."""
+    """States of a rule that is taken in from several sites."""
     copies: int
     """States of all copies of a rule together."""
 
@@ -47,9 +47,9 @@ class Growth(NamedTuple):
 USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
 _IN_THE_MIDDLE: Final = (True, True)
 _MAX_COPIES: Final = 750
-"""States of all copies of a terminal together, if some are to be written out."""
+"""States of all copies of a terminal together, if some are written out."""
 _FEW_COPIES: Final = 400
-"""States of those that are."""
+"""States of the copies that are written out."""
 
 
 def inlined(
@@ -61,9 +61,9 @@ def inlined(
     """The automata of the start rule and of those that are still called.
 
     None of the given ones accepts the empty text, and neither does any of these. Rules that are
-    ``terminals`` call nothing, and are taken in wherever they are called, if they are not copied
-    too often. Raises LimitExceededError where a rule grows too large by having its calls of itself
-    taken out.
+    ``terminals`` call nothing, and are taken in wherever they are called unless they are copied too
+    often. Raises LimitExceededError where a rule grows too large when its calls of itself are
+    removed.
     """
     work = _Inlining(automata, terminals, growth)
     for component in components({rule: called_rules(dfa) for rule, dfa in automata.items()}):
@@ -78,14 +78,14 @@ class _CallSites:
 
     def __init__(self, count: int, kinds: frozenset[tuple[bool, bool]]) -> None:
         self.count: Final = count
-        """Copies of that one, at most."""
+        """The greatest number of copies of the other rule."""
         self.kinds: Final = kinds
-        """Of each site whether something must stand before the call, and after it."""
+        """For each site whether something must stand before the call, and after it."""
 
     def through(self, inner: _CallSites, known: _CallSites | None) -> _CallSites:
         """The sites of a rule that the callee here calls at ``inner``, added to those ``known``.
 
-        These sites are of a rule that is to be written out: what it calls is then called here.
+        They are for a callee that will be written out: what it calls is then called here.
         """
         # Something stands before the inner call if it does before either of the two calls.
         kinds = {(a or b, c or d) for a, c in self.kinds for b, d in inner.kinds}
@@ -97,10 +97,10 @@ class _CallSites:
 class _Inlining:
     """Decides which rules are taken in by their callers, and writes them out.
 
-    Deciding works on counts of call sites and on upper bounds of sizes alone; automata are built
-    only where a bound is too large to tell (``_may_be_taken_in``), and at the end (``reached``).
-    ``settle`` is called for each component, callees first, and then ``reached`` once. ``calls``,
-    ``sizes`` and ``takes`` are by rule and agree: ``_take`` and ``_replace`` change all three.
+    Decisions use only counts of call sites and upper bounds of sizes; automata are built only where
+    a bound is too large to decide (``_may_be_taken_in``), and at the end (``reached``). ``settle``
+    is called for each component, callees first, and then ``reached`` once. ``calls``, ``sizes`` and
+    ``takes`` are by rule and agree: ``_take`` and ``_replace`` change all three.
     """
 
     def __init__(self, automata: RuleAutomata, terminals: AbstractSet[int], growth: Growth) -> None:
@@ -109,23 +109,23 @@ class _Inlining:
         """They are written out last, so that no pass works on copies of their many states."""
         self.automata = dict(automata)
         self.calls = {rule: _call_sites(dfa) for rule, dfa in automata.items()}
-        """By rule what it calls when all that it takes in is written out."""
+        """By rule, what it calls when all that it takes in is written out."""
         self.takes: dict[int, set[int]] = {rule: set() for rule in automata}
-        """By rule what is still to be written out in it, besides terminals."""
+        """By rule, what still has to be written out in it, besides terminals."""
         self.sizes = {rule: len(dfa) for rule, dfa in automata.items()}
-        """States, at most."""
+        """The greatest number of states, by rule."""
         self.num_sites: dict[int, int] = {}
-        """How many calls of each rule there are in all that was given; not changed afterwards."""
+        """The number of calls of each rule in all that was given; not changed afterwards."""
         for dfa in automata.values():
             for _, rule, _ in edges_over(dfa, Kind.CALL):
                 self.num_sites[rule] = self.num_sites.get(rule, 0) + 1
         self.taken_in: set[int] = set()
         """Rules that their callers take in."""
         self.written: set[int] = set()
-        """Rules that are as simple as they get with nothing more taken in."""
+        """Rules that are as simple as possible with nothing more taken in."""
 
     def settle(self, component: list[int]) -> None:
-        """Take rules of a component in; all that they call outside of it is settled."""
+        """Take rules of a component in; all that they call outside it is settled."""
         for rule in component:
             for callee in [*self.calls[rule]]:
                 if callee in self.taken_in:
@@ -148,10 +148,10 @@ class _Inlining:
                 left.remove(max(left, key=lambda rule: (self.num_sites.get(rule, 0), -rule)))
 
     def _take(self, rule: int, callee: int) -> None:
-        """Have a callee written out in a rule, sooner or later; the rule must call it.
+        """Have a callee written out in a rule at some point; the rule must call it.
 
-        Only for a callee in ``taken_in``, which calls itself no more. In the counts, what it calls
-        then stands in its place.
+        Only for a callee in ``taken_in``, which no longer calls itself. In the counts, what it
+        calls then takes its place.
         """
         calls = self.calls[rule]
         sites = calls.pop(callee)
@@ -169,11 +169,11 @@ class _Inlining:
         return (self.num_sites.get(rule, 0) - 1) * size, size, rule
 
     def _may_be_taken_in(self, rule: int) -> bool:
-        """Whether a rule calls itself no more, and is small enough to be copied to its callers.
+        """Whether a rule no longer calls itself, and is small enough to be copied to its callers.
 
-        Where the counts do not tell, the rule is written out, and they are counted anew. Terminals
-        always may: how often they are copied is decided at the end, by ``_spelled_out``. And a rule
-        with one call site is not copied but moved, so it may have any size.
+        Where the counts do not decide, the rule is written out, and they are counted again.
+        Terminals always may: ``_spelled_out`` decides at the end how often they are copied. And a
+        rule with one call site is not copied but moved, so it may have any size.
         """
         if rule in self.terminals:
             return True
@@ -181,7 +181,7 @@ class _Inlining:
         if itself is not None:
             if _IN_THE_MIDDLE in itself.kinds:
                 return False
-            # It calls itself at its ends alone. Written out, those calls mostly become loops.
+            # It calls itself only at its ends. Written out, those calls mostly become loops.
             self._write_out(rule)
             if rule in self.calls[rule]:
                 return False
@@ -197,9 +197,9 @@ class _Inlining:
         return size <= self.growth.states and copies * size <= self.growth.copies
 
     def _write_out(self, rule: int) -> None:
-        """Write a rule out with all it takes in; before it those of them that are copied.
+        """Write a rule out with all it takes in; first those of these rules that are copied.
 
-        Those with one call site are written out in place only, which saves an automaton.
+        Those with one call site are only written out in place, which saves an automaton.
         """
         for each in _inner_first(rule, self.takes):
             if each == rule or self.num_sites[each] > 1:
@@ -208,7 +208,7 @@ class _Inlining:
     def _simplify(self, rule: int) -> None:
         """Write a rule out, with calls of itself at its ends made loops.
 
-        Nothing where nothing was taken in since the last time (``written``).
+        Does nothing if nothing was taken in since the last time (``written``).
         """
         if rule in self.written:
             return
@@ -216,7 +216,7 @@ class _Inlining:
         if rule in first_calls(dfa):
             dfa = without_leading_calls(rule, [rule], {rule: dfa})
         self._replace(rule, without_ending_calls(rule, dfa))
-        # What it calls was counted anew: terminals are counted as taken in again.
+        # What it calls was counted again: count terminals as taken in again.
         for terminal in self.calls[rule].keys() & self.terminals:
             self._take(rule, terminal)
         self.written.add(rule)
@@ -227,7 +227,7 @@ class _Inlining:
         self.calls[rule], self.sizes[rule], self.takes[rule] = _call_sites(dfa), len(dfa), set()
 
     def _with(self, dfa: Dfa, taken: AbstractSet[int]) -> Dfa:
-        """An automaton with what it takes in, as far as it does not grow much by that."""
+        """An automaton with what it takes in, as far as that does not make it grow much."""
         if not taken:
             return dfa
         spend(100)
@@ -254,16 +254,16 @@ class _Inlining:
                 found.add(callee)
         for rule, terminals in self._spelled_out(order).items():
             self._replace(rule, self._with(self.automata[rule], terminals))
-        # What would have grown too much with a terminal still calls it.
+        # A rule that would have grown too much with a terminal still calls it.
         left = {callee for rule in order for callee in called_rules(self.automata[rule])}
         return {rule: self.automata[rule] for rule in order if rule == start or rule in left}
 
     def _spelled_out(self, rules: list[int]) -> dict[int, set[int]]:
         """By rule the terminals to write out in it: first where that copies the fewest states.
 
-        A copy saves calls while a text is read, and costs states. A terminal whose copies would be
-        more than _MAX_COPIES states altogether stays a call everywhere. Of equals the least rule
-        comes first, so that the choice is the same each time.
+        A copy saves calls while a text is read, and costs states. A terminal whose copies would
+        have more than _MAX_COPIES states in total stays a call everywhere. Among equals the lowest
+        rule comes first, so that the choice is always the same.
         """
         copies = sorted(
             (sites.count * self.sizes[callee], rule, callee)
@@ -302,7 +302,7 @@ def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
 def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
     """The nodes that a node leads to, itself last: each comes after all that it leads to.
 
-    For graphs without circles, as ``takes`` is. A stack of our own, as chains may be long.
+    For graphs without circles, such as ``takes``. A stack of our own, as chains may be long.
     """
     order: list[int] = []
     seen = {root}

@@ -1,4 +1,4 @@
-"""The automata of rules as one network: their states numbered through, in a few tables.
+"""The automata of rules as one network: all their states numbered consecutively, in a few tables.
 
 ::
 
@@ -35,8 +35,8 @@ def network_from_automata(
     """The network of rules that all read a byte; raises LimitExceededError past MAX_STATES.
 
     The automata are trimmed, none of them accepts the empty text, and each rule that one of them
-    calls is among them. Rules are numbered anew in the order of their numbers, holes after them:
-    so rule 0, the whole, stays 0.
+    calls is among them. Rules are renumbered in the order of their numbers, holes after them: so
+    rule 0, the whole, stays 0.
     """
     order = sorted(automata)
     rule_of = {rule: index for index, rule in enumerate(order)}
@@ -59,15 +59,16 @@ def network_from_automata(
     # Holes, the last of ``starts`` and ``sizes``, have no automata: ``order`` ends before them.
     for rule, first, size, own in zip(order, starts.tolist(), sizes, columns, strict=False):
         dfa = automata[rule]
-        # States keep their order; calls and holes are no bytes, so they leave the tables of moves.
+        # States keep their order; calls and holes are no bytes, so they are not in the tables of
+        # moves.
         accepting[first : first + size] = dfa.accepting
         edges.append(lay_moves(dfa.next, own, first, byte_class, moves))
         for source, callee, target in edges_over(dfa, Kind.CALL):
             calls.append((first + source, rule_of[callee], first + target))
         for source, hole, target in edges_over(dfa, Kind.HOLE):
             calls.append((first + source, len(order) + hole, first + target))
-    # A rule ends here in no bytes; of a hole the shortest text is known.
-    # States of holes come last, see ``Network.holes``.
+    # A rule that ends here needs no more bytes; for a hole the shortest text is known. States of
+    # holes come last, see ``Network.holes``.
     known = np.where(accepting, 0, -1)
     known[count - len(holes) :] = [hole.shortest for hole in holes]
     call_table = np.array(calls, dtype=np.int32).reshape(-1, 3)
@@ -93,13 +94,13 @@ def _classes(
 
     Returns the class that each byte has in each rule's own automaton, int32 ``[rules + 1, 256]``
     with the bytes that holes begin with last; ``Network.byte_class``; and ``Network.own_classes``,
-    where the rows of holes stay DEAD, as the network has no moves inside of a hole. The bytes that
-    holes begin with only take part in telling classes apart.
+    where the rows of holes stay DEAD, as the network has no moves inside a hole. The bytes that
+    holes begin with only serve to distinguish classes.
     """
     columns = np.full((len(order) + 1, 256), DEAD, dtype=np.int32)
     for place, rule in enumerate(order):
         columns[place] = class_by_byte(automata[rule])
-    # Of what is in a hole nothing is known, so no two of its first bytes are alike.
+    # Nothing is known about what is in a hole, so no two of its first bytes are alike.
     begun = sorted({byte for hole in holes for byte in hole.first})
     columns[-1, begun] = begun
     byte_class, firsts = byte_classes(columns)
@@ -111,7 +112,7 @@ def _classes(
 def _calls_by_state(
     count: int, calls: Sequence[tuple[int, int, int]]
 ) -> tuple[tuple[CallEdge, ...], ...]:
-    """The calls of each of ``count`` states, of calls given as source, rule and target."""
+    """The calls of each of ``count`` states, from calls given as source, rule and target."""
     calling: dict[int, list[CallEdge]] = {}
     for source, rule, target in calls:
         calling.setdefault(source, []).append(CallEdge(rule, target))

@@ -1,21 +1,21 @@
-"""Lookarounds at the edges of terminals, worked into the automata of rules.
+"""Look-arounds at the edges of terminals, worked into the automata of rules.
 
-How a lookaround becomes states
--------------------------------
+How a look-around becomes states
+--------------------------------
 A terminal such as ``OP: /[?](?![a-z])/`` is its text, ``[?]``, and an *assertion* at its edge about
-the text around it. In the automaton of a rule the assertion is a symbol of its own, which reads
+the text around it. In the automaton of a rule the assertion is a separate symbol, which reads
 nothing::
 
     start: OP+          0 --"?"--> 1 --assertion 0--> 2 --"?"--> 1
 
-Which assertions may stand where in a text is a regular language, so there is an automaton for it:
+Which assertions may stand where in a text is a regular language, so it has an automaton:
 
-- A *look-behind* is known where it is met: its automaton runs over the whole text, beginning anew
-  at each byte, and says in each state whether the text before it ends in what is looked for.
+- A *look-behind* is decided where it is met: its automaton runs over the whole text, beginning
+  again at each byte, and says in each state whether the text before it ends in what is looked for.
 - A *look-ahead* is an obligation. From the assertion on its automaton runs along with the text,
   until it is fulfilled or broken. A text that breaks one is not in the language.
-- A text that is ``Alone`` (a part of a composition) sees nothing around it. Its borders are
-  symbols, too: the first opens a *level* with fresh automata, the last closes it.
+- A text that is ``Alone`` (a part of a composition) sees nothing around it. Its borders are symbols
+  too: the first opens a *level* with fresh automata, the last closes it.
 
 A state of this ``AssertionAutomaton`` is the levels, each with what its look-behinds know and which
 obligations are open. The rules are then multiplied with it (Bar-Hillel, Perles and Shamir, 1961):
@@ -70,11 +70,11 @@ Assertion: TypeAlias = Look | Border
 
 
 class _Level(NamedTuple):
-    """What is known inside of such a text, or of the whole."""
+    """What is known inside such a text, or inside the whole."""
 
     behind: tuple[frozenset[int], ...]
     """By look-behind, in the order of ``AssertionAutomaton._behind``, the states of its automaton:
-    one, all where a hole stands before it, or none for one that looks for what no text has."""
+    one; all where a hole stands before it; or none for one that looks for what no text contains."""
     ahead: frozenset[tuple[int, int]]
     """The look-aheads that are not decided, each with its state."""
 
@@ -84,10 +84,10 @@ _Levels: TypeAlias = tuple[_Level, ...]
 
 
 class AssertionAutomaton:
-    """The automaton of what assertions ask for, over classes of bytes that they all read alike.
+    """The automaton of assertions, over classes of bytes that they all read alike.
 
-    ``start`` is its first state. Its states are worked out as they are asked for; those that break
-    an obligation, or in which an assertion does not hold, are ``None``.
+    ``start`` is its first state. Its states are computed when they are needed; those that break an
+    obligation, or in which an assertion does not hold, are ``None``.
     """
 
     def __init__(self, assertions: Sequence[Assertion]) -> None:
@@ -105,17 +105,17 @@ class AssertionAutomaton:
         ahead = {n: _texts_beginning_with(each) for n, each in looks.items() if each.ahead}
         self._fulfilled = {n: fulfilled for n, (_, fulfilled) in ahead.items()}
         self._tables = {n: table for n, (table, _) in ahead.items()} | self._behind
-        # By look-behind all states of its automaton, as where any text may stand before.
+        # By look-behind all states of its automaton, for where any text may stand before.
         self._any = tuple(frozenset(range(len(table))) for table in self._behind.values())
         self._fresh = _Level(tuple(states & {0} for states in self._any), frozenset())
-        # Where a part of the text is alone, no terminal outside of such parts looks around.
+        # Where a part of the text is alone, no terminal outside such parts looks around.
         self.start: _Levels = () if Border.BEGIN in assertions else (self._fresh,)
         self.classes = self._byte_classes()
         self._known: dict[tuple[_Levels, int], _Levels | None] = {}
         """By state and byte the state after it, see ``after_byte``."""
 
     def _byte_classes(self) -> list[CodePoints]:
-        """The bytes in sets of which all automata read the members alike; one where none reads."""
+        """Sets of bytes that all automata read alike; a single one where no automaton reads any."""
         columns = np.array([table.byte_class for table in self._tables.values()], dtype=np.uint8)
         columns = columns.reshape(-1, 256)
         alike: dict[bytes, list[tuple[int, int]]] = {}
@@ -133,7 +133,7 @@ class AssertionAutomaton:
         return self._known[state, byte]
 
     def _level_after_byte(self, level: _Level, byte: int) -> _Level | None:
-        """One level after a byte, ``None`` where a look-ahead is broken by it."""
+        """One level after a byte, ``None`` where the byte breaks a look-ahead."""
         behind = tuple(
             frozenset(table.step(at, byte) for at in states) - {DEAD}
             for table, states in zip(self._behind.values(), level.behind, strict=True)
@@ -149,10 +149,10 @@ class AssertionAutomaton:
     def _obligation(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
         """What is left of a look-ahead in a state of its automaton, ``None`` where it is broken.
 
-        That is nothing where it is fulfilled. ``at`` is DEAD where what it looks for can no longer
+        Nothing is left where it is fulfilled. ``at`` is DEAD where what it looks for can no longer
         be found.
         """
-        # In all other states both outcomes are left: what is looked for may be found, or not.
+        # In all other states both outcomes remain: what is looked for may be found, or not.
         if at not in (DEAD, self._fulfilled[number]):
             return frozenset({(number, at)})
         holds = (at != DEAD) != self._is_negative(number)
@@ -166,8 +166,8 @@ class AssertionAutomaton:
     def after_assertion(self, state: _Levels, number: int) -> _Levels | None:
         """The state after an assertion, ``None`` where it does not hold.
 
-        Asks and changes the innermost level alone: a text that is alone does not see the others.
-        There is one: borders come in pairs, and where there are any, what looks around stands
+        Reads and changes only the innermost level: a text that is alone does not see the others.
+        There is one: borders come in pairs, and where there are any, every look-around stands
         between them. Raises UnsupportedFeatureError where a look-behind would see into a hole.
         """
         assertion = self._assertions[number]
@@ -177,14 +177,14 @@ class AssertionAutomaton:
         if assertion is Border.END:
             return tuple(outer) if self._level_may_end(level) else None
         if number in self._fulfilled:
-            # A look-ahead; an automaton without states looks for what no text has.
+            # A look-ahead; an automaton without states looks for what no text contains.
             begun = self._obligation(number, 0 if len(self._tables[number]) else DEAD)
             return None if begun is None else (*outer, level._replace(ahead=level.ahead | begun))
         states = dict(zip(self._behind, level.behind, strict=True))[number]
         label = self._behind[number].label
-        # A look-behind that looks for what no text has is in no state.
+        # A look-behind that looks for what no text contains is in no state.
         found = {label[at] != DEAD for at in states} or {False}
-        # Several answers: a hole stands before it, and its text decides.
+        # Several results: a hole stands before it, and its text decides.
         if len(found) > 1:
             _refuse_hole("behind")
         return state if found != {self._is_negative(number)} else None
@@ -200,7 +200,7 @@ class AssertionAutomaton:
         )
 
     def after_hole(self, state: _Levels, hole: HoleText) -> _Levels | None:
-        """The state after a hole, which begins with one byte at least.
+        """The state after a hole, which begins with at least one byte.
 
         ``None`` where no text of the hole may stand there. Raises UnsupportedFeatureError where
         that depends on the text of the hole.
@@ -214,7 +214,7 @@ class AssertionAutomaton:
         return after
 
     def _with_any_text_behind(self, state: _Levels | None) -> _Levels | None:
-        """The state with nothing known of what stands before it."""
+        """The state with nothing known about what stands before it."""
         return state and tuple(level._replace(behind=self._any) for level in state)
 
 
@@ -233,11 +233,11 @@ def _texts_ending_in(look: Look) -> ByteDfa:
 def _texts_beginning_with(look: Look) -> tuple[ByteDfa, int | None]:
     """The texts at whose start a look-ahead finds it, and the state in which it was found.
 
-    That is the state from which all texts go on; ``None`` where there is none, as where it looks
-    for what no text has.
+    That is the state from which all texts continue; ``None`` where there is none, as where it looks
+    for what no text contains.
     """
     dfa = dfa_from_regular(Concat((look.item, ANYTHING)))
-    # States keep their numbers: those inside of a code point are added after them.
+    # States keep their numbers: those inside a code point are added after them.
     all_texts = [
         state
         for state, row in enumerate(dfa.next.tolist())
@@ -277,8 +277,8 @@ def without_assertions(
 ) -> dict[int, Dfa]:
     """The automata of the texts in which all assertions hold; rule 0 is the whole.
 
-    ``assertions`` and ``holes`` are by the numbers that symbols in ``automata`` have. Raises
-    UnsupportedFeatureError where a lookaround would see into a hole, and LimitExceededError.
+    ``assertions`` and ``holes`` are by the numbers of their symbols in ``automata``. Raises
+    UnsupportedFeatureError where a look-around would see into a hole, and LimitExceededError.
     """
     return _Product(automata, AssertionAutomaton(assertions), holes).automata()
 
@@ -286,9 +286,9 @@ def without_assertions(
 class _Product:
     """The product of rules and assertions: each rule once for each state that it is entered in.
 
-    A rule may be left in several states of the assertions, which is known only when it was followed
-    to its ends. So all nodes are found first (``_expand``); then each way through a rule, a state
-    to enter in and one to leave in, becomes a rule of its own (``_automaton``).
+    A rule may be left in several states of the assertions, which are known only once it was
+    followed to its ends. So all nodes are found first (``_expand``); then each way through a rule,
+    a state to enter in and one to leave in, becomes a separate rule (``_automaton``).
     """
 
     def __init__(
@@ -300,22 +300,22 @@ class _Product:
         self._nodes: dict[_Entry, dict[_Node, int]] = {}
         """The nodes that were reached, numbered as they come up: 0 is where the rule begins."""
         self._edges: dict[_Entry, list[tuple[_Node, CodePoints, _Node]]] = {}
-        """Those of assertions, which read nothing, have no symbols."""
+        """Edges of assertions, which read nothing, have no symbols."""
         self._calls: dict[_Entry, list[tuple[_Node, _Entry, int]]] = {}
-        """Where it is made, what is called, and the state of the caller after it."""
+        """Where the call is made, what is called, and the state of the caller after it."""
         self._callers: dict[_Entry, list[tuple[_Entry, int]]] = {}
-        """Who calls it, and the state of the caller after it."""
+        """What calls it, and the state of the caller after it."""
         self._exits: dict[_Entry, dict[_Levels, None]] = {}
         """The states that it is left in, as far as they are known, in the order found."""
         self._numbers: dict[_Passage, int] = {}
         """Rules of the product, in the order of their numbers."""
         self._parts: dict[CodePoints, list[CodePoints]] = {}
-        """What ``_split`` gave."""
+        """The results of ``_split``."""
         self._waiting: list[tuple[_Entry, _Node]] = []
-        """Nodes to be expanded; each is once in it."""
+        """Nodes to be expanded; each is in it once."""
 
     def automata(self) -> dict[int, Dfa]:
-        """Rule 0, and the rules that it leads to, numbered anew; to be asked for once."""
+        """Rule 0, and the rules that it leads to, renumbered; to be called once."""
         whole = _Entry(0, self._assertions.start)
         self._reach(whole, _Node(0, whole.state))
         while self._waiting:
@@ -332,7 +332,7 @@ class _Product:
         return found
 
     def _reach(self, entry: _Entry, node: _Node) -> None:
-        """Note that a node of an entered rule is reached, to be expanded the first time."""
+        """Record that a node of an entered rule is reached, to be expanded the first time."""
         if entry not in self._nodes:
             self._nodes[entry], self._edges[entry], self._calls[entry] = {}, [], []
             self._callers.setdefault(entry, [])
@@ -343,7 +343,7 @@ class _Product:
             self._waiting.append((entry, node))
 
     def _expand(self, entry: _Entry, node: _Node) -> None:
-        """Follow all moves out of a node, and note that the rule is left where it may end there."""
+        """Follow all moves out of a node, and record that the rule is left if it may end there."""
         dfa, assertions = self._automata[entry.rule], self._assertions
         if not len(dfa):
             return
@@ -361,7 +361,7 @@ class _Product:
                 self._link(entry, node, symbol_set(Kind.HOLE, [hole]), target, after)
             for rule in numbers_in(chars, Kind.CALL):
                 self._call(entry, node, _Entry(rule, node.state), target)
-            # Bytes of a part lead to one state, so one of them answers for all.
+            # Bytes of a part lead to one state, so one of them stands for all.
             for part in self._split(chars):
                 after = assertions.after_byte(node.state, part.ranges[0][0])
                 self._link(entry, node, part, target, after)
@@ -375,9 +375,9 @@ class _Product:
             self._reach(entry, _Node(target, state))
 
     def _call(self, entry: _Entry, node: _Node, callee: _Entry, target: int) -> None:
-        """Note a call, and go on after it in all states that the callee is known to be left in.
+        """Record a call, and continue after it in all states in which the callee is known to end.
 
-        States that become known later are passed on by ``_exit``.
+        ``_exit`` passes on states that become known later.
         """
         self._calls[entry].append((node, callee, target))
         self._reach(callee, _Node(0, callee.state))
@@ -386,16 +386,16 @@ class _Product:
             self._reach(entry, _Node(target, state))
 
     def _exit(self, entry: _Entry, state: _Levels) -> None:
-        """Note that a rule is left in a state, and go on in it after all calls known so far."""
+        """Record that a rule is left in a state, and continue in it after all calls known."""
         if state not in self._exits[entry]:
-            # Callers that were met before proceed in their states after the call; later ones find
+            # Callers that were met before continue in their states after the call; later ones find
             # the exit in ``_call``.
             self._exits[entry][state] = None
             for caller, target in self._callers[entry]:
                 self._reach(caller, _Node(target, state))
 
     def _split(self, chars: CodePoints) -> list[CodePoints]:
-        """The bytes of a set, split by what the assertions tell apart."""
+        """The bytes of a set, split by what the assertions distinguish."""
         if chars not in self._parts:
             parts = [chars & bytes_ for bytes_ in self._assertions.classes]
             self._parts[chars] = [part for part in parts if part]
@@ -404,8 +404,8 @@ class _Product:
     def _automaton(self, entry: _Entry, ends: Sequence[_Levels]) -> Dfa:
         """What a rule reads on its way to one of these ends.
 
-        Only when all nodes are expanded: it takes the exits of its callees as they are now, and the
-        node after each of them was reached by ``_call`` or ``_exit``.
+        Only once all nodes are expanded: it uses the exits of its callees as they are now, and
+        ``_call`` or ``_exit`` reached the node after each of them.
         """
         nodes, accepting = self._nodes[entry], self._automata[entry.rule].accepting
         nfa = Nfa()
@@ -427,7 +427,7 @@ class _Product:
         return determined(nfa)
 
     def _number(self, passage: _Passage) -> int:
-        """The number of a rule of the product, from 1 on; ``automata`` builds those given out."""
+        """The number of a rule of the product, from 1 on; ``automata`` builds those returned."""
         number = self._numbers.setdefault(passage, 1 + len(self._numbers))
         if number >= MAX_RULES:
             raise LimitExceededError(

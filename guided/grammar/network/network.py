@@ -21,7 +21,7 @@ from guided.regular.dfa import DEAD
 __all__ = ["CallEdge", "HoleText", "Network", "Way"]
 
 _STATE_BYTES: Final = 100
-"""What is in plain lists for a state, here and in a machine, about."""
+"""About how many bytes plain lists take per state, here and in a machine."""
 
 
 class CallEdge(NamedTuple):
@@ -32,12 +32,12 @@ class CallEdge(NamedTuple):
 
 
 class HoleText(NamedTuple):
-    """What is known of the texts that fill a hole."""
+    """What is known about the texts that fill a hole."""
 
     first: frozenset[int]
     """The bytes that they begin with."""
     shortest: int
-    """Bytes of the shortest one."""
+    """The number of bytes of the shortest one."""
 
 
 class Way(NamedTuple):
@@ -53,18 +53,18 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """States of all rules numbered through; a text is one of rule 0.
+    """States of all rules numbered consecutively; a text is one of rule 0.
 
-    Every rule's text has at least a byte, no rule calls itself before it read one, and from every
-    state an end can be reached. Its arrays must not be changed: machines keep for good what they
-    work out of them.
+    Every rule's text has at least one byte, no rule calls itself before it has read one, and an end
+    is reachable from every state. Its arrays must not be changed: machines never drop what they
+    compute from them.
     """
 
     starts: tuple[int, ...]
     """The first state of each rule; its states go up to the next rule's."""
     byte_class: NDArray[np.uint8]
     """uint8 ``[256]``: bytes of one class lead to the same states, wherever they are read. Those
-    that holes begin with are classes of their own."""
+    that holes begin with are separate classes."""
     moves: NDArray[np.int32]
     """int32 ``[states, classes]``: where the bytes of a class lead, DEAD for nowhere."""
     own_classes: NDArray[np.int32]
@@ -75,13 +75,13 @@ class Network:
     accepting: NDArray[np.bool_]
     """bool ``[states]``: whether a rule's text may end here."""
     left: tuple[int, ...]
-    """Bytes from each state to the end of its rule, at least."""
+    """The least number of bytes from each state to the end of its rule."""
     ways: NDArray[np.int32]
     """int32 ``[states, 3]``: the first move of that way as byte, rule and target, see ``way``."""
     accepts_nothing: bool
-    """Whether the empty text is one, too."""
+    """Whether the empty text is also a text."""
     holes: tuple[HoleText, ...] = ()
-    """The last rules, of one state each: their texts are for other recognisers to read."""
+    """The last rules, of one state each: other recognisers read their texts."""
 
     @property
     def first_hole(self) -> int:
@@ -93,7 +93,7 @@ class Network:
 
     @property
     def nbytes(self) -> int:
-        """What it holds, about, with what a machine knows of each state beside its rows."""
+        """About how many bytes it takes, with what a machine keeps per state besides rows."""
         arrays = self.moves, self.ways, self.own_classes
         return _STATE_BYTES * len(self) + sum([array.nbytes for array in arrays])
 
@@ -116,7 +116,7 @@ class Network:
         return Way(None if byte == DEAD else byte, None if rule == DEAD else rule, target)
 
     def check(self) -> None:
-        """Raise AssertionError unless classes, moves and shortest ways agree, outside of holes."""
+        """Raise AssertionError unless classes, moves and shortest ways agree, outside holes."""
         for start in self.starts:
             assert not self.accepting[start], start
         ends = (*self.starts[1:], len(self))

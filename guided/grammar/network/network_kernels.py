@@ -1,4 +1,4 @@
-"""Tables of a network, worked out by numba: its moves, and shortest ways to the ends of rules.
+"""Compiled code that makes the tables of a network: its moves, and shortest ways to rules' ends.
 
 ::
 
@@ -30,7 +30,7 @@ _READABLE: Final = np.array(
 )
 """All bytes, in the order in which a shortest completion prefers them."""
 LONGEST: Final = 2**60
-"""Ways that are longer count as this long: calls can double a length at every step."""
+"""Longer ways count as this long: calls can double a length at every step."""
 _SOURCE: Final = 0
 _BYTE: Final = 1
 _RULE: Final = 1
@@ -47,11 +47,11 @@ def lay_moves(
 ) -> NDArray[np.int32]:
     """Write a rule's moves, from ``first`` on, into those of all states.
 
-    ``table`` is int32 ``[states, columns]``, ``columns`` has by byte its column there, -1 for none,
-    the same for all bytes of a class, and ``moves`` is int32 ``[states of all rules, classes]``,
-    with -1 for nowhere; ``byte_class``, uint8 ``[256]``, has by byte its class there. Returns each
-    state with the most readable byte for each state that it leads to: source, byte and target,
-    int32 ``[edges, 3]``.
+    ``table`` is int32 ``[states, columns]``. ``columns`` has by byte its column there, -1 for none,
+    the same for all bytes of a class. ``moves`` is int32 ``[states of all rules, classes]``, with
+    -1 for nowhere; ``byte_class``, uint8 ``[256]``, has by byte its class there. Returns each state
+    with the most readable byte for each state that it leads to: source, byte and target, int32
+    ``[edges, 3]``.
     """
     edges: NDArray[np.int32] = _lay_moves(table, columns, first, byte_class, moves, _READABLE)
     return edges
@@ -68,8 +68,8 @@ def _lay_moves(
 ) -> Ints:
     """``lay_moves``; ``order`` has all bytes, the most readable first."""
     count, width = table.shape
-    # The most readable byte of each class that the rule's own automaton tells apart, and the class;
-    # the first ``classes`` lines, the most readable first.
+    # The most readable byte of each class that the rule's own automaton distinguishes, and the
+    # class; the first ``classes`` lines, the most readable first.
     known = np.zeros(width, dtype=np.bool_)
     chosen = np.empty((width, 2), dtype=np.int32)
     classes = 0
@@ -91,7 +91,7 @@ def _lay_moves(
         read, written = table[source], moves[first + source]
         for number in range(len(column_of)):
             column = column_of[number]
-            # Unsigned, or numba would ask of each column whether it is counted from the end.
+            # Unsigned, or numba would check for each column whether it counts from the end.
             target = read[np.uint32(max(column, 0))]
             written[number] = -1 if column == -1 or target == -1 else begin + target
         for number in range(classes):
@@ -115,8 +115,8 @@ def shortest_ways(
     ``starts`` has the first state of each rule. ``known`` has the bytes of states that need no
     move, 0 at an end, and -1 for all others. This is Dijkstra's algorithm, backwards from the ends,
     in the form that Knuth gave it for grammars (Information Processing Letters 6(1), 1977): a call
-    costs what its rule costs from its start. Longer ways count as LONGEST. Networks have an end
-    that can be reached from every state, so the assertion holds.
+    costs what its rule costs from its start. Longer ways count as LONGEST. In a network an end is
+    reachable from every state, so the assertion holds.
     """
     left, ways = _shortest_ways(starts, edges, calls, known)
     assert (left >= 0).all(), "a state leads to no end"
@@ -159,13 +159,13 @@ def _push_call(heap: list[Any], cost: int, tie: int, call: Ints) -> None:
 def _shortest_ways(
     starts: NDArray[np.int64], edges: Ints, calls: Ints, known: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Ints]:
-    """``shortest_ways``: states are settled in the order of their costs, from the ends backwards.
+    """Compute ``shortest_ways``: states are settled in the order of their costs, from the ends on.
 
     A call costs what its rule costs plus what the state after it costs. It is put into the heap
     when the second of these two is settled, whichever that is.
     """
     count = len(known)
-    # Edges and calls by what they lead to, as the search goes backwards; calls by rule, too.
+    # Edges and calls by what they lead to, as the search goes backwards; calls also by rule.
     edges_first, edges_into = _grouped(count, edges[:, _TARGET])
     before_first, calls_before = _grouped(count, calls[:, _TARGET])
     in_first, calls_of = _grouped(len(starts), calls[:, _RULE])
@@ -175,13 +175,14 @@ def _shortest_ways(
         rule_at[starts[rule]] = rule
     left = np.full(count, -1, dtype=np.int64)
     ways = np.full((count, 3), -1, dtype=np.int32)
-    # Cost, a number for ties, and the move: state, byte, rule, target. The order is that of cost
-    # and tie alone, as no two ties are equal. The first entry tells numba the type.
+    # Cost, a number for ties, and the move: state, byte, rule, target. The order is only that of
+    # cost and tie, as no two ties are equal. The first entry shows numba the type.
     heap: list[Any] = [(np.int64(0), -1, -1, -1, -1, -1)]
     heap.pop()
     # A byte costs one, and states are settled in the order of their costs: so what is reached by a
-    # byte comes in that order by itself, and a queue does without a heap. Cost, tie, state, edge;
-    # -1 for the edge of an end. There is room, as each state and each edge comes once at most.
+    # byte already comes in that order, and a queue suffices instead of a heap. Cost, tie, state,
+    # edge; -1 for the edge of an end. There is room, as each state and each edge comes at most
+    # once.
     queue = np.empty((count + len(edges), 4), dtype=np.int64)
     head, tail, ties = 0, 0, 0
     for state in range(count):
@@ -221,7 +222,7 @@ def _shortest_ways(
             if left[call[_SOURCE]] == -1 and inside != -1:
                 _push_call(heap, cost + inside, ties, call)
                 ties += 1
-        # The start of a rule: calls whose ways back are known are known now, too.
+        # The start of a rule: calls whose ways back are known become known now too.
         callee = rule_at[state]
         if callee != -1:
             for at in range(in_first[callee], in_first[callee + 1]):

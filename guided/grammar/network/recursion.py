@@ -3,9 +3,9 @@
 No automaton here accepts the empty text.
 
 A rule that *begins* with itself would be called again and again before a byte is read. The rules of
-a component that do so of each other are turned inside out: whichever is called, a text of it begins
-with a part of some member that calls no member first, and what is then complete is the first call
-of a further part. The complete members are *hubs*, from which the parts lead on::
+a component that begin with each other are turned inside out: whichever is called, a text of it
+begins with a part of some member that calls no member first, and what is then complete is the first
+call of a further part. The complete members are *hubs*, from which the parts lead on::
 
     sum: sum "+" NUMBER | NUMBER   ->   start -NUMBER-> hub    hub -"+" NUMBER-> hub    end: hub
 
@@ -52,7 +52,7 @@ def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]
         if len(members) > 1 or members[0] in leading[members[0]]:
             for rule in members:
                 changed[rule] = without_leading_calls(rule, members, automata)
-    # Rules that only the leading calls reached are called by nobody now.
+    # Nothing calls rules any more that only the leading calls reached.
     reached: dict[int, Dfa] = {}
     waiting = [start]
     while waiting:
@@ -64,11 +64,11 @@ def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]
 
 
 def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAutomata) -> Dfa:
-    """The automaton of a rule which begins with no call of the rules of its component.
+    """The automaton of a rule, changed to begin with no call of the rules of its component.
 
     Leading calls are turned round: instead of calling ``b`` first, the automaton reads a text of
-    ``b`` that begins with no call, and goes on where the call would have returned to. A *hub* is
-    the place after a whole text of a member; from there it goes on after each leading call of it.
+    ``b`` that begins with no call, and continues where the call would have returned to. A *hub* is
+    the place after a whole text of a member; from there it continues after each leading call of it.
     ``rule`` is one of the ``component``. Raises LimitExceededError where it grows too large.
     """
     nfa = Nfa()
@@ -81,7 +81,7 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAut
         for chars, target in zip(dfa.classes, dfa.next[0].tolist(), strict=True):
             if target == DEAD:
                 continue
-            # A leading call of a member: after its text, which ends in its hub, the copy goes on.
+            # A leading call of a member: the copy continues after its text, which ends in its hub.
             for callee in numbers_in(chars, Kind.CALL):
                 if callee in hubs:
                     nfa.empties.add(hubs[callee], first + target)
@@ -94,12 +94,12 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAut
 
 
 def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
-    """The automaton of a rule with the calls of itself left out that end it.
+    """The automaton of a rule without the calls of itself that end it.
 
-    Where more may follow such a call, it is left out only if that changes nothing: what follows
-    it is then what might follow inside of it. So ``a: a a | "x"`` is the plain automaton of x+.
-    Calls stay where the automaton would grow much without them. Raises LimitExceededError where
-    that comparison is too large.
+    Where more may follow such a call, it is left out only if that changes nothing: what follows it
+    is then what might follow inside it. So ``a: a a | "x"`` is the plain automaton of x+. Calls
+    stay where the automaton would grow much without them. Raises LimitExceededError where that
+    comparison is too large.
     """
     if rule not in called_rules(dfa):
         return dfa
@@ -112,17 +112,17 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
     looped = _looped(rule, dfa, accepting)
     if looped is None:
         return dfa
-    # The loop is right if one more level of the rule inside of it brings no new text.
+    # The loop is right if one more level of the rule inside it brings no new text.
     again = substituted(dfa, {rule}, {rule: looped}, chosen=lambda target: bool(accepting[target]))
     return looped if again is not None and _equal(looped, again) else dfa
 
 
 def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
-    """The automaton with calls of itself that lead to an end replaced by a way to its start.
+    """The automaton with its calls of itself that lead to an end replaced by a way to its start.
 
-    ``is_end``, bool ``[states]``, says which states count as ends here. The automaton itself where
-    no such call leads to one.
-    ``None`` where it would grow much; raises LimitExceededError past MAX_NFA_STATES.
+    ``is_end``, bool ``[states]``, says which states count as ends here. Returns the automaton
+    itself where no such call leads to one, and ``None`` where it would grow much; raises
+    LimitExceededError past MAX_NFA_STATES.
     """
     edges = [(source, to) for source, callee, to in edges_over(dfa, Kind.CALL) if callee == rule]
     if not any(is_end[target] for _, target in edges):

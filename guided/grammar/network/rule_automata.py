@@ -1,7 +1,7 @@
 """Automata of rules over symbols: what all passes over them do with one or several of them.
 
 In no pass does an automaton read text: a move is over a byte, an assertion, a call or a hole
-(``symbols``). Calls are the only moves that the passes exchange for others.
+(``symbols``). Calls are the only moves that the passes replace by others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RuleAutomata: TypeAlias = Mapping[int, Dfa]
 _MAX_DETERMINED: Final = 50_000
 """States of a rule's automaton, before equal ones merge."""
 _SPARE_STATES: Final = 1_000
-"""States by which an automaton may grow when it is made deterministic where it need not be."""
+"""States by which an automaton may grow when it is made deterministic where that is optional."""
 _NO_RULES: Final[frozenset[int]] = frozenset()
 _NOTHING: Final[Mapping[int, Set[int]]] = {}
 
@@ -66,8 +66,8 @@ def determined(nfa: Nfa) -> Dfa:
 def determined_if_small(nfa: Nfa) -> Dfa | None:
     """The deterministic automaton, ``None`` where it grows much.
 
-    For changes that may as well not be made: a limit on the automaton is an answer here, so
-    LimitExceededError is raised only where the work for the whole constraint is spent.
+    For optional changes: here a limit on the automaton gives ``None``, so LimitExceededError is
+    raised only where the work for the whole constraint is used up.
     """
     try:
         return dfa_from_nfa(nfa, most=nfa.count + _SPARE_STATES)
@@ -80,7 +80,7 @@ def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
     """Copy the states of ``dfa`` with its moves on ``sets``, a part of each of its classes.
 
     Returns the first of the copies, which is that of the start; the others follow in their order.
-    That some of them accept is not copied: the caller adds what follows there.
+    Acceptance is not copied: the caller adds what follows states that accept.
     """
     first = nfa.add_states(len(dfa))
     nfa.paste(dfa.moves, first, sets)
@@ -90,7 +90,7 @@ def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
 def paste_without(dfa: Dfa, rules: Set[int]) -> tuple[Nfa, int]:
     """A new automaton without the calls of some rules, and the first state of the copy in it.
 
-    Its start is a state of its own, so that moves may be added that lead to the copy's start. The
+    Its start is a separate state, so that moves may be added that lead to the copy's start. The
     states of ``dfa`` are copied in their order; those that accept lead to ``nfa.final``.
     """
     nfa = Nfa()
@@ -112,9 +112,9 @@ def substituted(
 ) -> Dfa | None:
     """The automaton with the calls of ``replaced`` rules replaced by the rules' own automata.
 
-    Only calls whose targets, states of ``dfa``, are ``chosen``; the others stay. ``within`` tells
-    of those rules which calls are replaced in them, all wherever they lead, and so on. It leads in
-    no circle, or this would not end. ``None`` where it would grow much; raises LimitExceededError
+    Only calls whose targets, states of ``dfa``, are ``chosen``; the others stay. ``within`` says
+    for these rules which calls are replaced in them, wherever they lead, and so on. It leads in no
+    circle, or this would not end. ``None`` where it would grow much; raises LimitExceededError
     past MAX_NFA_STATES.
     """
     nfa, start = paste_without(dfa, replaced)
@@ -122,7 +122,7 @@ def substituted(
     copies: dict[tuple[int, int], int] = {}
     # By rule its classes without the calls that are replaced in it.
     kept: dict[int, list[CodePoints]] = {}
-    # Copies whose calls are still to be looked at; the list grows while it is gone through.
+    # Copies whose calls have not been examined yet; the list grows during the loop.
     pasted = [(start, dfa, replaced)]
     for first, caller, inner in pasted:
         for source, rule, target in edges_over(caller, Kind.CALL):

@@ -1,12 +1,12 @@
-"""The body of a rule as an expression over symbols, of which its automaton is made.
+"""The body of a rule as an expression over symbols, from which its automaton is made.
 
 A terminal becomes its bytes, with an assertion where it looks around at its edges, and a special
-token those that it is read as; a call and a hole become one symbol each. What is ignored is written
-out before each of them::
+token the bytes that are read for it; a call and a hole become one symbol each. What is ignored is
+written out before each of them::
 
     pair: NAME "=" value      ->      blank* NAME blank* "=" call(value)
 
-Large terminals are called as if they were rules, so that nothing is worked out on copies of them.
+Large terminals are called as if they were rules, so that nothing is computed on copies of them.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from guided.runtime.fuel import breathe
 
 __all__ = ["RuleExpressions", "Separated", "with_lists"]
 
-# Vocabularies need no tokens for these: no text of a terminal holds them.
+# Vocabularies need no tokens for these: no text of a terminal contains them.
 _NEVER_IN_UTF8: Final = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _NO_RULES: Final[Mapping[str, Body]] = {}
 _SMALL: Final = 64
-"""Parts of an expression that is not made deterministic by itself, but with what is around it."""
+"""Parts of an expression that is made deterministic together with its surroundings."""
 _LARGE: Final = 32
 """States of a terminal that is called."""
 
@@ -72,11 +72,11 @@ class RuleExpressions:
         self._numbers = numbers
         self._missing = frozenset(missing) - _NEVER_IN_UTF8
         self._spelled: dict[Regular, Regular] = {}
-        """By expression of a terminal that over bytes: equal ones are one rule."""
+        """By expression of a terminal, the same over bytes: equal ones are one rule."""
         self.terminals: dict[int, Dfa] = {}
         """Terminals that are called, by number; these come after the numbers of rules."""
         self.assertions: dict[Assertion, int] = {}
-        """Those at the edges of terminals and around what is ``Alone``, numbered."""
+        """Assertions at the edges of terminals and around what is ``Alone``, numbered."""
         self.blank: Regular = EMPTY_TEXT
         """What may stand before each terminal and at the end."""
         if ignored:
@@ -85,8 +85,8 @@ class RuleExpressions:
     def of(self, body: Body, written_out: Mapping[str, Body] = _NO_RULES) -> Regular:
         """The expression of a body; calls of ``written_out`` rules are replaced by their bodies.
 
-        Recursive: how deep bodies nest is bounded (``ContextFreeGrammar``), and so is how deep
-        rules are written out in one another.
+        Recursive: bounds hold for how deep bodies nest (``ContextFreeGrammar``) and for how deep
+        rules are written out in each other.
         """
         breathe()
         match body:
@@ -95,7 +95,8 @@ class RuleExpressions:
             case Hole(number):
                 return self._after_blank(_symbol(Kind.HOLE, number))
             case Special(name):
-                # No missing byte is left out: the token stands for itself, and spells none.
+                # Bytes in ``missing`` are not removed: the token stands for itself, and spells
+                # none.
                 read = [_symbol(Kind.BYTE, byte) for byte in special_bytes(name)]
                 return self._after_blank(Concat(tuple(read)))
             case Call(rule) if rule in written_out:
@@ -139,7 +140,7 @@ class RuleExpressions:
         """The texts of any of the terminals, with assertions about what is around them.
 
         Those that look at nothing around them become one expression, so a ``Both``, which is about
-        whole texts, must not be one of several: ``composition._terminal`` sees to that.
+        whole texts, must not be one of several: ``composition._terminal`` ensures that.
         """
         plain = [each.regular for each in terminals if not (each.before or each.after)]
         options: list[Regular] = [
@@ -170,8 +171,8 @@ class RuleExpressions:
     def _spelling(self, regular: Regular) -> Regular:
         """A terminal's expression over bytes: spelled out, as a graph, or as the call of a rule.
 
-        The larger it is, the more its own automaton saves. Only large ones are rules to be called.
-        ``_bytes`` keeps it. Raises LimitExceededError where its automaton is too large.
+        The larger it is, the more a separate automaton saves. Only large ones are rules to be
+        called. ``_bytes`` keeps it. Raises LimitExceededError where its automaton is too large.
         """
         # Small ones are made deterministic once, together with the rule that they stand in.
         spelled = _as_bytes(regular, self._missing)
@@ -210,7 +211,7 @@ def with_lists(parts: tuple[Body, ...]) -> Sequence[Body | Separated]:
     for part in parts:
         if found and isinstance(part, Repetition) and part.low == 0 and part.high is None:
             again = part.item.parts if isinstance(part.item, Concatenation) else (part.item,)
-            # x (s x)*: the longest end of the parts so far that the repeat ends with, too.
+            # x (s x)*: the longest end of the parts so far with which the repeat also ends.
             common = 0
             while common < min(len(found), len(again)) and found[~common] == again[~common]:
                 common += 1
@@ -251,7 +252,7 @@ def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
 def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
     """A set of characters as a choice of byte sequences; ``None`` where these are many.
 
-    Kept, as grammars have the same few sets again and again; it depends on the arguments alone.
+    Kept, as grammars repeat the same few sets; it depends only on the arguments.
     """
     # Characters of ASCII are their own bytes.
     if not missing and (not chars or chars.ranges[-1][1] < 128):
@@ -274,7 +275,7 @@ def _graph(dfa: ByteDfa) -> Regular:
         return Alternate(())
     end = len(dfa)
     moves = moves_of(dfa.next)
-    # A move to a state that accepts leads to the end as well: a copy of it with another target.
+    # A move to a state that accepts also leads to the end: a copy of it with another target.
     ending = moves[:, dfa.label[moves[1]] != DEAD]
     ending[1] = end
     graph = Graph(end + 1, _classes(dfa), np.concatenate([moves, ending], axis=1), 0, end)
@@ -282,9 +283,9 @@ def _graph(dfa: ByteDfa) -> Regular:
 
 
 def _classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:
-    """By class of an automaton its bytes."""
+    """The bytes of each class of an automaton."""
     found: list[list[tuple[int, int]]] = [[] for _ in range(dfa.next.shape[1])]
-    # The last entry differs from all classes, so that the last run of bytes ends, too.
+    # The last entry differs from all classes, so that the last run of bytes ends too.
     classes: list[int] = [*dfa.byte_class.tolist(), -1]
     begin = 0
     for byte in range(256):

@@ -1,13 +1,13 @@
 """What the automaton of a rule moves over: bytes, assertions, calls of rules, and holes.
 
-The automata of ``guided.regular`` move over code points, so a symbol is encoded as one, and rules
-are made deterministic and small by what serves expressions over text. Only this module knows the
+The automata of ``guided.regular`` move over code points, so a symbol is encoded as one, and the
+code for expressions over text also makes rules deterministic and small. Only this module knows the
 codes::
 
     code   0        0x100         0x10000                       0x10F000     0x110000
            |  BYTE  |  ASSERTION  |  CALL                       |  HOLE      |
 
-Assertions end long before the surrogates, which no set of code points can hold.
+Assertions end long before the surrogates, which no set of code points can contain.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Kind(IntEnum):
     BYTE = 0
     """A byte of the text; the number is its value."""
     ASSERTION = 1
-    """A place where a lookaround has to hold; nothing is read there."""
+    """A place where a look-around has to hold; nothing is read there."""
     CALL = 2
     """One text of a rule."""
     HOLE = 3
@@ -54,16 +54,17 @@ class Kind(IntEnum):
 
 
 class Symbol(NamedTuple):
-    """One symbol; ``number`` tells those of a kind apart."""
+    """One symbol; ``number`` distinguishes those of a kind."""
 
     kind: Kind
     number: int
 
 
 MAX_ASSERTIONS: Final = 10_000
-"""Those of one grammar; the codes up to the surrogates would do for five times as many."""
+"""Assertions of one grammar; the codes up to the surrogates would suffice for five times as many.
+"""
 MAX_HOLES: Final = 4096
-"""Those of one grammar, with a code each."""
+"""Holes of one grammar, with a code each."""
 _FIRST_CODE: Final = (0, 0x100, 0x10000, MAX_CODE_POINT - MAX_HOLES + 1, MAX_CODE_POINT + 1)
 """By kind the code of its first symbol, and last the end of all codes."""
 MAX_RULES: Final = _FIRST_CODE[Kind.HOLE] - _FIRST_CODE[Kind.CALL]
@@ -77,8 +78,8 @@ def symbol_set(kind: Kind, numbers: Iterable[int]) -> CodePoints:
 
 
 def numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
-    """The numbers of the symbols of a kind that are in a set."""
-    # Most sets hold bytes alone, which their last range tells.
+    """The numbers of the symbols of a kind in a set."""
+    # Most sets contain only bytes, which their last range shows.
     if not chars.ranges or chars.ranges[-1][1] < _FIRST_CODE[kind]:
         return ()
     return _numbers_in(chars, kind)
@@ -86,7 +87,7 @@ def numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
-    """``numbers_in`` for sets that may have some; kept, as passes ask for the same ones again."""
+    """``numbers_in`` for sets that may have some; kept, as passes need the same ones again."""
     first, end = _FIRST_CODE[kind], _FIRST_CODE[kind + 1]
     return tuple(
         code - first
@@ -106,7 +107,7 @@ def has_bytes(chars: CodePoints) -> bool:
 
 
 def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
-    """The symbols of a set but the calls of these rules; other calls stay."""
+    """The symbols of a set except the calls of these rules; other calls stay."""
     if not rules or not any(rule in rules for rule in numbers_in(chars, Kind.CALL)):
         return chars
     return chars & ~symbol_set(Kind.CALL, rules)

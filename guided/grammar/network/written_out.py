@@ -1,8 +1,8 @@
 """Rules that get no automaton of their own, because their callers write them out.
 
-Each automaton costs: it is made deterministic, made small, and pasted into others. Most rules of a
-large grammar are a handful of parts with one caller, so this saves most of the compile time. It is
-decided on the bodies, before anything is built; ``inlining`` decides again, on automata.
+Each automaton has a cost: it is made deterministic, minimised, and pasted into others. Most rules
+of a large grammar are a handful of parts with one caller, so this saves most of the compile time.
+It is decided on the bodies, before anything is built; ``inlining`` decides again, on automata.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from guided.runtime.fuel import breathe, breathing
 __all__ = ["RuleParts", "reached_rules", "written_out"]
 
 _MAX_PARTS: Final = 300
-"""Of a rule that is written out, with all that is written out in it."""
+"""Parts of a rule that is written out, with all that is written out in it."""
 _MAX_DEPTH: Final = 20
-"""Rules written out inside of one another; ``RuleExpressions.of`` goes as deep by recursion."""
+"""Rules written out inside each other; ``RuleExpressions.of`` recurses as deep."""
 _FEW_PARTS: Final = 12
-"""Of one that is written out in several places."""
+"""Parts of a rule that is written out in several places."""
 
 
 class RuleParts(NamedTuple):
     """What the body of a rule is made of."""
 
     size: int
-    """Parts, itself and parts of parts counted in."""
+    """The number of parts, including itself and parts of parts."""
     calls: list[str]
-    """The rules that it calls, those in a repeat that copies them twice."""
+    """The rules that it calls; those in a repeat that copies them occur twice."""
 
 
 def reached_rules(grammar: ContextFreeGrammar) -> dict[str, RuleParts]:
     """The rules that the start rule leads to, itself first, each after one that calls it.
 
-    The order is that of the numbers that they get, and ``written_out`` relies on it.
+    Rules are numbered in this order, and ``written_out`` relies on it.
     """
     found: dict[str, RuleParts] = {}
     order = {grammar.start: None}
@@ -61,8 +61,8 @@ def reached_rules(grammar: ContextFreeGrammar) -> dict[str, RuleParts]:
 def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -> dict[str, Body]:
     """The bodies of rules that need no automata of their own: they are written out where called.
 
-    Small ones that are called from one place, which is no copy of another, and very small ones.
-    No rules that are written out call each other in a circle. ``reached`` is in the order of
+    They are small ones that are called from one place, which is no copy of another, and very small
+    ones. No rules that are written out call each other in a circle. ``reached`` is in the order of
     ``reached_rules``.
     """
     # By rule: its callers, once for each call, ``None`` for the whole text; what it calls, and how
@@ -74,7 +74,7 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
         parts[caller], calls[caller] = made_of.size, set(made_of.calls)
         for name in made_of.calls:
             callers.setdefault(name, []).append(caller)
-    # By rule how many rules are written out in it, one inside of another.
+    # By rule how many rules are written out in it, one inside another.
     depths = dict.fromkeys(reached, 0)
     undecided = {name for name in reached if len(callers[name]) > 1 and parts[name] <= _FEW_PARTS}
     found: dict[str, Body] = {}
