@@ -30,8 +30,8 @@ __all__ = [
 MAX_BLOCK_CELLS: Final = 8_000_000
 """Cells of a table over bytes, of 4 bytes each."""
 Spelling = Callable[[int, int], Iterator[ByteRanges]]
-"""The spellings of the code points from a first to a last one, such as ``utf8_sequences``. What it
-gives is kept for its arguments, so it must depend on them alone. Where the spellings of two ranges
+"""The spellings of the code points from a first to a last one, such as ``utf8_sequences``. The
+result is kept by its arguments, so it must depend only on them. Where the spellings of two ranges
 first differ, they must agree on no byte: ``_template`` makes a trie of them."""
 
 
@@ -40,8 +40,8 @@ class ByteDfa:
 
     ``byte_class`` is uint8 ``[256]``, ``next`` is int32 ``[states, classes]`` with DEAD for no
     move. ``label`` is int32 ``[states]``: DEAD where a state does not accept, else what it accepts
-    as. The first ``between`` states, all unless said, stand between two code points, the others
-    inside of one. None of the arrays may be changed: automata share them.
+    as. The first ``between`` states, by default all, stand between two code points, the others
+    inside one. None of the arrays may be changed: automata share them.
     """
 
     __slots__ = ("between", "byte_class", "label", "next")
@@ -76,7 +76,7 @@ class ByteDfa:
         return int(self.next[state, self.byte_class[byte]])
 
     def run(self, text: bytes) -> int | None:
-        """The label that the whole text is accepted as, or ``None``."""
+        """The label as which the whole text is accepted, or ``None``."""
         state = 0 if len(self) else DEAD
         for byte in text:
             if state == DEAD:
@@ -87,7 +87,7 @@ class ByteDfa:
     def keep(self, labels: Collection[int]) -> ByteDfa:
         """The automaton of the texts that are accepted as one of these labels.
 
-        Only trimmed: states that the labels alone told apart stay apart.
+        It is only trimmed: states that differed only by their labels stay separate.
         """
         kept = np.where(np.isin(self.label, list(labels)), self.label, DEAD).astype(np.int32)
         return _trimmed(self.byte_class, self.next, kept, self.between)
@@ -111,10 +111,10 @@ def _shown(members: list[int]) -> str:
 
 
 def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = ()) -> ByteDfa:
-    """Spell every code point of ``dfa`` in bytes, without those that a vocabulary misses.
+    """Spell every code point of ``dfa`` in bytes, without those that a vocabulary lacks.
 
-    The classes are spelled once, as a template that every state follows; rows inside of a code
-    point that lead to the same places are laid down once. States keep their order; those that only
+    The classes are spelled once, as a template that every state follows; rows inside a code point
+    that lead to the same places are laid down once. States keep their order; those that only
     missing bytes led to an end drop out. Raises LimitExceededError past MAX_BLOCK_CELLS.
     """
     if not len(dfa):
@@ -135,12 +135,12 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
 
 
 def followed_by(end: bytes, texts: ByteDfa) -> ByteDfa:
-    """The texts with ``end`` after them, whose first byte none of them has in it."""
+    """The texts with ``end`` after them, whose first byte occurs in none of them."""
     if not len(texts):
         return texts
     classes, table, size = texts.byte_class.copy(), texts.next, len(texts)
     for byte in {*end}:
-        # Bytes of its class go other ways than this one now; where it has none, it keeps the class.
+        # Bytes of its class now lead elsewhere than this one; if it is alone, it keeps the class.
         if np.count_nonzero(classes == classes[byte]) > 1:
             table = np.hstack([table, table[:, classes[byte]][:, None]])
             classes[byte] = table.shape[1] - 1
@@ -160,7 +160,7 @@ def _template(
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """The trie of all spellings, as ``laid_out`` takes it, and the class of each byte; kept.
 
-    Node 0 comes first; every other one follows those that it leads to, and equal ones are one.
+    Node 0 comes first; every other node follows those that it leads to, and equal ones are one.
     """
     sequences = [
         (sequence, FIRST_CLASS - number)
@@ -229,9 +229,9 @@ def _trimmed(
     label: NDArray[np.int32],
     between: int,
 ) -> ByteDfa:
-    """The automaton without states that cannot accept, which leaving out bytes may have made.
+    """The automaton without states that cannot accept, which removing bytes may have made.
 
-    States keep their order, and of the first ``between`` those that are left come first.
+    States keep their order, and what is left of the first ``between`` comes first.
     """
     with apart(table.size // 64):
         alive = coaccessible(table, label != DEAD)
@@ -240,7 +240,7 @@ def _trimmed(
         return ByteDfa(byte_class, table, label, between)
     if not len(live) or live[0] != 0:
         return _empty()
-    # One entry more, which DEAD (-1) finds from the end: no move stays none.
+    # One more entry, which DEAD (-1) finds from the end: no move stays no move.
     renumber = np.full(len(label) + 1, DEAD, dtype=np.int32)
     renumber[live] = np.arange(len(live), dtype=np.int32)
     inside = int(np.searchsorted(live, between))

@@ -37,14 +37,14 @@ def laid_out(
     """The table over bytes, int32 ``[rows, byte classes]``, or None where it gets too large.
 
     ``table`` is int32 ``[states, classes]`` with -1 for no move. ``template`` spells the classes,
-    int32 ``[nodes, byte classes]``: node 0 is where a code point begins, the others are inside of
-    one, each after those that it leads to. State ``s`` is row ``s`` of the result; rows inside of
-    a code point follow all states.
+    int32 ``[nodes, byte classes]``: node 0 is where a code point begins, the others are inside one,
+    each after those that it leads to. State ``s`` is row ``s`` of the result; rows inside a code
+    point follow all states.
 
-    ``most_cells`` bounds memory and work, both checked before each state: None where there are more
-    cells than that by then, or where ``32 * most_cells`` cells of the template were looked at: work
-    is allowed more, as most rows inside of a code point are found again and add no cell. So the
-    result may have some more cells than ``most_cells``: those that the last state adds.
+    ``most_cells`` bounds memory and work, both checked before each state: None if by then there are
+    more cells than that, or ``32 * most_cells`` cells of the template were looked at. The bound on
+    work is higher, as most rows inside a code point are found again and add no cell. So the result
+    may have some more cells than ``most_cells``: those that the last state adds.
     """
     rows, spelled = _laid_out(
         np.ascontiguousarray(table), np.ascontiguousarray(template), most_cells
@@ -54,7 +54,7 @@ def laid_out(
 
 @making_kernel
 def _hash(row: NDArray[np.int32]) -> np.uint64:
-    """A hash of a row, for the table of rows inside of code points; its cells are -1 or more."""
+    """A hash of a row, for the table of rows inside code points; its cells are -1 or more."""
     value = np.uint64(0xCBF29CE484222325)
     for cell in row:
         value = (value ^ np.uint64(cell + 1)) * np.uint64(0x100000001B3)
@@ -72,7 +72,7 @@ def _equal(left: NDArray[np.int32], right: NDArray[np.int32]) -> bool:
 
 @making_kernel
 def _slot_of(slots: NDArray[np.int32], table: NDArray[np.int32], row: NDArray[np.int32]) -> int:
-    """The slot of a row inside of a code point: where it is, or where it is to be entered.
+    """The slot of a row inside a code point: where it is, or where to enter it.
 
     The number of slots is a power of two, and one of them is free.
     """
@@ -87,7 +87,7 @@ def _slot_of(slots: NDArray[np.int32], table: NDArray[np.int32], row: NDArray[np
 def _laid_out(
     moves: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
 ) -> tuple[int, NDArray[np.int32]]:
-    """``laid_out``: the number of rows, -1 for too many, and a table that may have more room."""
+    """Compute ``laid_out``: the number of rows, -1 for too many, and a table that may be longer."""
     count = len(moves)
     nodes, width = template.shape
     room = count + 64
@@ -108,7 +108,7 @@ def _laid_out(
             leads_on = False
             for index in range(width):
                 cell = template[node, index]
-                # A code point ends with this byte, or it goes on inside of it, or (-1) neither.
+                # A code point ends with this byte, or continues inside it, or (-1) neither.
                 if cell <= FIRST_CLASS:
                     cell = moves[state, FIRST_CLASS - cell]
                 elif cell > 0:

@@ -17,8 +17,8 @@ class CodePoints:
     """A set of Unicode scalar values, held as disjoint inclusive ranges in ascending order.
 
     Surrogates are never members: UTF-8 cannot spell them (RFC 3629, section 3). No range begins
-    right after another one, so equal sets have equal ranges. The constructor takes ranges that are
-    so; ``of`` takes any.
+    right after another one, so equal sets have equal ranges. The constructor needs such ranges;
+    ``of`` takes any.
     """
 
     __slots__ = ("_hash", "ranges")
@@ -26,14 +26,14 @@ class CodePoints:
 
     def __init__(self, ranges: tuple[tuple[int, int], ...]) -> None:
         self.ranges: Final = ranges
-        # Large sets are keys of many tables. 0 until the hash is first asked for.
+        # Large sets are keys of many tables. 0 until the hash is first needed.
         self._hash = 0
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> CodePoints:
         """The union of inclusive ranges given in any order; surrogates are dropped."""
         merged: list[tuple[int, int]] = []
-        # The range that may still grow; at first none, and -2 keeps one from 0 on from joining it.
+        # The range that may still grow; none at first, and -2 keeps one that begins at 0 separate.
         first, last = 0, -2
         for low, high in sorted(ranges):
             if low <= last + 1:
@@ -76,15 +76,15 @@ class CodePoints:
 
     def __and__(self, other: CodePoints) -> CodePoints:
         """The code points of both sets."""
-        # Both are ascending, so one pass over the two lists finds all that overlaps. What is found
-        # needs no ``of``: where one common range began right after another, so would two ranges of
+        # Both are ascending, so one pass over the two lists finds all that overlaps. The result
+        # needs no ``of``: if one common range began right after another, so would two ranges of
         # one of the sets.
         common: list[tuple[int, int]] = []
         at = 0
         for low, high in self.ranges:
             while at < len(other.ranges) and other.ranges[at][1] < low:
                 at += 1
-            # The last range that reaches in here may reach into the next one, too.
+            # The last range that reaches in here may also reach into the next one.
             here = at
             while here < len(other.ranges) and other.ranges[here][0] <= high:
                 first, last = other.ranges[here]
@@ -128,7 +128,7 @@ def _without_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
             kept.append((low, min(high, _FIRST_SURROGATE - 1)))
         if high > _LAST_SURROGATE:
             kept.append((max(low, _LAST_SURROGATE + 1), high))
-        # What lies between is surrogates alone.
+        # Only surrogates lie between.
     return kept
 
 

@@ -1,4 +1,4 @@
-"""Deterministic automata of non-deterministic ones, without look-around."""
+"""Deterministic automata from non-deterministic ones, without look-around."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from guided.runtime.fuel import apart, breathe, spend
 __all__ = ["MAX_CELLS", "smallest_table"]
 
 MAX_WORK: Final = 50_000_000
-"""States and moves of the NFA looked at, all subsets together; one takes about 10 ns."""
+"""States and moves of the NFA looked at, for all subsets together; one takes about 10 ns."""
 MAX_MOVES: Final = 16_000_000
-"""Moves of the NFA, each once for every class that it reads; 16 bytes each."""
+"""Moves of the NFA, each counted once per class that it reads; 16 bytes each."""
 MAX_CELLS: Final = 16_000_000
-"""Cells of a table, of 4 bytes; where it is worked out cell by cell, one takes about 10 ns."""
+"""Cells of a table, of 4 bytes; computed cell by cell, one takes about 10 ns."""
 
 
 def smallest_table(
@@ -36,20 +36,20 @@ def smallest_table(
 ) -> tuple[tuple[CodePoints, ...], NDArray[np.int32], NDArray[np.int32]] | None:
     """The classes, the table over them and the labels; None for more than ``most`` states.
 
-    With ``search`` a match may begin anywhere, and what follows it is free. The table is int32
+    With ``search`` a match may begin anywhere, and anything may follow it. The table is int32
     ``[states, classes]`` and minimal, labels are int32 ``[states]``; -1 stands for no move and for
-    no label, else labels are 0. ``most`` is about states before equal ones merge. For an NFA
-    without look-around. Raises LimitExceededError past any other limit.
+    no label, else labels are 0. ``most`` limits states before equal ones merge. For an NFA without
+    look-around. Raises LimitExceededError past any other limit.
     """
     assert not nfa.looks, "look-around needs its own construction"
     sets = [*nfa.sets]
     loops: list[int] = []
     if search:
-        # Before a match and after it anything may be read. The loop at ``final`` is also what lets
-        # the kernel, which is told of ``search``, make one of all subsets that have ``final``.
+        # Before a match and after it anything may be read. The loop at ``final`` also lets the
+        # kernel, which gets ``search``, merge all subsets that have ``final`` into one.
         sets.append(ANY)
         loops = [0, nfa.final]
-    # The lists in the order in which ``minimal_automaton`` cuts them apart again.
+    # The lists in the order in which ``minimal_automaton`` separates them again.
     numbers, set_sizes = sets_in_turn(sets)
     sizes = [len(numbers)]
     for each in (
@@ -68,7 +68,7 @@ def smallest_table(
         numbers += each
     breathe()
     listed = np.array(numbers, dtype=np.int32)
-    # Subsets may be many times the states, so this is no more than a guess.
+    # There may be many more subsets than states, so this is only a guess.
     with apart(nfa.count):
         outcome, steps, table, label, first, ranges, origin = minimal_automaton(
             listed,
@@ -113,10 +113,10 @@ def _classes(
     first: NDArray[np.int32],
     ranges: NDArray[np.int32],
 ) -> tuple[CodePoints, ...]:
-    """The classes as sets; ``origin`` has by class the set that it is, -1 where it is none.
+    """The classes as sets; ``origin`` has by class the set that it equals, -1 where there is none.
 
-    ``first`` and ``ranges`` are the ranges of the classes, as ``ranges_by_group`` gives them. A set
-    that is there is used again: its hash is known, and so is what was made of it.
+    ``first`` and ``ranges`` are the ranges of the classes, as ``ranges_by_group`` returns them. An
+    existing set is used again: its hash is known, and so is what was made from it.
     """
     if -1 not in origin:
         return tuple([sets[number] for number in origin])

@@ -1,7 +1,7 @@
 """From an NFA to its minimal deterministic automaton in one kernel, compiled by numba.
 
-Expressions are made of many small automata, and to hand arrays from one kernel to the next by way
-of Python takes longer than to work on them. So all steps are called from here::
+Expressions are made of many small automata, and passing arrays from one kernel to the next through
+Python takes longer than working on them. So all steps are called from here::
 
     sets of code points     -> classes, of which every set is a union    partition_kernel
     moves over sets         -> moves over classes, by state              here
@@ -36,7 +36,7 @@ __all__ = [
     "minimal_automaton",
 ]
 
-# Outcomes, numbered on after those of the subset construction.
+# Outcomes, numbered after those of the subset construction.
 MADE: Final = FOLLOWED
 TOO_MANY_STATES: Final = subset_kernel.TOO_MANY_STATES
 TOO_MUCH_WORK: Final = subset_kernel.TOO_MUCH_WORK
@@ -67,19 +67,19 @@ def minimal_automaton(
 ]:
     """The minimal automaton of an NFA of ``count`` states; state 0 starts and ``final`` ends.
 
-    ``collapses`` and ``most`` are as ``subsets_of`` takes them.
-    ``numbers`` has eleven lists one after another, and ``sizes`` how long each is: the ends of the
-    ranges of all sets, and how many ranges each set has; sources, targets and sets of moves;
-    sources and targets of empty moves, of those at the start, and of those at the end. ``bulk`` is
-    a list of more moves, of which the first ``bulk_size`` count. ``limits`` are how many steps,
-    pieces of sets, moves over pieces, and cells there may be.
+    ``collapses`` and ``most`` are as ``subsets_of`` takes them. ``numbers`` has eleven lists one
+    after another, and ``sizes`` the length of each: the ends of the ranges of all sets, and how
+    many ranges each set has; sources, targets and sets of moves; sources and targets of empty
+    moves, of those at the start, and of those at the end. ``bulk`` is a list of more moves, of
+    which the first ``bulk_size`` count. ``limits`` are the greatest numbers of steps, pieces of
+    sets, moves over pieces, and cells.
 
     Returns the outcome; the steps it took; the table, int32 ``[states, columns]``, and the labels,
     0 or -1; the ranges of the columns as ``ranges_by_group`` has them, int32 ``[columns + 1]`` and
-    ``[2, ranges]``; and for each column the set that it is, -1 where it is none.
+    ``[2, ranges]``; and for each column the set that it equals, -1 where there is none.
     """
     most_work, most_pieces, most_moves, most_cells = limits
-    # ``numbers`` is cut into its lists here: one array costs a call less than eleven do.
+    # ``numbers`` is cut into its lists here: one array makes a call cheaper than eleven do.
     cut = np.zeros(len(sizes) + 1, dtype=np.int64)
     for part in range(len(sizes)):
         cut[part + 1] = cut[part] + sizes[part]
@@ -122,7 +122,7 @@ def minimal_automaton(
 
 @making_kernel
 def _num_moves(sets: NDArray[np.int32], class_first: NDArray[np.int32]) -> int:
-    """How many moves there are if each is counted once for every class that it reads.
+    """The number of moves if each is counted once for every class that it reads.
 
     In int64: there may be more than int32 holds, which the caller then refuses.
     """
@@ -139,11 +139,11 @@ def _moves_over_classes(
     class_first: NDArray[np.int32],
     classes: NDArray[np.int32],
 ) -> Moves:
-    """Moves by state, one for each class, of a list of moves that read sets (a counting sort).
+    """Moves by state, one for each class, from a list of moves that read sets (a counting sort).
 
     ``over_sets``, int32 ``[3, moves]``, has sources, targets and numbers of sets. The classes of
     set ``s`` are ``classes`` from ``class_first[s]`` up to ``class_first[s + 1]``. Places are
-    int32: ``_num_moves`` has shown before that there are not too many.
+    int32: ``_num_moves`` has already shown that there are not too many.
     """
     first = np.zeros(count + 1, dtype=np.int32)
     for edge in range(over_sets.shape[1]):
@@ -166,7 +166,7 @@ def _moves_over_classes(
 
 @making_kernel
 def _links(count: int, sources: NDArray[np.int32], targets: NDArray[np.int32]) -> Links:
-    """Moves without a symbol by source (a counting sort), of an NFA of ``count`` states.
+    """Moves without a symbol by source (a counting sort), for an NFA of ``count`` states.
 
     Move ``i`` leads from ``sources[i]`` to ``targets[i]``.
     """
@@ -190,11 +190,11 @@ def _sets_alone(
     class_first: NDArray[np.int32],
     classes: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """For each group of classes the set that it is, where both are one class; else -1.
+    """For each group of classes the set that it equals, where both are one class; else -1.
 
-    ``class_first`` and ``classes`` are those of ``_moves_over_classes``.
-    Then the set itself can stand for the group, and its ranges need not be made again. Groups of
-    several classes have -1 even where some set is the same: finding it would take longer.
+    ``class_first`` and ``classes`` are those of ``_moves_over_classes``. Then the set itself can
+    stand for the group, and its ranges need not be made again. Groups of several classes have -1
+    even where they equal some set: finding it would take longer.
     """
     origin = np.full(groups, -1, dtype=np.int32)
     sizes = np.zeros(groups, dtype=np.int32)

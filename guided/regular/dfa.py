@@ -53,22 +53,22 @@ __all__ = [
 DEAD: Final = -1
 """In place of a state: no move. In place of a label: the state does not accept."""
 MAX_DFA_STATES: Final = 50_000
-"""States of an automaton, equal ones merged."""
+"""States of an automaton, after equal ones merge."""
 MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 """States before equal ones merge."""
 MAX_SIDES: Final = 200
-"""``Both`` inside of one another. Compiled ahead of time, recursion has no other limit."""
+"""``Both`` nested in each other. In compiled code, recursion has no other limit."""
 _FEW_CODES: Final = 1_000
-"""Codes that take less time to be counted than a few numbers to be sorted."""
+"""Codes that are quicker to count than a few numbers to sort."""
 
 
 class Dfa:
     """A trimmed deterministic automaton; state 0 starts, and every state can still accept.
 
     ``next`` is int32 ``[states, classes]`` with DEAD for no move; ``classes`` are disjoint sets of
-    code points, and what none of them holds leads nowhere. ``label`` is int32 ``[states]``: DEAD
-    where a state does not accept, else what it accepts as. An empty language has no states.
-    Nothing of it may be changed: what ``moves``, ``edges`` and ``accepting`` give is kept.
+    code points, and code points outside them lead nowhere. ``label`` is int32 ``[states]``: DEAD
+    where a state does not accept, else what it accepts as. An empty language has no states. Nothing
+    in it may be changed: the results of ``moves``, ``edges`` and ``accepting`` are kept.
     """
 
     __slots__ = ("_accepting", "_edges", "_moves", "classes", "label", "next")
@@ -100,9 +100,10 @@ class Dfa:
         return self._moves
 
     def edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
-        """Source, code point and target of each move over one of the code points ``low`` to
-        ``high``. Each code point that is read is listed by itself, so they should be few; the
-        list is kept, and not to be changed.
+        """Source, code point and target of each move over a code point from ``low`` to ``high``.
+
+        Each code point that is read is listed separately, so they should be few; the list is kept,
+        and not to be changed.
         """
         found = self._edges.get((low, high))
         if found is None:
@@ -110,10 +111,10 @@ class Dfa:
         return found
 
     def _edges_over(self, low: int, high: int) -> list[tuple[int, int, int]]:
-        """``edges`` without its memory.
+        """Compute ``edges``.
 
         ``columns`` are the classes that hold some of the code points, and ``read`` has, in the same
-        order, which of them each holds.
+        order, which of them each class holds.
         """
         read: list[list[int]] = []
         columns: list[int] = []
@@ -144,7 +145,7 @@ class Dfa:
         return self._accepting
 
     def run(self, text: str) -> int:
-        """The label that the whole text is accepted as, or DEAD; slow, as it looks for classes."""
+        """The label as which the whole text is accepted, or DEAD; slow, as it looks for classes."""
         if not len(self):
             return DEAD
         state = 0
@@ -156,11 +157,11 @@ class Dfa:
         return int(self.label[state])
 
     def accepts(self, text: str) -> bool:
-        """Whether the whole text is in the language, as whatever label."""
+        """Whether the whole text is in the language, whatever its label."""
         return self.run(text) != DEAD
 
     def relabelled(self, labels: Mapping[int, int]) -> Dfa:
-        """The automaton with its labels renamed; texts of a label that is not listed drop out."""
+        """The automaton with its labels renamed; texts with a label that is not listed drop out."""
         renamed = [labels.get(label, DEAD) for label in self.label.tolist()]
         return _finished(self.classes, self.next, np.array(renamed, dtype=np.int32))
 
@@ -188,7 +189,7 @@ def transition_table(
 
 
 def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
-    """The automaton of all texts that match as a whole, or, with ``search``, that hold a match.
+    """The automaton of all texts that match as a whole, or, with ``search``, that contain a match.
 
     Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
     """
@@ -199,10 +200,10 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
 
 
 def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
-    """``dfa_from_regular``; ``depth`` is the number of ``Both`` that are open above.
+    """Compute ``dfa_from_regular``; ``depth`` is the number of ``Both`` that are open above.
 
-    A look-ahead at the beginning becomes a ``Both``. The two sides of a ``Both`` get automata of
-    their own, each matched or searched for as the whole would be, and are then combined.
+    A look-ahead at the beginning becomes a ``Both``. The two sides of a ``Both`` get separate
+    automata, each matched or searched for as the whole would be, which are then combined.
     """
     if depth > MAX_SIDES:
         raise _too_deep()
@@ -226,10 +227,10 @@ def _too_deep() -> LimitExceededError:
 
 
 def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES) -> Dfa | None:
-    """The automaton of the texts along the moves of another one; see ``dfa_from_regular``.
+    """The automaton of the texts along the moves of an NFA; see ``dfa_from_regular``.
 
-    ``None`` for more than ``most`` states before equal ones merge; with look-around ``most`` does
-    not count, and too many states raise LimitExceededError.
+    ``None`` for more than ``most`` states before equal ones merge; with look-around ``most`` is
+    ignored, and too many states raise LimitExceededError.
     """
     spend(nfa.count)
     if nfa.looks:
@@ -262,9 +263,9 @@ def length_dfa(low: int, high: int | None) -> Dfa:
 def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Dfa:
     """The automaton that runs all of them side by side, over all texts.
 
-    ``decide`` gets for each the label it accepts as, or DEAD, and gives the label of the whole, or
-    DEAD. It is asked once for each combination that a text leads to, so it may accept where none
-    of them does (a complement); of no automata it is asked ``decide(())``. Raises
+    ``decide`` gets for each the label as which it accepts, or DEAD, and returns the label of the
+    whole, or DEAD. It is called once for each combination that a text leads to, so it may accept
+    where none of them does (a complement); without automata it is called as ``decide(())``. Raises
     LimitExceededError past MAX_DFA_STATES.
     """
     joint = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
@@ -283,7 +284,7 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
         shift += len(dfa.classes)
         # ``completed`` adds a last state for texts that leave the automaton; it has no label.
         sides.append(_one_side(completed(dfa.next, columns), np.append(dfa.label, DEAD)))
-    # Pair by pair like a tournament, not one after the other: each automaton then takes part in
+    # Pair by pair like a tournament, not one after the other: so each automaton takes part in
     # few products. The order of the sides is kept, as ``decide`` gets its labels in it.
     while len(sides) > 1:
         breathe()
@@ -304,7 +305,7 @@ class _Side(NamedTuple):
 
 
 def _one_side(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Side:
-    """The side of one automaton, whose table is complete: no move of it is DEAD."""
+    """The side of one automaton, whose table is complete: none of its moves is DEAD."""
     # Labels are shifted, as ``_numbered`` takes numbers from 0 on and DEAD is -1.
     labels, kind = _numbered(label.astype(np.int64) - DEAD)
     return _Side(table, kind, [(number + DEAD,) for number in labels])
@@ -327,7 +328,7 @@ def _numbered(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
 def _side_by_side(left: _Side, right: _Side) -> _Side:
     """The product of two sides: pairs of states that some text leads to, the start first.
 
-    Equal pairs are merged at the end alone (``_finished``), so there may be more than
+    Equal pairs are merged only at the end (``_finished``), so there may be more than
     MAX_DFA_STATES of them. Raises LimitExceededError where their table would have more than
     MAX_CELLS cells.
     """
@@ -339,7 +340,7 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     # A pair of kinds as one number, so that distinct pairs are found by ``_numbered``.
     width = len(right.kinds)
     codes, kind = _numbered(left.kind[lefts] * width + right.kind[rights])
-    # Before they are put together: many long ones are much memory.
+    # Before they are put together: many long ones take much memory.
     labels = len(left.kinds[0]) + len(right.kinds[0])
     spend(200 + table.size // 16 + len(codes) * (1 + labels // 16))
     kinds = []
@@ -360,15 +361,15 @@ def crawl(
 ) -> Dfa:
     """The minimal automaton of all states that ``step`` leads to from ``first``.
 
-    ``step`` gets a state and the place of a class in ``classes``, and gives the next state or
-    ``None``. ``label`` gives what a state accepts as, or DEAD. Equal states are one, so states must
-    not change. ``step`` is asked once for each state and class, breadth first; ``label`` once for
-    each state, after that. Raises LimitExceededError past MAX_DFA_STATES.
+    ``step`` gets a state and the place of a class in ``classes``, and returns the next state or
+    ``None``. ``label`` returns what a state accepts as, or DEAD. Equal states are one, so states
+    must not change. ``step`` is called once for each state and class, breadth first; ``label`` once
+    for each state, after that. Raises LimitExceededError past MAX_DFA_STATES.
     """
     numbers = {first: 0}
     queue = [first]
     rows: list[list[int]] = []
-    # The queue grows while it is gone through: breadth first, in the order of the numbers.
+    # The queue grows during the loop: breadth first, in the order of the numbers.
     for state in queue:
         spend(len(classes))
         row = []
@@ -390,7 +391,7 @@ def crawl(
 
 
 def too_many_states() -> LimitExceededError:
-    """The error of an automaton that grew past MAX_DFA_STATES."""
+    """The error for an automaton that grew past MAX_DFA_STATES."""
     return LimitExceededError(
         f"its automaton needs more than {MAX_DFA_STATES} states",
         limit=MAX_DFA_STATES,
@@ -401,11 +402,11 @@ def too_many_states() -> LimitExceededError:
 def _finished(
     classes: tuple[CodePoints, ...], table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> Dfa:
-    """The minimal automaton of a table; classes that no state tells apart become one.
+    """The minimal automaton of a table; classes that no state distinguishes become one.
 
     State 0 of the table must be the start; it may have states that cannot be reached or that lead
-    to no label. ``minimal_columns`` leaves these out, keeps the start as state 0, and gives for
-    each class the column that it is in now, DEAD for a class that leads nowhere.
+    to no label. ``minimal_columns`` removes these, keeps the start as state 0, and returns for each
+    class the column that it is in now, DEAD for a class that leads nowhere.
     """
     spend(table.size // 8)
     with apart(table.size // 8):

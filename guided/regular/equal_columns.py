@@ -1,4 +1,4 @@
-"""Classes that no state tells apart: equal columns of a transition table, compiled by numba.
+"""Classes that no state distinguishes: equal columns of a transition table, compiled by numba.
 
 A column is looked up by a hash of its moves, and compared with the columns of the same hash::
 
@@ -28,7 +28,7 @@ __all__ = [
 
 NONE: Final = -1
 SEVERAL: Final = -2
-"""In place of the number of the only row that has a move in a column: no row has, or many have."""
+"""In place of the number of the only row that has a move in a column: none has, or several have."""
 
 
 @making_kernel
@@ -50,12 +50,12 @@ def joint_columns(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """The columns of the rows ``places`` of a table, int32 ``[all, columns]``, equal ones once.
 
-    Columns that are ``apart``, bool ``[columns]``, and that some of the rows have a move in, are
-    classes of their own. ``byte_column``, uint8 ``[256]``, has by byte its column; no column is
-    without a byte, as one is returned of every class. Returns the class of each byte, uint8
-    ``[256]``, and by class: what its column holds, and after it the column's number if it is one
-    apart, else -1, int32 ``[classes, places + 1]``; which of the rows alone has a move, as a place
-    in ``places``, or NONE or SEVERAL; and its lowest byte.
+    Columns that are ``apart``, bool ``[columns]``, and in which some of the rows have a move, are
+    separate classes. ``byte_column``, uint8 ``[256]``, has the column of each byte; every column
+    must have a byte, as one of every class is returned. Returns the class of each byte, uint8
+    ``[256]``, and by class: what its column holds, followed by the column's number if it is one
+    apart, else -1, int32 ``[classes, places + 1]``; the only row that has a move, as a place in
+    ``places``, or NONE or SEVERAL; and its lowest byte.
     """
     count, width = len(places), rows.shape[1]
     chosen = np.full((count + 1, width), -1, dtype=np.int32)
@@ -83,7 +83,7 @@ def joint_columns(
 
 @making_kernel
 def column_groups(moves: Moves, width: int) -> tuple[NDArray[np.int32], int]:
-    """The group of each class below ``width``, equal ones in one, and how many groups there are.
+    """The group of each class below ``width``, equal ones in one, and the number of groups.
 
     Groups are numbered by their first classes; classes without moves are in none, and have -1.
     """
@@ -162,8 +162,8 @@ def _same(
 def _all_grouped(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The group of each column of a table, and a column of each group.
 
-    As ``column_groups``, with the columns that hold -1 alone in a group, too. Groups are numbered
-    by their first columns, and the column of each is the first.
+    Like ``column_groups``, except that columns that only hold -1 also form a group. Groups are
+    numbered by their first columns, and the column of each is the first.
     """
     width = rows.shape[1]
     group, groups = column_groups(moves_by_state(rows), width)

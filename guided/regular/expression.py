@@ -45,10 +45,10 @@ _PLAIN_RANGES: Final = (
 )
 """Characters that JSON and every tokenizer spell plainly, the preferred ones first."""
 _MAX_SHORT: Final = 1_000
-"""Characters of a short match; for longer ones none is given."""
+"""Characters of a short match; longer ones are not returned."""
 MAX_DEPTH: Final = 1_000
-"""Expressions inside of one another. What goes through them does so by recursion, and compiled
-ahead of time that has no limit of its own."""
+"""Expressions nested in each other. Passes over them are recursive, and compiled recursion has no
+limit of its own."""
 
 
 class Value:
@@ -102,7 +102,7 @@ class _Node(Value):
 
 
 class Chars(_Node):
-    """One code point out of a set; the empty set matches nothing."""
+    """One code point from a set; the empty set matches nothing."""
 
     __slots__ = ("chars",)
     __match_args__: Final = ("chars",)
@@ -137,8 +137,8 @@ class Alternate(_Node):
 class Repeat(_Node):
     """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound.
 
-    Whoever makes one sees to it that ``low`` is not above ``high``. ``lazy`` is a remark of the
-    pattern's author, the texts are the same: see ``guided.regular.patterns.terminal_edges``.
+    Callers ensure that ``low`` is not above ``high``. ``lazy`` only records how the pattern was
+    written, the texts are the same: see ``guided.regular.patterns.terminal_edges``.
     """
 
     __slots__ = ("high", "item", "lazy", "low")
@@ -185,7 +185,7 @@ class End(_Node):
 class Look(_Node):
     """Matches the empty text where ``item`` matches from here on (``ahead``) or up to here.
 
-    ``negative`` turns that round: where it does not.
+    With ``negative``, where it does not.
     """
 
     __slots__ = ("ahead", "item", "negative")
@@ -202,9 +202,9 @@ class Look(_Node):
 class Graph:
     """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
 
-    ``moves`` is int32 ``[3, moves]``: the source, the target, and which of the ``sets`` of
-    code points may be read between them. Equal to itself alone, whatever its moves. Moves may lead
-    back to ``start`` and on from ``final``.
+    ``moves`` is int32 ``[3, moves]``: the source, the target, and which of the ``sets`` of code
+    points may be read between them. Equal only to itself, whatever its moves. Moves may lead back
+    to ``start`` and on from ``final``.
     """
 
     count: int
@@ -230,8 +230,8 @@ class Graph:
 class Both(_Node):
     """Texts that ``left`` accepts and ``right`` does too, or, with ``negative``, does not.
 
-    About whole texts: it stands at the top of an expression or in another ``Both``, and each side
-    is matched or searched for as the whole would be.
+    It is about whole texts: it stands at the top of an expression or in another ``Both``, and each
+    side is matched or searched for as the whole would be.
     """
 
     __slots__ = ("left", "negative", "right")
@@ -251,7 +251,7 @@ Regular: TypeAlias = (
 ANYTHING: Final = Repeat(Chars(ANY), 0, None)
 """All texts."""
 EMPTY_TEXT: Final = Concat(())
-"""The empty text alone."""
+"""Only the empty text."""
 
 
 def literal(text: str) -> Regular:
@@ -265,7 +265,7 @@ def _character(character: str) -> Chars:
 
 
 def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
-    """Between a character out of ``word`` and one that is not, an end of the text counting as one.
+    """Between a character in ``word`` and one that is not; an end of the text counts as one.
 
     With ``negative`` everywhere else: ``\\b`` and ``\\B`` of ECMA-262, section 22.2.2.4.
     """
@@ -280,9 +280,9 @@ def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
 def short_match(regular: Regular) -> str | None:
     """A short text that the expression matches as a whole, found without an automaton.
 
-    It need not be the shortest. ``None`` where that is not plain to see: anchors are understood at
-    the very beginning and end only, look-around not at all. Cached for formats, which are large and
-    often named.
+    It need not be the shortest. ``None`` where none is easy to find: anchors are handled only at
+    the very beginning and end, look-around not at all. Cached for formats, which are large and
+    often used.
     """
     parts = list(regular.parts) if isinstance(regular, Concat) else [regular]
     if parts and isinstance(parts[0], Start):
@@ -293,7 +293,7 @@ def short_match(regular: Regular) -> str | None:
 
 
 def _match(node: Regular) -> str | None:
-    """A short match of a part; ``None`` where that is not plain to see, or there is none."""
+    """A short match of a part; ``None`` where none is easy to find, or there is none."""
     if isinstance(node, Chars):
         return _member(node.chars)
     if isinstance(node, Concat):
@@ -312,7 +312,7 @@ def _match(node: Regular) -> str | None:
 
 
 def _joined(texts: map[str | None]) -> str | None:
-    """The texts as one; ``None`` where one of them is, or where it gets too long (_MAX_SHORT)."""
+    """The texts joined; ``None`` where one of them is, or where it gets too long (_MAX_SHORT)."""
     whole = ""
     for text in texts:
         if text is None or len(whole) + len(text) > _MAX_SHORT:

@@ -1,4 +1,4 @@
-"""Texts up to the first end: what stands between two signs, the second one included.
+"""Texts up to the first end: what stands between two marks, including the second one.
 
 ::
 
@@ -30,7 +30,7 @@ def up_to_first(end: str, texts: Dfa) -> Dfa:
     """The texts with ``end`` after them that have no earlier end.
 
     Raises LimitExceededError where the automaton has too many states: it has one for each state
-    of ``texts`` and each beginning of ``end`` that it may stand after.
+    of ``texts`` and each beginning of ``end`` that may precede it.
     """
     ended = Concat((_expression(texts), literal(end)))
     earlier = Concat((ANYTHING, literal(end), Chars(ANY), ANYTHING))
@@ -38,7 +38,7 @@ def up_to_first(end: str, texts: Dfa) -> Dfa:
 
 
 def without_text(text: str, texts: Dfa) -> Dfa:
-    """The texts that have ``text`` nowhere in them."""
+    """The texts that do not contain ``text``."""
     found = Concat((ANYTHING, literal(text), ANYTHING))
     return dfa_from_regular(Both(_expression(texts), found, negative=True))
 
@@ -48,7 +48,7 @@ def _expression(dfa: Dfa) -> Regular:
     if not len(dfa):
         return Alternate(())
     end = len(dfa)
-    # A move to a state that accepts leads to the end as well: a copy of it with another target.
+    # A move to a state that accepts also leads to the end: a copy of it with another target.
     ending = dfa.moves[:, dfa.accepting[dfa.moves[1]]]
     ending[1] = end
     moves = np.concatenate([dfa.moves, ending], axis=1)

@@ -1,22 +1,21 @@
-"""Look-around inside of a text: the subset construction for expressions that have it.
+"""Look-around inside a text: the subset construction for expressions that have it.
 
-Look-around reaches automata in three ways, each for what it is cheapest for:
+Look-around reaches automata in three ways, each where it is cheapest:
 
 - at the start of the whole text a look-ahead is a condition on all of it, so the automaton of the
   rest and that of the condition are combined (``without_leading_lookahead``);
-- anywhere else inside of a text it is followed along with the text (``LookaroundSubsets``);
-- at the edges of a terminal of a grammar it asks about the text around the terminal, and is split
+- anywhere else inside a text it is followed along with the text (``LookaroundSubsets``);
   from it first (``guided.regular.patterns.terminal_edges``).
 
 ``LookaroundSubsets`` runs look-behinds from the start of the text on, so at each place it is known
-whether they hold. What a look-ahead asks for is known later: a *thread* that passed one carries it
-on as an *obligation*, itself a set of threads, which is fulfilled as soon as one of them reaches
-the end of the look-ahead. So a state of the result is a set of threads, each of them a state of the
-NFA with the obligations that it has to fulfil::
+whether they hold. A look-ahead is decided later: a *thread* that passed one carries it on as an
+*obligation*, itself a set of threads, which is fulfilled as soon as one of them reaches the end of
+the look-ahead. So a state of the result is a set of threads, each a state of the NFA with the
+obligations that it has to fulfil::
 
     ^(?=.*b)a*    after "a":  {(a*, {.*b})}       after "b":  {}, since a* does not read b
 
-Look-around may be nested in any way, but a look-behind that contains ``$`` is not provided for.
+Look-around may be nested in any way, but a look-behind that contains ``$`` is not supported.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Position:
     """A place in the text, and the threads of each look-behind up to it.
 
     ``behind`` has an entry for each of ``Nfa.looks``, empty for look-aheads. It is filled in their
-    order, inner ones first: when a look-behind is worked out, those inside of it are there.
+    order, inner ones first: when a look-behind is computed, those inside it are already there.
     """
 
     behind: list[ThreadSet]
@@ -74,7 +73,7 @@ State: TypeAlias = tuple[ThreadSet, tuple[ThreadSet, ...], bool]
 """The threads of the whole, ``Position.behind``, and whether the text is still empty."""
 
 _MATCHED: Final[State] = (frozenset({(-1, _FREE)}), (), False)
-"""A match was found, and no more is asked for: whatever follows is accepted."""
+"""A match was found, and nothing else matters: whatever follows is accepted."""
 
 
 def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
@@ -97,10 +96,10 @@ def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
 
 
 def _and_anything(regular: Regular) -> Regular:
-    """The expression followed by any text, which a look-ahead at its end may ask for.
+    """The expression followed by any text, including a look-ahead at its end about that text.
 
     The last line is right for every expression. The cases before it are the same texts with less
-    look-around to be followed along.
+    look-around to follow along.
     """
     match regular:
         case Concat(parts) if parts and isinstance(parts[-1], (Look, Concat, Alternate)):
@@ -119,7 +118,7 @@ class LookaroundSubsets:
     """The construction over one NFA, for ``crawl``; with ``search`` a match may begin anywhere.
 
     By state of the NFA: ``empties``, ``starts`` and ``ends`` have where it leads without a code
-    point, always or at the start or end of the text alone, and ``conditions`` the look-arounds that
+    point, always or only at the start or end of the text, and ``conditions`` the look-arounds that
     have to hold for it to lead somewhere. ``moves`` has by state and class where a code point
     leads. ``first`` is the state before the text.
     """
@@ -141,7 +140,7 @@ class LookaroundSubsets:
         for source, target, number in zip(sources, targets, nfa.move_sets + bulk[2], strict=True):
             for index in parts.members[number]:
                 self.moves.setdefault((source, index), []).append(target)
-        # A state that nothing follows from need not be kept.
+        # A state from which nothing follows need not be kept.
         self.kept = {nfa.final, *(look.final for look in nfa.looks)}
         self.kept.update(sources, self.ends, self.conditions)
         self.first = self._first()
@@ -184,7 +183,7 @@ class LookaroundSubsets:
             return 0
         threads, behind, at_start = state
         here = Position([], at_start=at_start, at_end=True)
-        # Inner look-behinds first, as everywhere: outer ones and the whole ask about them.
+        # Inner look-behinds first, as everywhere: outer ones and the whole depend on them.
         for before in behind:
             here.behind.append(self._closed(self._fulfilled(before, here), here))
         ended = self._closed(self._fulfilled(threads, here), here)
@@ -228,9 +227,9 @@ class LookaroundSubsets:
         here: Position,
         known: dict[Obligation, Obligation | bool],
     ) -> frozenset[Obligation] | None:
-        """What is left of them after a code point, None where one cannot be fulfilled.
+        """What is left of the obligations after a code point, None where one cannot be fulfilled.
 
-        Enters what it works out into ``known``, see ``_moved``.
+        Enters its results into ``known``, see ``_moved``.
         """
         left: list[Obligation] = []
         for obligation in obligations:
@@ -246,7 +245,7 @@ class LookaroundSubsets:
         return frozenset(left)
 
     def _settled(self, number: int, threads: ThreadSet, here: Position) -> Obligation | bool:
-        """Whether the look-around ``number`` with these threads holds, or what it still asks for.
+        """Whether the look-around ``number`` with these threads holds, or what it still needs.
 
         It is decided where no thread is left, or one has reached its end without obligations.
         """
@@ -260,7 +259,7 @@ class LookaroundSubsets:
         return Obligation(number, threads)
 
     def _condition(self, number: int, here: Position) -> Obligation | bool:
-        """Whether a look-around holds here, or what it still asks for, see ``_settled``."""
+        """Whether a look-around holds here, or what it still needs, see ``_settled``."""
         look = self.nfa.looks[number]
         if look.ahead:
             return self._settled(number, self._closed([(look.start, _FREE)], here), here)
@@ -268,7 +267,7 @@ class LookaroundSubsets:
         return self._settled(number, ended, here)
 
     def _fulfilled(self, threads: ThreadSet, here: Position) -> list[Thread]:
-        """The threads whose obligations the end of the text fulfils, which they have no more."""
+        """The threads whose obligations the end of the text fulfils, without these obligations."""
         return [
             (at, _FREE)
             for at, obligations in threads
@@ -283,8 +282,9 @@ class LookaroundSubsets:
     def _closed(self, threads: Iterable[Thread], here: Position) -> ThreadSet:
         """The threads with all that they reach without reading a code point, ``_reduced``.
 
-        One that passes a look-around which is not settled here takes it along as an obligation. The
-        look-behinds that it may meet must stand in ``here.behind`` already, see ``Position``.
+        A thread that passes a look-around which is not settled here takes it along as an
+        obligation. The look-behinds that it may meet must already be in ``here.behind``, see
+        ``Position``.
         """
         seen = set(threads)
         stack = list(seen)
@@ -309,10 +309,10 @@ class LookaroundSubsets:
         return self._reduced(seen)
 
     def _reduced(self, threads: set[Thread]) -> ThreadSet:
-        """Without threads that have all obligations of another one in the same state, and more.
+        """Remove threads that have all obligations of another one in the same state, and more.
 
-        They add no text to those of the other one. Nor do threads in states that nothing follows
-        from, which are left out as well.
+        They add no text to those of the other one. Neither do threads in states from which nothing
+        follows, which are removed as well.
         """
         places: dict[int, list[frozenset[Obligation]]] = {}
         for at, obligations in threads:

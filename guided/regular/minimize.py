@@ -3,8 +3,8 @@
 States are equal when the same texts lead on from them to the same labels. Hopcroft's algorithm
 (1971) finds them by *refining a partition*: at first two states are in one block if they have the
 same label. A block is a *splitter* of another one if by some class a part of the other one leads
-into it and a part does not; the other one is then split in these two. The smaller part has to be
-tried as a splitter in its turn, which makes O(moves * log states) steps. When no splitter is left,
+into it and a part does not; the other one is then split into these two. The smaller part has to be
+tried as a splitter in turn, which makes O(moves * log states) steps. When no splitter is left,
 states of one block are equal::
 
     order     2 0 | 3 1 4          the states, block by block
@@ -37,8 +37,8 @@ def minimal(
     """The minimal automaton of a table and labels, int32 ``[states, classes]`` and ``[states]``.
 
     -1 stands for no move and for no label. States that state 0 does not lead to, or that lead to no
-    label, are left out. States keep the order of the first ones of their blocks, so state 0 stays
-    in front.
+    label, are removed. States keep the order of the first ones of their blocks, so state 0 stays
+    first.
     """
     if not len(label):
         return table, label
@@ -51,7 +51,7 @@ def minimal(
 def _minimal(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """``minimal``, compiled, of arrays of one layout."""
+    """Compute ``minimal`` in compiled code, for arrays of one layout."""
     width = table.shape[1]
     moves, label = smallest(moves_by_state(table), label, width, False)
     return table_of(moves, np.arange(width).astype(np.int32), width), label
@@ -61,9 +61,9 @@ def _minimal(
 def minimal_columns(
     table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """``minimal``, with one column for all classes that no state tells apart.
+    """``minimal``, with one column for all classes that no state distinguishes.
 
-    Classes without moves have none. Returns the column of each class too, int32 ``[classes]``, -1
+    Classes without moves have none. Also returns the column of each class, int32 ``[classes]``, -1
     for none.
     """
     moves, label = smallest(moves_by_state(table), label, table.shape[1], False)
@@ -78,7 +78,7 @@ def smallest(
     """``minimal`` of moves, which read classes below ``width``.
 
     ``all_found`` says that state 0 is known to lead to all the others. States keep the order of
-    the first ones of their blocks. What is returned may be the arrays that were given.
+    the first ones of their blocks. May return the arrays that were passed in.
     """
     if not len(label):
         return moves, label
@@ -96,7 +96,7 @@ def smallest(
 def _live(
     moves: Moves, into: MovesInto, label: NDArray[np.int32], all_found: bool
 ) -> NDArray[np.bool_]:
-    """Whether state 0 leads to each state, and it to a label."""
+    """Whether state 0 leads to each state, and that state to a label."""
     count = len(label)
     found = np.full(count, all_found)
     stack = np.empty(count, dtype=np.int32)
@@ -136,7 +136,7 @@ def _live(
 def _only(
     moves: Moves, label: NDArray[np.int32], live: NDArray[np.bool_]
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """The live states alone, in their order; none where the first is not live.
+    """Only the live states, in their order; none where the first is not live.
 
     State 0 is where texts begin and has to stay the first. If it is not live, no text leads to a
     label, and other states do not matter.
@@ -160,7 +160,7 @@ def _merged(
     """One state for each block; blocks are numbered by their first states.
 
     Its moves and its label are those of the first state, as equal states have the same labels and
-    lead to the same blocks. The arrays that were given where no two states are equal.
+    lead to the same blocks. Returns the arrays passed in where no two states are equal.
     """
     count = len(label)
     number_of = np.full(count, -1, dtype=np.int32)
@@ -184,7 +184,7 @@ def _those_of(
 ) -> tuple[Moves, NDArray[np.int32]]:
     """The moves and labels of some states; moves to states that are ``renamed`` -1 drop out.
 
-    ``members`` are these states in their new order; ``renamed`` has by old state the new one.
+    ``members`` are these states in their new order; ``renamed`` has the new state by old state.
     """
     count, size = len(members), 0
     for state in members:
@@ -208,7 +208,7 @@ class _Partition(NamedTuple):
     """Blocks of states; see the drawing above.
 
     All arrays are int32 ``[states]``, and ``_mark`` and ``_split`` change them in place. ``marked``
-    is 0 but while the splits by one class are worked out.
+    is 0 except while the splits by one class are computed.
     """
 
     order: NDArray[np.int32]
@@ -234,7 +234,7 @@ def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[
     left = blocks
     touched = np.empty(count, dtype=np.int32)
     # The moves into the splitter as lists, one for each class that some of them read. They are
-    # written down before any block is split, as the splitter may be split by itself.
+    # recorded before any block is split, as the splitter may split itself.
     head = np.full(width, -1, dtype=np.int32)
     next_ = np.empty(len(into.sources), dtype=np.int32)
     read = np.empty(width, dtype=np.int32)
@@ -250,7 +250,7 @@ def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[
                     kinds += 1
                 next_[edge] = head[index]
                 head[index] = edge
-        # For each class: mark the states that lead into the splitter, then split every block of
+        # For each class: mark the states that lead into the splitter, then split every block in
         # which only some states are marked.
         for kind in range(kinds):
             hits = 0
@@ -273,10 +273,10 @@ def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[
 
 @making_kernel
 def _by_label(label: NDArray[np.int32]) -> tuple[_Partition, int]:
-    """The states of each label as a block, and how many blocks there are."""
+    """The states of each label as a block, and the number of blocks."""
     count = len(label)
-    # A stable sort leaves the states of a label ascending, as moves are stored. That is for speed
-    # alone: any order in a block comes to the same, since ``_merged`` numbers blocks by states.
+    # A stable sort leaves the states of a label ascending, as moves are stored. This is only for
+    # speed: any order in a block gives the same result, since ``_merged`` numbers blocks by states.
     order = np.argsort(label, kind="mergesort").astype(np.int32)
     place = np.empty(count, dtype=np.int32)
     block_of = np.empty(count, dtype=np.int32)
@@ -310,7 +310,7 @@ def _split(partition: _Partition, block: int, fresh: int) -> bool:
     """Make the smaller part of a block the block ``fresh``; False where all states are marked.
 
     At least one is, and afterwards none is. The new block has to be a splitter in any case: if the
-    old one waits to be one, both parts have to be, and if it was one already, the smaller part is
+    old one waits to be one, both parts have to be, and if it already was one, the smaller part is
     enough.
     """
     begin, end = partition.begin, partition.end

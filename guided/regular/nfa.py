@@ -30,9 +30,9 @@ from guided.runtime.fuel import breathe, breathing
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
 MAX_NFA_STATES: Final = 100_000
-"""States of one expression, its repeats unrolled and its look-around included."""
+"""States of one expression, with its repeats unrolled and its look-around."""
 _MANY: Final = 100
-"""Parts of a node between which it is looked whether it is time to rest."""
+"""Parts of a node from which on it pauses between them."""
 _NO_MOVES: Final = np.empty((3, 0), dtype=np.int32)
 
 
@@ -51,7 +51,7 @@ class Edges:
 
 
 class LookAround:
-    """A condition of its own part of the automaton, from ``start`` to ``final``."""
+    """A condition with a separate part of the automaton, from ``start`` to ``final``."""
 
     __slots__ = ("ahead", "final", "negative", "start")
 
@@ -65,10 +65,10 @@ class LookAround:
 class Nfa:
     """States are indices; state 0 starts and ``final`` ends.
 
-    ``sets`` numbers sets of code points, in its order, and move ``i`` reads one out of the set with
-    the number ``move_sets[i]``; ``bulk[:, :bulk_size]`` are more moves, added as whole arrays.
-    ``empties`` read nothing. ``starts`` and ``ends`` read nothing and may be taken only at the
-    start and at the end of the whole text, ``conditions`` only where a look-around holds:
+    ``sets`` numbers sets of code points, in its order, and move ``i`` reads one code point of the
+    set with the number ``move_sets[i]``; ``bulk[:, :bulk_size]`` are more moves, added as whole
+    arrays. ``empties`` read nothing. ``starts`` and ``ends`` read nothing and may be taken only at
+    the start and at the end of the whole text, ``conditions`` only where a look-around holds:
     ``looks[condition_looks[i]]``. ``look_numbers`` finds equal look-arounds, which are one; inner
     ones come first.
     """
@@ -108,7 +108,7 @@ class Nfa:
         self.look_numbers: Final[dict[Look, int]] = {}
 
     def __str__(self) -> str:
-        """A line for each move; ``^`` and ``$`` stand on those at the start and the end alone."""
+        """A line for each move; ``^`` and ``$`` mark those at the start and the end only."""
         sets = [*map(str, self.sets)]
         bulk = self.bulk[:, : self.bulk_size].tolist()
         lines = [f"{self.count} states, 0 to {self.final}"]
@@ -151,7 +151,7 @@ class Nfa:
     def paste(self, moves: NDArray[np.int32], first: int, sets: Items[CodePoints]) -> None:
         """Add moves in bulk: int32 ``[3, moves]``, sources, targets and places in ``sets``.
 
-        State ``s`` of ``moves`` is state ``first + s`` here, which was added before.
+        State ``s`` of ``moves`` is state ``first + s`` here, which was already added.
         """
         numbers = [self.sets.setdefault(chars, len(self.sets)) for chars in sets]
         begin = self.add_bulk(moves.shape[1])
@@ -180,7 +180,7 @@ def nfa_from_regular(regular: Regular) -> Nfa:
     nfa = Nfa()
     start = nfa.add_states()
     nfa.final = nfa.add_states()
-    # They stand on their own, so that a repeat does not copy them; ``_build`` looks them up.
+    # They are separate, so that a repeat does not copy them; ``_build`` looks them up.
     _build_looks(nfa, regular)
     _build(nfa, regular, start, nfa.final)
     return nfa
@@ -206,18 +206,18 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
 
 
 def _rested(parts: tuple[Regular, ...]) -> Iterable[Regular]:
-    """The parts of a node, with rests between them where there are many."""
+    """The parts of a node, with pauses between them where there are many."""
     return breathing(parts) if len(parts) > _MANY else parts
 
 
 def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
-    """Add ``node`` from ``start`` to ``end``, or to a new state of its own, and return the end.
+    """Add ``node`` from ``start`` to ``end``, or to a new state, and return the end.
 
     Other nodes may share ``start`` and ``end``, so nothing leads back into ``start`` or on from
-    ``end``; a node that has to, as a repeat does, makes states of its own for it.
+    ``end``; a node that needs that, such as a repeat, makes new states for it.
 
-    The look-around in ``node`` is built before, by ``_build_looks``, which knows the kinds of nodes
-    that have parts: a new kind has to be told to both.
+    ``_build_looks`` has already built the look-around in ``node``. Both functions know the kinds of
+    nodes that have parts: a new kind has to be added to both.
     """
     if isinstance(node, Concat):
         if node.parts:
@@ -264,7 +264,7 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
         if not low:
             nfa.empties.add(start, end)
         return end
-    # What is repeated leads back to where it began, so that is a state of its own.
+    # What is repeated leads back to where it began, so that needs a separate state.
     entry = nfa.add_states()
     nfa.empties.add(start, entry)
     exit_ = _build_copies(nfa, repeat, entry)
@@ -272,7 +272,7 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
 
 
 def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
-    """Lay a repeat down from ``entry`` on, a state that is its own; returns its end.
+    """Lay a repeat down from ``entry`` on, a separate state; returns its end.
 
     ``entry`` must be the state that was added last: the item with its entry is then all states
     from there on. The item is built once. The other copies are its states and moves with their
@@ -288,7 +288,7 @@ def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
     if copies == 1:
         nfa.empties.add(exit_, entry)
         return exit_
-    # Every copy begins with an entry of its own, so that copies differ by ``size`` alone.
+    # Every copy begins with its own entry, so that copies differ only by ``size``.
     size = nfa.count - entry
     _copy(nfa, begun, size, copies - 1)
     end = nfa.add_states()
@@ -315,7 +315,7 @@ def _build_several(nfa: Nfa, several: Several, start: int, end: int | None) -> i
 
 
 def _build_graph(nfa: Nfa, graph: Graph, start: int, end: int | None) -> int:
-    """``_build`` for a graph: its states and moves are taken over with their numbers shifted."""
+    """``_build`` for a graph: its states and moves are copied with their numbers shifted."""
     first = nfa.add_states(graph.count)
     nfa.empties.add(start, first + graph.start)
     nfa.paste(graph.moves, first, graph.sets)
@@ -331,21 +331,22 @@ def _ended(nfa: Nfa, exit_: int, end: int | None) -> int:
 
 
 def _edges(nfa: Nfa) -> tuple[Edges, ...]:
-    """All lists of moves but ``bulk``; ``_copy`` takes the first for moves that read a set, and the
-    last for those with a condition."""
+    """All lists of moves except ``bulk``; in ``_copy`` the first is for moves that read a set, and
+    the last for those with a condition.
+    """
     return nfa.moves, nfa.empties, nfa.starts, nfa.ends, nfa.conditions
 
 
 def _sizes(nfa: Nfa) -> list[int]:
-    """How many moves each of the ``_edges`` has, and then ``bulk``."""
+    """The number of moves in each of the ``_edges``, and then in ``bulk``."""
     return [*[len(edges.sources) for edges in _edges(nfa)], nfa.bulk_size]
 
 
 def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
     """Copy what was laid down since ``begun``, ``size`` states, ``times`` times after it.
 
-    ``begun`` is what ``_sizes`` gave before. Those states must be the last ones, and moves between
-    them the last moves.
+    ``begun`` is an earlier result of ``_sizes``. Those states must be the last ones, and moves
+    between them the last moves.
     """
     nfa.add_states(size * times)
     *begun_edges, begun_bulk = begun

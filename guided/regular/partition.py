@@ -1,4 +1,4 @@
-"""The coarsest classes of code points that tell some sets apart."""
+"""The coarsest classes of code points that distinguish some sets."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from guided.runtime.fuel import breathing, spend
 __all__ = ["MAX_OVERLAP", "Partition", "overlap_too_much", "partition", "sets_in_turn"]
 
 MAX_OVERLAP: Final = 16_000_000
-"""Pieces of sets, cut wherever some set begins or ends to hold code points; 4 bytes each."""
+"""Pieces of sets, cut wherever some set begins or ends to contain code points; 4 bytes each."""
 
 
 class Partition:
-    """Disjoint classes, and for each set those that it is put together of, ascending.
+    """Disjoint classes, and for each set the classes that make it up, ascending.
 
-    ``members`` has the places of these in ``classes``, by set in the order that they were given in.
+    ``members`` has their places in ``classes``, for each set in the order given.
     """
 
     __slots__ = ("classes", "members")
@@ -34,7 +34,7 @@ class Partition:
     def holders(self, first: int, count: int) -> list[int]:
         """For each class which of ``count`` disjoint sets from ``first`` on has it; -1 for none.
 
-        Counted from ``first``: 0 for the set with that place among those that were given.
+        Sets are counted from ``first``: 0 is the set with that place among those given.
         """
         found = [-1] * len(self.classes)
         for place in range(count):
@@ -44,7 +44,7 @@ class Partition:
 
 
 def partition(sets: Sequence[CodePoints]) -> Partition:
-    """The coarsest classes out of which every one of the sets can be put together.
+    """The coarsest classes from which every one of the sets can be put together.
 
     Code points in none of the sets are in no class. Raises LimitExceededError past MAX_OVERLAP.
     """
@@ -64,9 +64,10 @@ def partition(sets: Sequence[CodePoints]) -> Partition:
 
 
 def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
-    """The ends of all ranges, set by set, and how many ranges each set has.
+    """The ends of all ranges, set by set, and the number of ranges of each set.
 
-    So ``class_intervals`` takes them: the first and the last code point of each range in turn.
+    ``class_intervals`` takes them like this: the first and the last code point of each range in
+    turn.
     """
     ends: list[int] = []
     sizes: list[int] = []
@@ -80,7 +81,7 @@ def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
 
 
 def overlap_too_much() -> LimitExceededError:
-    """The error of sets that overlap past MAX_OVERLAP."""
+    """The error for sets that overlap past MAX_OVERLAP."""
     return LimitExceededError(
         f"its sets of characters, cut where they overlap, are more than {MAX_OVERLAP} pieces",
         limit=MAX_OVERLAP,

@@ -1,6 +1,6 @@
 """The coarsest classes of some sets of code points, compiled by numba.
 
-Two code points are in one class if the same sets hold them. A sweep goes over the ends of all
+Two code points are in one class if they are in the same sets. A sweep goes over the ends of all
 ranges, in order; between two ends the same sets hold, and these are looked up by their hash::
 
     set 0        a b c d              ends       a    c    e    g       (each with its set)
@@ -29,10 +29,10 @@ def class_intervals(
 ) -> tuple[NDArray[np.int32], int, NDArray[np.int32], NDArray[np.int32]]:
     """The classes of which every set is a union.
 
-    ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` how
-    many each set has; those of one set are disjoint, as an end toggles whether the set holds.
-    Returns the intervals that lie in one class, ascending: first and last code
-    point and class, int32 ``[3, intervals]``; the number of classes; and by set its classes, from
+    ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` the
+    number of ranges of each set; those of one set are disjoint, as an end toggles whether the set
+    holds. Returns the intervals that lie in one class, ascending: first and last code point and
+    class, int32 ``[3, intervals]``; the number of classes; and by set its classes, from
     ``first[set]`` on. There are -1 classes where sets are cut into more than ``most`` pieces.
     """
     ends = _sorted_ends(ranges, sizes)
@@ -47,7 +47,7 @@ def class_intervals(
         return intervals, -1, first, first
     members = np.empty(held, dtype=np.int32)
     begin = np.zeros(events + 1, dtype=np.int32)
-    # Classes by the hash of their sets. They are fewer than ends, so some slot is always free.
+    # Classes by the hash of their sets. There are fewer than ends, so some slot is always free.
     room = 16
     while room < 2 * events:
         room *= 2
@@ -60,7 +60,7 @@ def class_intervals(
         mixed = np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
         # Each set begins and ends to hold in turn. The hash of the sets that hold is the sum of
-        # their own, so it is kept up by adding and subtracting.
+        # their hashes, so it is updated by adding and subtracting.
         if place == -1:
             place_of[number], holding[size] = size, number
             size += 1
@@ -72,7 +72,7 @@ def class_intervals(
             place_of[number] = -1
             key -= mixed
         code_point = ends[event] >> 32
-        # After the last end no set holds, so this asks for the next end only where there is one.
+        # After the last end no set holds, so the next end is read only where there is one.
         if size == 0 or ends[event + 1] >> 32 == code_point:
             continue
         slot = _slot_of(key, size, place_of, slots, begin, members)
@@ -90,7 +90,7 @@ def class_intervals(
         else:
             intervals[0, count], intervals[1, count], intervals[2, count] = code_point, last, found
             count += 1
-    # So far ``first`` has how many classes each set is in; now it becomes where they begin.
+    # So far ``first`` has the number of classes of each set; now it becomes where they begin.
     by_set = _classes_by_set(first, begin[: classes + 1], members)
     return intervals[:, :count], classes, first, by_set
 
@@ -104,14 +104,14 @@ def _slot_of(
     begin: NDArray[np.int32],
     members: NDArray[np.int32],
 ) -> int:
-    """The slot of the class whose ``size`` sets hold here: where it is or is to be entered.
+    """The slot of the class whose ``size`` sets hold here: where it is or where to enter it.
 
     ``key`` is the hash of these sets, the same in whatever order they began to hold. The number of
     slots is a power of two, and one of them is free.
     """
     slot = np.int64(key >> np.uint64(20)) & (len(slots) - 1)
     while slots[slot] != -1:
-        # Of the same number of sets, and all of them hold here: it is the same.
+        # It has as many sets, and all of them hold here: it is the same class.
         other = slots[slot]
         at = begin[other]
         if begin[other + 1] - at == size:
@@ -127,9 +127,9 @@ def _slot_of(
 def _classes_by_set(
     first: NDArray[np.int32], begin: NDArray[np.int32], members: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """The classes of each set, out of the sets of each class.
+    """The classes of each set, from the sets of each class.
 
-    ``first[set + 1]`` has in how many classes the set is; it is changed to where they begin.
+    ``first[set + 1]`` has the number of classes of the set; it is changed to where they begin.
     """
     for one in range(len(first) - 1):
         first[one + 1] += first[one]
@@ -160,7 +160,7 @@ def _sorted_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray
 
 @making_kernel
 def _held(ends: NDArray[np.int64], place_of: NDArray[np.int32]) -> int:
-    """How many sets hold each interval, added up: the room that ``members`` may need.
+    """How many sets hold each interval, summed: the room that ``members`` may need.
 
     ``place_of`` must be all -1, and is so again afterwards.
     """
@@ -182,8 +182,8 @@ def ranges_by_group(
     """The code points of groups of classes, as ranges: int32 ``[2, ranges]``, by group.
 
     Those of a group are from ``first[group]`` on. ``group`` has the group of each class, less than
-    ``groups``, and -1 for none. ``intervals`` are as ``class_intervals`` gives them: they must
-    ascend, as those of a group that follow each other at once become one range.
+    ``groups``, and -1 for none. ``intervals`` are as ``class_intervals`` returns them: they must
+    ascend, as adjacent ones of a group become one range.
     """
     count = intervals.shape[1]
     first = np.zeros(groups + 1, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The product of two transition tables: both run side by side; compiled by numba.
+"""The product of two transition tables, which run side by side; compiled by numba.
 
 A state of the product is a pair of states, and pairs are numbered as texts lead to them, from
 ``(0, 0)`` on::
@@ -28,7 +28,7 @@ def pair_up(
     Both tables are complete and have the same classes. Returns the table of the pairs, int32
     ``[pairs, classes]``, and their left and right states, int32 ``[pairs]``.
     """
-    # Of one layout, since numba compiles the function anew for every other one.
+    # In one layout, since numba compiles the function again for every other one.
     tables = np.ascontiguousarray(left), np.ascontiguousarray(right)
     count, table, lefts, rights = _pair_up(*tables, most)
     return None if count > most else (table[:count], lefts[:count], rights[:count])
@@ -53,9 +53,9 @@ def completed(table: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[n
 def _pair_up(
     left: NDArray[np.int32], right: NDArray[np.int32], most: int
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """As ``pair_up``, in arrays that may have more room than they hold.
+    """Like ``pair_up``, in arrays that may have more room than they use.
 
-    Stops at ``most + 1`` pairs, where the table is not complete and the count alone says so.
+    Stops at ``most + 1`` pairs, where the table is not complete and only the count says so.
     """
     width = left.shape[1]
     room = min(max(len(left), len(right), 16), most) + 1
@@ -92,8 +92,10 @@ def _pair_up(
 
 @making_kernel
 def _slots_for(room: int) -> int:
-    """How many slots so many pairs need: a power of two, for the mask of ``_slot``, and at least
-    twice as many, so that one is always free."""
+    """The number of slots for ``room`` pairs: at least twice as many, so that one is always free.
+
+    It is a power of two, for the mask of ``_slot``.
+    """
     size = 32
     while size < 2 * room:
         size *= 2
@@ -104,7 +106,7 @@ def _slots_for(room: int) -> int:
 def _slot(
     slots: NDArray[np.int32], lefts: NDArray[np.int32], rights: NDArray[np.int32], a: int, b: int
 ) -> int:
-    """The slot of a pair: where it is, or where it is to be entered.
+    """The slot of a pair: where it is, or where to enter it.
 
     The number of slots is as ``_slots_for`` says, so the search ends.
     """

@@ -51,10 +51,10 @@ def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
 def count_texts(
     table: NDArray[np.int32], byte_class: NDArray[np.uint8], ends: NDArray[np.bool_], limit: int
 ) -> NDArray[np.int64]:
-    """How many texts lead from each state to an end, ``limit`` where they are as many or more.
+    """How many texts lead from each state to an end, ``limit`` where there are that many or more.
 
-    Also ``limit`` where a cycle is ahead, even one that no end follows: give it a trimmed table.
-    257 times ``limit`` must fit into int64.
+    Also ``limit`` where a cycle is ahead, even one that no end follows: pass a trimmed table. 257
+    times ``limit`` must fit into int64.
     """
     sizes = np.bincount(byte_class, minlength=table.shape[1]).astype(np.int64)
     texts, is_finite = _count_texts(np.ascontiguousarray(table), sizes, ends, limit)
@@ -66,8 +66,8 @@ def fewer_code_points(table: NDArray[np.int32], between: int, need: NDArray[np.i
     """Lower ``need``, the code points from each state to an end, by what its moves lead to.
 
     int32 ``[states]``; a byte completes one where it leads to one of the first ``between`` states.
-    Says whether anything changed: the caller begins with 0 at ends and more than any way takes
-    elsewhere, and calls until nothing does. Later states come first, as most moves lead to them.
+    Returns whether anything changed: the caller begins with 0 at ends and elsewhere more than any
+    way takes, and calls until nothing does. Later states come first, as most moves lead to them.
     """
     changed = False
     for state in range(len(table) - 1, -1, -1):
@@ -84,7 +84,7 @@ def fewer_code_points(table: NDArray[np.int32], between: int, need: NDArray[np.i
 def _reaches_end(
     table: NDArray[np.int32], accepting: NDArray[np.bool_], taken: NDArray[np.bool_]
 ) -> bool:
-    """``reaches_end``: a search from state 0 that stops at the first end."""
+    """Compute ``reaches_end``: a search from state 0 that stops at the first end."""
     found = np.zeros(len(table), dtype=np.bool_)
     stack = [0]
     found[0] = True
@@ -102,7 +102,7 @@ def _reaches_end(
 
 @making_kernel
 def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """``coaccessible``: a search from the accepting states against the moves."""
+    """Compute ``coaccessible``: a search from the accepting states against the moves."""
     into = moves_into(moves_by_state(table))
     live = accepting.copy()
     stack = [state for state in range(len(live)) if live[state]]
@@ -120,12 +120,12 @@ def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDA
 def _count_texts(
     table: NDArray[np.int32], sizes: NDArray[np.int64], ends: NDArray[np.bool_], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """How many texts lead from each state to an end, ``limit`` at most; and if no cycle is ahead.
+    """How many texts lead from each state to an end, at most ``limit``; and if no cycle is ahead.
 
     States are peeled off from the ends (Kahn, 1962): a state falls when all that it leads to have
     fallen, and then its number is final. From states that never fall a cycle can be reached, and
-    their numbers mean nothing. ``sizes`` has how many bytes each class has. ``endless_states``
-    reads the second result alone.
+    their numbers mean nothing. ``sizes`` has the number of bytes in each class. ``endless_states``
+    only reads the second result.
     """
     moves = moves_by_state(table)
     into = moves_into(moves)

@@ -1,9 +1,9 @@
 """The subset construction (Rabin and Scott, 1959), compiled by numba.
 
 A state of the deterministic automaton is a *subset*: the states of the NFA that the text so far
-leads to. Of these it keeps the ones that something follows from, which are enough to tell subsets
-apart. Subset 0 is that of the empty text; each subset is followed in the order of its number, and a
-subset that is not known yet gets the next number::
+leads to. It keeps only those that something follows from, which are enough to distinguish subsets.
+Subset 0 is that of the empty text; each subset is followed in the order of its number, and a new
+subset gets the next number::
 
     NFA of (a|b)*b           members  1 4 | 1 4 5 |            subset 0 = {1, 4}, 1 = {1, 4, 5}
                              begin    0     2     5
@@ -14,10 +14,10 @@ subset that is not known yet gets the next number::
                              classes  a  b  a  b               see ``guided.regular.transitions``
                              targets  0  1  0  1
 
-The arrays have to grow, and an array that a loop replaces is counted by numba at each use, which
-would take most of the time. So ``_follow`` works on arrays of a fixed size, without counts, and
-returns when one is full; ``subsets_of`` makes them longer and calls it again. The subset that it
-stopped in is then followed from its beginning: what was found before is found again by its hash.
+The arrays have to grow, but numba counts references at each use of an array that a loop replaces,
+which would take most of the time. So ``_follow`` works on arrays of a fixed size, without counts,
+and returns when one is full; ``subsets_of`` makes them longer and calls it again. The subset that
+it stopped in is then followed from its beginning: what was found before is found again by its hash.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FOLLOWED: Final = 0
 TOO_MANY_STATES: Final = 1
 TOO_MUCH_WORK: Final = 2
 _NO_ROOM: Final = -1
-"""Outcomes; the last is no answer: ``_follow`` is to be called again, with longer arrays."""
+"""Outcomes; the last is no result: ``_follow`` has to be called again, with longer arrays."""
 
 
 class Links(NamedTuple):
@@ -65,7 +65,7 @@ class _Subsets(NamedTuple):
 
 
 class _Scratch(NamedTuple):
-    """What the work on one subset needs; nothing in it is kept, but for ``after_lone``."""
+    """Memory for the work on one subset; nothing in it is kept, except ``after_lone``."""
 
     mark: NDArray[np.int32]  # [states]: the stamp of the last queue that the state was put into
     queue: NDArray[np.int32]  # [states]
@@ -74,7 +74,7 @@ class _Scratch(NamedTuple):
     link_next: NDArray[np.int32]  # [links]
     read: NDArray[np.int32]  # [classes]: those that have links
     after_lone: NDArray[np.int32]
-    """By state of the NFA the subset that a move to it alone leads to, which most moves do; -1
+    """By state of the NFA, the subset that a move to it alone leads to, which most moves do; -1
     where that is not known yet."""
 
 
@@ -84,19 +84,19 @@ class _Progress(NamedTuple):
     moves: int
     work: int  # states and moves of the NFA looked at
     stamp: int
-    """The last one used. Each subset that is worked out takes a new one, or two or three, so that
-    marks need not be wiped; bounded by the work, they stay within int32."""
+    """The last one used. Each subset takes one to three new ones, so that marks need not be wiped;
+    bounded by the work, they stay within int32."""
 
 
 @making_kernel
 def subsets_of(
     nfa: NfaArrays, width: int, collapses: bool, most: int, most_work: int
 ) -> tuple[int, NDArray[np.int32], Moves, int]:
-    """Build all subsets of an NFA: what came of it, their labels and moves, and the work it took.
+    """Build all subsets of an NFA; returns the outcome, their labels and moves, and the work.
 
-    The first is FOLLOWED, TOO_MANY_STATES or TOO_MUCH_WORK; labels and moves are complete only with
-    FOLLOWED. The moves read classes below ``width``. With ``collapses`` everything may follow a
-    match, so all subsets with ``final`` in them become one. There may be ``most`` subsets; work
+    The outcome is FOLLOWED, TOO_MANY_STATES or TOO_MUCH_WORK; labels and moves are complete only
+    with FOLLOWED. The moves read classes below ``width``. With ``collapses`` everything may follow
+    a match, so all subsets with ``final`` in them become one. There may be ``most`` subsets; work
     is counted in states and moves of the NFA looked at, up to ``most_work``.
     """
     scratch = _Scratch(
@@ -129,7 +129,7 @@ def subsets_of(
                 longer(begin, room + 1),
                 longer(first, room + 1),
             )
-            # Places in the hash table depend on its size, so all subsets are entered anew.
+            # Places in the hash table depend on its size, so all subsets are entered again.
             slots = np.full(4 * room, -1, dtype=np.int32)
             _enter(_Subsets(label, begin, members, slots), progress.known)
         if progress.moves + width > moves_room:
@@ -163,7 +163,7 @@ def _begin(nfa: NfaArrays, collapses: bool, scratch: _Scratch, subsets: _Subsets
     size = _closed(nfa, True, scratch, stamp, 1)
     work = size
     is_final = scratch.mark[nfa.final] == stamp
-    # A match at the very start: everything may follow it, so the final state alone is kept.
+    # A match at the very start: everything may follow it, so only the final state is kept.
     if collapses and is_final:
         scratch.queue[0], kept = nfa.final, 1
     else:
@@ -190,8 +190,8 @@ def _follow(
 ) -> tuple[int, _Progress]:
     """Follow subsets from where the last call stopped until all are done, or an array is full.
 
-    Returns what ``subsets_of`` does, or _NO_ROOM, and the progress to go on from. ``moves`` are
-    written up to the progress; the arrays behind ``subsets`` and ``moves`` must be the same as in
+    Returns what ``subsets_of`` returns, or _NO_ROOM, and the progress to continue from. ``moves``
+    are written up to the progress; the arrays in ``subsets`` and ``moves`` must be the same as in
     the last call, or longer copies.
     """
     head, queue, mark, after_lone = scratch.head, scratch.queue, scratch.mark, scratch.after_lone
@@ -207,7 +207,7 @@ def _follow(
             index = scratch.read[turn]
             link = head[index]
             head[index] = -1
-            # A class with one move alone: the subset after it depends on its target alone, and is
+            # A class with a single move: the subset after it depends only on its target, and is
             # remembered in ``after_lone``.
             lone = scratch.link_target[link] if scratch.link_next[link] == -1 else -1
             if lone != -1 and after_lone[lone] != -1:
@@ -221,7 +221,7 @@ def _follow(
                 return TOO_MUCH_WORK, _Progress(known, done, top, work, stamp)
             is_final = mark[nfa.final] == stamp
             if collapses and is_final:
-                # The end alone is marked, as subsets are compared by what is marked.
+                # Only the end is marked, as subsets are compared by what is marked.
                 stamp += 1
                 queue[0], mark[nfa.final] = nfa.final, stamp
                 kept = 1
@@ -236,7 +236,7 @@ def _follow(
                     return TOO_MANY_STATES, _Progress(known, done, top, work, stamp)
                 if _is_full(subsets, known, kept):
                     # This subset is followed again from its beginning in the next call: its moves
-                    # and its work so far are taken back, and ``head`` is left empty.
+                    # and its work so far are undone, and ``head`` is left empty.
                     for later in range(turn + 1, classes):
                         head[scratch.read[later]] = -1
                     return _NO_ROOM, _Progress(known, done, top_before, work_before, stamp)
@@ -246,7 +246,7 @@ def _follow(
                 subsets.slots[slot] = found
                 subsets.label[found] = 0 if is_final else -1
                 if not is_final and len(nfa.ends.targets):
-                    # Last: it goes on in ``queue``, under another stamp.
+                    # Last: it continues in ``queue``, under another stamp.
                     stamp += 1
                     subsets.label[found], size = _label_at_end(nfa, False, scratch, stamp, kept)
                     work += size
@@ -262,14 +262,15 @@ def _follow(
 
 @inlined
 def _is_full(subsets: _Subsets, known: int, size: int) -> bool:
-    """Whether there is no room for one subset more, of so many members."""
+    """Whether there is no room for one subset more, with ``size`` members."""
     is_full: bool = known == len(subsets.label)
     return is_full or subsets.begin[known] + size > len(subsets.members)
 
 
 @inlined
 def _chain(moves: Moves, subsets: _Subsets, subset: int, scratch: _Scratch) -> tuple[int, int]:
-    """Link the moves of a subset that read the same class; how many, and of how many classes.
+    """Link the moves of a subset that read the same class; returns the numbers of links and
+    classes.
 
     ``scratch.read`` gets the classes, ``scratch.head`` by class its first link. The caller sets
     ``head`` back to -1 for all of these classes: it must be -1 everywhere before the next call.
@@ -291,7 +292,7 @@ def _chain(moves: Moves, subsets: _Subsets, subset: int, scratch: _Scratch) -> t
 
 @inlined
 def _linked(scratch: _Scratch, link: int, stamp: int) -> int:
-    """Begin a queue with the targets of the links from ``link`` on, each once; its size."""
+    """Begin a queue with the targets of the links from ``link`` on, each once; returns its size."""
     size = 0
     while link != -1:
         target = scratch.link_target[link]
@@ -305,7 +306,7 @@ def _linked(scratch: _Scratch, link: int, stamp: int) -> int:
 
 @inlined
 def _spread(links: Links, state: int, scratch: _Scratch, stamp: int, size: int) -> int:
-    """Put what the links of a state lead to into the queue, where it is not marked; its new size.
+    """Put the unmarked targets of a state's links into the queue; returns its new size.
 
     The queue has room for every state, and each state is put in once for each stamp.
     """
@@ -320,10 +321,10 @@ def _spread(links: Links, state: int, scratch: _Scratch, stamp: int, size: int) 
 
 @inlined
 def _closed(nfa: NfaArrays, at_start: bool, scratch: _Scratch, stamp: int, size: int) -> int:
-    """Complete the queue by what its states lead to without a symbol; its new size.
+    """Complete the queue by what its states lead to without a symbol; returns its new size.
 
-    The first ``size`` states must be marked with ``stamp``, as those that are added are.
-    ``at_start`` says that the text so far is empty, so that links for its start may be taken.
+    The first ``size`` states must be marked with ``stamp``, as added states are. ``at_start`` says
+    that the text so far is empty, so that links for its start may be taken.
     """
     place = 0
     while place < size:
@@ -337,7 +338,7 @@ def _closed(nfa: NfaArrays, at_start: bool, scratch: _Scratch, stamp: int, size:
 
 @inlined
 def _kept(nfa: NfaArrays, queue: NDArray[np.int32], size: int) -> int:
-    """Move the states that something follows from to the front of the queue; how many they are.
+    """Move the states that something follows from to the front of the queue; returns their number.
 
     Those are ``final`` and states with moves, or with links for the end of the text. What others
     lead to without a symbol is in the queue itself, so they may be dropped.
@@ -361,10 +362,10 @@ def _label_at_end(
 ) -> tuple[int, int]:
     """0 if the text may end in the states of the queue, else -1; and how many were looked at.
 
-    Links that are taken at the end alone are taken now. The queue has the ``size`` states of the
-    subset that ``_kept`` left at its front; it is added to, so the subset has to be written down
-    (``_add``) before. ``stamp`` must be a new one: the marks of the subset's own closure are not
-    those of this one, and ``_slot_of`` needs them before.
+    Links that are taken only at the end are taken now. The queue has the ``size`` states of the
+    subset that ``_kept`` left at its front; it is added to, so the subset has to be recorded
+    (``_add``) first. ``stamp`` must be a new one: the marks of the subset's own closure differ from
+    these, and ``_slot_of`` needs them before.
     """
     queue = scratch.queue
     for place in range(size):
@@ -384,9 +385,9 @@ def _label_at_end(
 
 @inlined
 def _add(subsets: _Subsets, number: int, queue: NDArray[np.int32], size: int) -> None:
-    """Write down the members of a new subset, the last one, for whose members there must be room.
+    """Record the members of a new subset, the last one, for whose members there must be room.
 
-    Its label and its slot are the caller's to write.
+    The caller writes its label and its slot.
     """
     begin = subsets.begin[number]
     for place in range(size):
@@ -396,7 +397,7 @@ def _add(subsets: _Subsets, number: int, queue: NDArray[np.int32], size: int) ->
 
 @inlined
 def _hash(members: NDArray[np.int32], begin: int, end: int) -> np.uint64:
-    """A hash that does not mind the order, as the members of equal subsets may differ in it."""
+    """A hash that ignores the order, as the members of equal subsets may differ in it."""
     value = np.uint64(0)
     for at in range(begin, end):
         mixed = np.uint64(members[at] + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -408,7 +409,7 @@ def _hash(members: NDArray[np.int32], begin: int, end: int) -> np.uint64:
 def _slot_of(
     subsets: _Subsets, queue: NDArray[np.int32], size: int, mark: NDArray[np.int32], stamp: int
 ) -> int:
-    """The slot of the subset in the queue: where it is, or where it is to be entered.
+    """The slot of the subset in the queue: where it is, or where to enter it.
 
     All members must be marked with ``stamp``, and besides them only states that ``_kept`` drops:
     a known subset has none of these.

@@ -1,4 +1,4 @@
-"""The moves of an automaton as arrays: three layouts, and how one is made of another.
+"""The moves of an automaton as arrays: three layouts, and how one is made from another.
 
 A *move* is a transition that reads a symbol: a class of code points, of bytes, or a whole set.
 
@@ -17,8 +17,8 @@ A *move* is a transition that reads a symbol: a class of code points, of bytes, 
                                           targets:  1   2   1
              the moves of state s are those from first[s] up to first[s + 1]
 
-Tables are what runs; most cells of a table with many classes are empty, so what works on whole
-automata takes ``Moves``. ``MovesInto`` is the same by target, for what follows moves backwards.
+Tables are what runs; most cells of a table with many classes are empty, so work on whole automata
+uses ``Moves``. ``MovesInto`` is the same by target, for following moves backwards.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 
 
 class Moves(NamedTuple):
-    """Moves by state; kernels alone make it and take it, as Python would unpack it slowly."""
+    """Moves by state; only kernels make and take it, as Python would unpack it slowly."""
 
     first: NDArray[np.int32]  # [states + 1]
     classes: NDArray[np.int32]  # [moves]

@@ -27,8 +27,8 @@ _SHORT_ESCAPES: Final = {
 def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
     """The UTF-8 spellings of the code points ``low`` to ``high``, none of which is a surrogate.
 
-    Two sequences, of this range or of others that share no code point with it, agree in their first
-    differing range on no byte. So they merge into a trie, which ``byte_dfa`` relies on.
+    Two sequences, of this range or of others that share no code point with it, agree on no byte in
+    their first differing range. So they merge into a trie, which ``byte_dfa`` relies on.
     """
     for last in _LAST_OF_LENGTH:
         if low > last or low > high:
@@ -39,7 +39,7 @@ def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
-    """The UTF-8 spellings of code points that all have as many bytes, ascending."""
+    """The UTF-8 spellings of code points that all have the same number of bytes, ascending."""
     # Cut at the borders of 64, 4096, ... so that all bytes after the cut run from 80 to BF.
     for shift in (6, 12, 18):
         tail = (1 << shift) - 1
@@ -90,7 +90,7 @@ _FIRST_PAIRED: Final = 0x10000
 
 @functools.lru_cache(maxsize=4096)
 def _any_spelling(low: int, high: int) -> tuple[ByteRanges, ...]:
-    """``any_json_string_sequences``, remembered: raw spellings, short escapes, then ``\\u``."""
+    """Compute ``any_json_string_sequences``: raw spellings, short escapes, then ``\\u``; cached."""
     sequences: list[ByteRanges] = []
     start = low
     for code_point in (*range(0x20), 0x22, 0x5C):  # these are never raw
@@ -110,7 +110,7 @@ def _any_spelling(low: int, high: int) -> tuple[ByteRanges, ...]:
 
 
 def _pairs(low: int, high: int) -> Iterator[ByteRanges]:
-    """``\\uD800\\uDC00`` and so on, of code points from _FIRST_PAIRED on: ten bits each.
+    """``\\uD800\\uDC00`` and so on, for code points from _FIRST_PAIRED on: ten bits each.
 
     RFC 8259, section 7.
     """

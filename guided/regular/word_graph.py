@@ -1,4 +1,4 @@
-"""Lists of texts: the minimal acyclic automaton of one, and an automaton without some texts."""
+"""Lists of texts: their minimal acyclic automaton, and an automaton without some texts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Open:
 
 
 def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
-    """The automaton without these texts; what else it accepts keeps its labels.
+    """The automaton without these texts; whatever else it accepts keeps its labels.
 
     Raises LimitExceededError as ``word_graph`` and ``combine`` do.
     """
@@ -49,8 +49,8 @@ def word_graph(texts: Collection[str]) -> Regular:
     """Exactly these texts, in any order, with common beginnings and ends shared.
 
     Incremental construction from sorted texts (Daciuk et al., 2000): when a text leaves the path of
-    the one before, the nodes that are left can get no more edges, and equal ones are made one.
-    Raises LimitExceededError past MAX_DFA_STATES.
+    the one before, the nodes left behind can get no more edges, and equal ones are merged. Raises
+    LimitExceededError past MAX_DFA_STATES.
     """
     numbers: dict[_Node, int] = {}
     # The open nodes along the text ``before``: node ``i`` stands after ``i`` of its symbols.
@@ -87,8 +87,8 @@ def word_graph(texts: Collection[str]) -> Regular:
 def _graph(nodes: list[_Node]) -> Graph:
     """The graph over code points of some nodes, the last of which is its start.
 
-    A further state is where all texts end. Edges name nodes by their places in ``nodes``. Whether
-    the start is an end is for the caller.
+    All texts end in one further state. Edges name nodes by their places in ``nodes``. The caller
+    handles whether the start is an end.
     """
     final = len(nodes)
     single = cache(CodePoints.single)

@@ -1,8 +1,8 @@
 """Named classes of characters, and which characters are the same when case is ignored.
 
 Both differ by dialect. ECMA-262 (section 22.2) has ASCII classes, and case folding by the table of
-Unicode. Python's ``re`` has classes of all of Unicode, unless ``(?a)`` is set, and folding of its
-own.
+Unicode. Python's ``re`` has classes over all of Unicode, unless ``(?a)`` is set, and its own
+folding.
 """
 
 from __future__ import annotations
@@ -57,8 +57,7 @@ SPACE = LINE_END | CodePoints.of(
 def folded_alike(chars: CodePoints) -> CodePoints:
     """ECMA-262: the set with every character whose simple case folding is that of a member.
 
-    A class that is negated is to be folded before it is turned round. What is asked for often is
-    kept.
+    A negated class has to be folded before it is negated. Results that are needed often are kept.
     """
     folds = unicode_folds()
     folded = chars | CodePoints.of(
@@ -74,7 +73,7 @@ def folded_alike(chars: CodePoints) -> CodePoints:
 
 @functools.cache
 def _folding() -> CodePoints:
-    """The characters that have another folding than themselves."""
+    """The characters that do not fold to themselves."""
     return CodePoints.of((code_point, code_point) for code_point in unicode_folds())
 
 
@@ -102,7 +101,7 @@ def unicode_class(kind: str) -> CodePoints:
     test = _TESTS[kind]
     ranges: list[tuple[int, int]] = []
     begun: int | None = None
-    # One number more than there are code points, of which none holds: it ends the last range.
+    # One number beyond all code points, for which none holds: it ends the last range.
     for code_point in breathing(range(sys.maxunicode + 2)):
         holds = code_point <= sys.maxunicode and test(chr(code_point))
         if holds and begun is None:
@@ -117,8 +116,8 @@ def unicode_class(kind: str) -> CodePoints:
 def any_case(chars: CodePoints) -> CodePoints:
     """Python: the set with every character that ``re`` takes for a member when case is ignored.
 
-    By the simple lower case of characters, and by a table of ``re`` of those that are the same
-    without sharing one (``re._casefix``).
+    By the simple lower case of characters, and by a table of ``re`` of those that are equal without
+    sharing one (``re._casefix``).
     """
     lower, is_cased = _lower(), _cased()
     folded = CodePoints.of(
@@ -142,7 +141,7 @@ def _within(chars: CodePoints) -> list[int]:
 
 @functools.cache
 def _lower() -> Mapping[int, int]:
-    """The simple lower case of each character that has another one."""
+    """The simple lower case of each character whose lower case differs."""
     found: dict[int, int] = {}
     for code_point in range(sys.maxunicode + 1):
         # Only the first of several code points is the simple one: U+0130 becomes i and a dot.

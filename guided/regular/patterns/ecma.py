@@ -2,9 +2,9 @@
 
 Matching is over code points. Many schemas come from Rust and Python, so names of groups may be
 written as there (``(?P<n>…)``), and flags for the whole pattern at its start (``(?i)``). Of what
-browsers allow beyond the standard (annex B), what can mean one thing only is understood: ``\\-``
-outside of a class, ``[\\w-.]``, a bracket or brace that ends no class and bounds no repeat. Back
-references are refused with their position: they are not regular.
+browsers allow beyond the standard (annex B), whatever can mean only one thing is understood:
+``\\-`` outside a class, ``[\\w-.]``, a bracket or brace that ends no class and bounds no repeat.
+Back references are refused with their position: they are not regular.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 MAX_PATTERN_LENGTH: Final = 20_000
 """Characters of a pattern."""
 MAX_GROUP_DEPTH: Final = 100
-"""Groups inside of one another; the parser, and what goes through expressions, is recursive."""
+"""Groups nested in each other; the parser and all passes over expressions are recursive."""
 MAX_REPEAT: Final = 20_000
 """The largest bound of a repeat."""
 
@@ -107,8 +107,8 @@ class _Parser(CharacterReader):
     def term(self, character: str) -> Regular:
         """The term that begins with ``character``."""
         start = self.position
-        # What asserts is returned at once: in Unicode mode no quantifier may follow, and one that
-        # does is refused as a term of its own, which has nothing to repeat.
+        # Assertions are returned at once: in Unicode mode no quantifier may follow, and one that
+        # does is refused as a separate term, which has nothing to repeat.
         if character == "\\" and self.text.startswith(("\\b", "\\B"), start):
             self.position += 2
             return word_boundary(self.alike(WORD), negative=self.text[start + 1] == "B")
@@ -150,7 +150,7 @@ class _Parser(CharacterReader):
         return Chars(self.alike(single.chars)) if "i" in self.flags else single
 
     def look_around(self, sign: str, *, ahead: bool, negative: bool) -> Regular:
-        """Look-around from its '(' on, after which ``sign`` stands; no quantifier may follow it."""
+        """Look-around from its '(' on, which ``sign`` follows; no quantifier may follow it."""
         start = self.position
         self.position += 1 + len(sign)
         item = self.inside(start)
@@ -226,7 +226,7 @@ class _Parser(CharacterReader):
     def looks_like_bounds(self) -> bool:
         """Whether the text after a brace is ``n}``, ``n,}`` or ``n,m}``; reads nothing.
 
-        Raises InvalidConstraintError for ``,}`` and ``,m}``, which other dialects have bounds in.
+        Raises InvalidConstraintError for ``,}`` and ``,m}``, which other dialects take for bounds.
         """
         end = self.text.find("}", self.position)
         low, comma, high = self.text[self.position : max(end, self.position)].partition(",")
@@ -235,7 +235,7 @@ class _Parser(CharacterReader):
         return _is_number(low) and (not high or _is_number(high)) and (bool(comma) or not high)
 
     def bounds(self, start: int) -> tuple[int, int | None]:
-        """The bounds after a brace at ``start``, which ``looks_like_bounds`` has looked at."""
+        """The bounds after a brace at ``start``, which ``looks_like_bounds`` has checked."""
         end = self.text.index("}", self.position)
         first, comma, last = self.text[self.position : end].partition(",")
         self.position = end + 1
@@ -251,7 +251,7 @@ class _Parser(CharacterReader):
         return low, high
 
     def repeats_too_often(self, times: str, start: int) -> LimitExceededError:
-        """The error of a bound at ``start``; ``times`` is how it is written, perhaps cut off."""
+        """The error for a bound at ``start``; ``times`` is how it is written, perhaps cut off."""
         return LimitExceededError(
             f"the pattern repeats {times} times at character {start}, more than {MAX_REPEAT}",
             limit=MAX_REPEAT,

@@ -1,6 +1,6 @@
-"""What stands for one character in patterns of ECMA-262: symbols, escapes, classes in brackets.
+"""Whatever stands for one character in patterns of ECMA-262: symbols, escapes, classes in brackets.
 
-Below it all is the text of the pattern while it is read, and errors that point into it.
+The base of it is the text of the pattern while it is read, with errors that point into it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PatternText:
     def invalid(
         self, message: str, position: int | None = None, hint: str | None = None
     ) -> NoReturn:
-        """Raise InvalidConstraintError that shows a place, the next character unless said."""
+        """Raise InvalidConstraintError that shows a place, by default the next character."""
         position = self.position if position is None else position
         raise InvalidConstraintError(
             self.shown(f"the pattern is wrong at character {position}: {message}", position),
@@ -82,14 +82,14 @@ class PatternText:
 
 
 class CharacterReader(PatternText):
-    """Reads what stands for one character, out of one or many."""
+    """Reads what stands for one character, a single one or one of several."""
 
     def __init__(self, text: str, pointer: str | None) -> None:
         super().__init__(text, pointer)
         self.flags: frozenset[str] = frozenset()
         """Those of i, m and s that are on where the text is read."""
         self.holds_bracket = False
-        """Whether a class so far has '[' in it, as one inside of another would begin."""
+        """Whether a class so far contains '[', as a class nested in it would begin."""
 
     def alike(self, chars: CodePoints) -> CodePoints:
         """The characters, in any case where case is ignored."""
@@ -98,7 +98,7 @@ class CharacterReader(PatternText):
     def bracket(self, start: int) -> CodePoints:
         """The set of a class in brackets, whose '[' stands at ``start`` and has been read.
 
-        Empty for ``[]``, which matches nothing. Case is folded before ``^`` turns the set round.
+        Empty for ``[]``, which matches nothing. Case is folded before ``^`` negates the set.
         """
         negated = self.take("^")
         ranges: list[tuple[int, int]] = []
@@ -139,16 +139,16 @@ class CharacterReader(PatternText):
         return self.escape(start, in_class=True) if character == "\\" else ord(character)
 
     def unmatched_bracket(self, start: int) -> None:
-        """Refuse a ']' that ends no class, if a class before it holds a '[' as a character.
+        """Refuse a ']' that ends no class, if a class before it contains a '[' as a character.
 
-        The pattern may then have been meant as classes inside of one another. Otherwise the ']'
-        stands for itself, and nothing is done.
+        The pattern may then have been meant as nested classes. Otherwise the ']' stands for itself,
+        and nothing happens.
         """
         if self.holds_bracket:
             self.invalid("unmatched ']'", start, _NO_SETS)
 
     def escape(self, start: int, *, in_class: bool) -> int | CodePoints:
-        """What is escaped: one code point, surrogates included, or a set of them.
+        """The value of an escape: one code point, perhaps a surrogate, or a set of code points.
 
         The backslash stands at ``start``, which errors point to, and has been read. ``in_class``
         says that the escape stands in brackets: ``\\b`` is the backspace there.
@@ -185,8 +185,8 @@ class CharacterReader(PatternText):
     def unicode_escape(self, start: int) -> int:
         """The code point of ``\\u{1F600}``, ``\\u00e9`` or a pair of surrogates, after its ``u``.
 
-        May be a lone surrogate, which ``scalar`` refuses where it stands by itself; ``start`` is
-        where the backslash stands.
+        May be a lone surrogate, which ``scalar`` refuses where it stands alone; ``start`` is where
+        the backslash stands.
         """
         if self.take("{"):
             end = self.text.find("}", self.position)

@@ -1,11 +1,11 @@
 """The properties of Unicode that ``\\p`` names (ECMA-262, section 22.2.1, tables 67 to 70).
 
-Scripts are not known to the standard library, and what it does know is of another version of
-Unicode with every Python. So all comes from one table (``unicode.txt``), whose head names its
+The standard library does not know scripts, and its other tables are for a different version of
+Unicode in every Python. So everything comes from one table (``unicode.txt``), whose head names its
 version and source.
 
 Ranges in the table are numbers in base 36 with a dot between: how many code points lie between a
-range and the one before, then how many are in it less one, which is left out where it is none::
+range and the one before, then the number in it less one, which is left out where it is zero::
 
     (0x41, 0x5A), (0x61, 0x7A), (0xAA, 0xAA)   ->   1t:p.6:p.1b
 """
@@ -36,14 +36,14 @@ _VALUED: Final = {
     "Script_Extensions": "scx",
     "scx": "scx",
 }
-"""By the name of a property that has values, what stands in front of them in the table."""
+"""The prefix in the table of each property that has values, by its names."""
 _LONG_NAMES: Final = {"": "", "gc": "", "sc": "Script="}
 _BINARY, _FOLD = "", "fold"
 
 
 @functools.lru_cache(maxsize=512)  # requests choose the names
 def unicode_property(text: str) -> CodePoints | None:
-    """The code points that ``text`` names, as it stands in ``\\p{…}``; None for one not known."""
+    """The code points that ``text`` names, as it stands in ``\\p{…}``; None for an unknown name."""
     name, equals, value = text.partition("=")
     if equals:
         return _named(_VALUED[name], value) if name in _VALUED else None
@@ -67,9 +67,9 @@ def property_names() -> tuple[str, ...]:
 
 
 def nearest_property(text: str) -> str | None:
-    """What may have been meant by the name of none, as other dialects write it: ``IsGreek``.
+    """What an unknown name may have been meant to say, as written in other dialects: ``IsGreek``.
 
-    The first of the table, ``None`` where no name is alike; for hints in errors.
+    The first one in the table, ``None`` where no name is similar; for hints in errors.
     """
     meant = _loose(text.rpartition("=")[2])
     for kind, name in _table():
@@ -80,7 +80,7 @@ def nearest_property(text: str) -> str | None:
 
 @functools.cache
 def unicode_folds() -> Mapping[int, int]:
-    """The simple case folding, by code point, of those that it changes."""
+    """The simple case folding, by code point, for those that it changes."""
     return MappingProxyType(
         {
             code_point: code_point + int(shift)
@@ -98,16 +98,16 @@ def _named(kind: str, name: str) -> CodePoints | None:
 
 
 def _loose(name: str) -> str:
-    """A name without what names are not told apart by (Unicode Standard Annex 44, LM3)."""
+    """A name without what does not distinguish names (Unicode Standard Annex 44, LM3)."""
     return "".join(filter(str.isalnum, name.lower()))
 
 
 @functools.cache
 def _table() -> Mapping[tuple[str, str], str]:
-    """By kind, empty for what is true or false, and each of its names: the ranges as text.
+    """By kind, empty for binary properties, and each of its names: the ranges as text.
 
-    In the file a line has the kind, all names, and after a tab the ranges. Of the kind ``fold`` a
-    name is by how much the folding of its code points differs from them.
+    In the file a line has the kind, all names, and after a tab the ranges. For the kind ``fold`` a
+    name is the difference between the folding of its code points and them.
     """
     found: dict[tuple[str, str], str] = {}
     text = files("guided.regular.patterns").joinpath("unicode.txt").read_text("utf-8")

@@ -1,8 +1,8 @@
 """Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser.
 
-What is matched is the text of one terminal, from its beginning to its end, and look-around sees no
-more than that. Anchors are for whole texts, since they speak of the text around. Where versions of
-Python differ, the one that runs is followed. Refused is what is not regular, and what makes a
+What is matched is the text of one terminal, from its beginning to its end, and look-around sees
+only that. Anchors are for whole texts, since they are about the text around. Where versions of
+Python differ, the running one is followed. What is not regular is refused, and so is what makes a
 matcher give up texts that the pattern has (possessive quantifiers, atomic groups).
 """
 
@@ -43,10 +43,10 @@ _UNSUPPORTED: Final = {
     op.POSSESSIVE_REPEAT: ("a possessive quantifier", r"[*+?}]\+"),
     op.ATOMIC_GROUP: ("an atomic group", r"\(\?>"),
 }
-"""By the operation that is not provided for how to call it, and what it looks like."""
+"""By unsupported operation, its name in errors and what it looks like."""
 _ANCHORS: Final = r"\^|\$|\\A|\\Z"
 """What an anchor looks like."""
-# As plain numbers: asking a flag by its name takes longer than all else that a character takes.
+# As plain numbers: looking up a flag by its name takes longer than the rest of a character.
 _IGNORECASE: Final = int(re.IGNORECASE)
 _ASCII_ONLY: Final = int(re.ASCII)
 _DOTALL: Final = int(re.DOTALL)
@@ -56,7 +56,7 @@ _LINE_START: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
 _LINE_STOP: Final = Alternate((End(), Look(Chars(_NEWLINE))))
 """``^`` and ``$`` with the flag m."""
 _NOT_EMPTY: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
-"""A place beside some character: one of a text that is not empty."""
+"""A place beside some character: one in a text that is not empty."""
 
 
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
@@ -90,7 +90,7 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
 
 
 class _Translation:
-    """Python's parse tree into ours."""
+    """Translates Python's parse tree into ours."""
 
     def __init__(self, text: str, anchored: bool) -> None:
         self.text = text
@@ -152,7 +152,7 @@ class _Translation:
             return _LINE_START if flags & _MULTILINE else Start()
         if flags & _MULTILINE:
             return _LINE_STOP
-        # Python's $ stands before a last line feed, too.
+        # Python's $ also matches before a last line feed.
         return Alternate((End(), Look(Concat((Chars(_NEWLINE), End())))))
 
     def refuse(self, what: str, looks_like: str) -> NoReturn:
@@ -179,7 +179,7 @@ def _symbol(code_point: int, flags: int) -> Chars:
 
 
 def _folded(chars: CodePoints, flags: int) -> CodePoints:
-    """The set in any case where case is ignored; with ``(?a)`` ASCII letters alone have two."""
+    """The set in any case where case is ignored; with ``(?a)`` only ASCII letters have two."""
     if not flags & _IGNORECASE:
         return chars
     if flags & _ASCII_ONLY:
@@ -189,9 +189,9 @@ def _folded(chars: CodePoints, flags: int) -> CodePoints:
 
 
 def _members(items: Any, flags: int) -> CodePoints:
-    """The set of a class in brackets, turned round last; categories such as ``\\w`` are not folded.
+    """The set of a class in brackets, negated last; categories such as ``\\w`` are not folded.
 
-    ``items`` are those of Python's parser: NEGATE, if at all, comes first, then LITERAL, RANGE and
+    ``items`` are those of Python's parser: NEGATE, if present, comes first, then LITERAL, RANGE and
     CATEGORY, and there are no others.
     """
     negated = False

@@ -1,7 +1,7 @@
-"""The edges of a terminal: look-around that asks about the text around it, and lazy repeats.
+"""The edges of a terminal: look-around that depends on the text around it, and lazy repeats.
 
-Look-around inside of a terminal looks at the terminal's own text. At an edge it looks out of it: a
-look-ahead with no text of the terminal after it asks about what follows the terminal, and a
+Look-around inside a terminal looks at the terminal's own text. At an edge it looks out of it: a
+look-ahead with no text of the terminal after it is about what follows the terminal, and a
 look-behind with none before it about what comes before. ``split_edges`` splits both kinds off; an
 optional part at an edge is a choice of two cases::
 
@@ -9,9 +9,9 @@ optional part at an edge is a choice of two cases::
     \\bif                ->   if after (?<!\\w)      (or, where no word begins it, (?<=\\w))
     a(?!b)c?            ->   a before (?!b)          a(?!b)c
 
-As a set of texts the lazy ``".*?"`` is the same as ``".*"``; its author means the first quote,
-though. So ``without_lazy`` puts each further round of a lazy repeat under the condition that what
-follows does not match where it begins, which is what a backtracking matcher makes of it::
+As a set of texts the lazy ``".*?"`` is the same as ``".*"``, but its author means the first quote.
+So ``without_lazy`` puts each further round of a lazy repeat under the condition that what follows
+does not match where it begins, which is how a backtracking matcher treats it::
 
     ".*?"   ->   "((?!").)*"
 """
@@ -27,13 +27,13 @@ from guided.runtime.fuel import spend
 __all__ = ["Piece", "split_edges", "without_lazy"]
 
 _MAX_PIECES: Final = 200
-"""Pieces that a terminal may be a choice of."""
+"""The most pieces that a terminal may be a choice of."""
 _MAX_COPIES: Final = 50
-"""Rounds of a repeat that are written out, see ``_rounds``."""
+"""The most rounds of a repeat that are written out, see ``_rounds``."""
 
 
 class Piece(NamedTuple):
-    """Texts, and what they ask of the text around them."""
+    """Texts, and their conditions on the text around them."""
 
     before: tuple[Look, ...]
     regular: Regular
@@ -52,7 +52,7 @@ def split_edges(regular: Regular) -> tuple[Piece, ...]:
         for look in (*piece.before, *piece.after):
             if _looks_away(look.item, first=look.ahead, last=not look.ahead):
                 _refuse("look-around in look-around at the edge of a terminal")
-        # Where a lazy repeat ends is asked inside of the text, of one character at most.
+        # Where a lazy repeat ends is decided inside the text, by at most one character.
         if _has_lazy(piece.regular) and any(not isinstance(a.item, Chars) for a in piece.after):
             _refuse("a lazy repeat before a look-ahead at the edge of a terminal")
     return tuple(
@@ -63,7 +63,7 @@ def split_edges(regular: Regular) -> tuple[Piece, ...]:
 def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
     """The pieces of a part; ``first`` and ``last`` say whether it begins and ends the terminal.
 
-    Recursive, as deep as the expression nests. Raises as ``split_edges`` does.
+    Recursive, as deep as the expression nests. Raises what ``split_edges`` raises.
     """
     spend(10)
     if not _looks_away(node, first=first, last=last):
@@ -93,9 +93,9 @@ def _concatenated(
 
     An optional part at an edge that hides look-around is a choice of two cases, without it and with
     a text of it that is not empty; both are split again. Then the first and the last part with a
-    text are at the edges, and all between them is one part that looks nowhere else.
+    text are at the edges, and everything between them is one part that looks nowhere else.
     """
-    # Each part that is left out may double the cases, so this limits the recursion, too.
+    # Each part that is left out may double the cases, so this also limits the recursion.
     _check_few(left_out)
     for at, part in enumerate(parts):
         before, after = parts[:at], parts[at + 1 :]
@@ -112,7 +112,7 @@ def _concatenated(
     full = [at for at, part in enumerate(parts) if not _is_empty(part)]
     begin, end = (full[0], full[-1]) if full else (len(parts), -1)
     if end > begin + 2:
-        # What stands between looks at the text alone.
+        # What stands between only looks at the text.
         parts = (*parts[: begin + 1], Concat(parts[begin + 1 : end]), *parts[end:])
         end = begin + 2
     made = [Piece((), EMPTY_TEXT, ())]
@@ -135,12 +135,12 @@ def _all_look_away(
 
 
 def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
-    """A repeat with its first and its last round written out, as these two alone are at an edge."""
-    # x{2,5} -> x x{0,3} x; for a lower bound below 2, fewer rounds are cases of their own
+    """A repeat with its first and its last round written out, as only these two are at an edge."""
+    # x{2,5} -> x x{0,3} x; for a lower bound below 2, fewer rounds are separate cases
     cases: list[Regular] = [EMPTY_TEXT] if low == 0 else []
     if (low <= 1 or _is_empty(item)) and high != 0:
         cases.append(item)
-    # Look-around alone is asked once, however often it is repeated.
+    # Look-around alone is tested once, however often it is repeated.
     if (high is None or high > 1) and not _is_empty(item):
         between = Repeat(item, max(low - 2, 0), None if high is None else high - 2)
         cases.append(Concat((item, between, item)))
@@ -148,11 +148,13 @@ def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
 
 
 def _joined(one: Piece, other: Piece) -> Piece:
-    """Texts of ``one`` and then of ``other``, of which ``_concatenated`` sees to it that no text
-    lies between the edge and what looks over it."""
+    """Texts of ``one`` and then of ``other``.
+
+    ``_concatenated`` ensures that no text lies between the edge and what looks over it.
+    """
     texts = [each.regular for each in (one, other) if each.regular != EMPTY_TEXT]
     if len(texts) == 2:
-        # Side by side, as they are many at times, and what nests is gone through by recursion.
+        # Side by side, as there may be many, and nested ones are handled by recursion.
         texts = [part for text in texts for part in _parts(text)]
     text = texts[0] if len(texts) == 1 else Concat(tuple(texts))
     return Piece(one.before + other.before, text, one.after + other.after)
@@ -186,7 +188,7 @@ def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
 
 
 def _is_empty(node: Regular) -> bool:
-    """Whether a part has the empty text at most; ``Chars`` count as having a text, even of none."""
+    """Whether a part has at most the empty text; ``Chars`` count as having one, even if empty."""
     match node:
         case Concat(parts) | Alternate(parts):
             return all(map(_is_empty, parts))
@@ -198,11 +200,10 @@ def _is_empty(node: Regular) -> bool:
 def _is_nullable(node: Regular) -> bool:
     """Whether a part may have the empty text; look-around has no other text.
 
-    For expressions that ``parse_python_regex`` makes of unanchored patterns, and literals: these
-    are made of Chars, Concat, Alternate, Repeat and Look alone. Of all others it would say that
-    they are not nullable, which is wrong for Start and End and may be for Several, Graph and Both.
-    None of them can occur: anchors are refused in terminals, and front ends build the others only
-    from here on.
+    For expressions that ``parse_python_regex`` makes from unanchored patterns, and literals: these
+    are made only of Chars, Concat, Alternate, Repeat and Look. It would call all others not
+    nullable, which is wrong for Start and End and may be for Several, Graph and Both. None of them
+    can occur: anchors are refused in terminals, and front ends build the others only from here on.
     """
     match node:
         case Concat(parts):
@@ -215,7 +216,7 @@ def _is_nullable(node: Regular) -> bool:
 
 
 def _without_empty(node: Regular) -> Regular:
-    """The texts of a nullable part but for the empty one.
+    """The texts of a nullable part except the empty one.
 
     Raises UnsupportedFeatureError where that takes more than dropping empty options and raising
     lower bounds, as for a concatenation of several optional parts.
@@ -243,7 +244,7 @@ def _limited(pieces: list[Piece]) -> list[Piece]:
 def _check_few(count: int) -> None:
     """Raise LimitExceededError for more cases than _MAX_PIECES.
 
-    To be asked at each step that makes more of them: every optional part may double them.
+    To be called at each step that makes more of them: every optional part may double them.
     """
     if count > _MAX_PIECES:
         raise LimitExceededError(
@@ -264,7 +265,7 @@ def _refuse(what: str) -> NoReturn:
 def without_lazy(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
     """An expression whose lazy repeats end as soon as ``rest``, which follows it, matches.
 
-    Has no lazy repeats any more. Each further round of a lazy repeat is put after a negative
+    The result has no lazy repeats. Each further round of a lazy repeat is put after a negative
     look-ahead for ``rest``, as a backtracking matcher tries what follows before another round.
     """
     if not _has_lazy(node):
@@ -290,16 +291,16 @@ def without_lazy(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
             return Concat((first, more))
         case Repeat(item, low, high):
             return _rounds(item, low, high, rest)
-    # Inside of look-around it matters only whether there is a match.
+    # Inside look-around it only matters whether there is a match.
     return node
 
 
 def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular:
-    """``without_lazy`` for a repeat whose item may hold lazy repeats.
+    """``without_lazy`` for a repeat whose item may contain lazy repeats.
 
     Every round is followed by the rounds that are left, then by ``rest``, so a bounded repeat is
-    written out round by round. For more than _MAX_COPIES rounds each is taken to be followed by
-    any number of them.
+    written out round by round. Above _MAX_COPIES rounds each counts as followed by any number of
+    them.
     """
     if not _has_lazy(item):
         return Repeat(item, low, high)
@@ -320,7 +321,7 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
 
 
 def _has_lazy(node: Regular) -> bool:
-    """Whether a lazy repeat stands in an expression, outside of its look-around."""
+    """Whether a lazy repeat stands in an expression, outside its look-around."""
     match node:
         case Concat(parts) | Alternate(parts):
             return any(map(_has_lazy, parts))
