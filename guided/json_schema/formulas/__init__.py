@@ -1,1 +1,1 @@
-"""What a schema says of a value, as formulas over assertions; and sets of numbers."""
+"""What a schema asks of a value, as formulas over assertions; and sets of numbers."""

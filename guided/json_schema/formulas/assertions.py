@@ -1,7 +1,7 @@
-"""What a schema can say about one value: assertions, each about values of one type.
+"""What a schema can ask of one value: assertions, each about values of one type.
 
 An assertion about strings holds of every value that is no string, and likewise for the other
-types; only ``Types`` speaks about all of them. Formulas (``formula``) join them.
+types; only ``Types`` is about all of them. Formulas (``formula``) join them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Numbers:
     high: Bound | None = None
     multiple_of: Decimal | None = None
     literal: bool = False
-    """An integer is one by its spelling: in draft 4, ``1.0`` and ``1e0`` are none."""
+    """Whether an integer is one by its spelling: in draft 4, ``1.0`` and ``1e0`` are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class NumberChoices:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The pattern is found anywhere in a string."""
+    """The pattern matches somewhere in a string."""
 
     pattern: Regular
 
@@ -116,10 +116,10 @@ class StringChoices:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Every member of an object fits what is said about its name.
+    """Every member of an object fits what is asked of its name.
 
-    That is the formula beside its name in ``named``, those of all ``patterns`` that are found in
-    it, and ``rest`` where there is neither.
+    That is the formula beside its name in ``named``, those of all ``patterns`` that match the name,
+    and ``rest`` where there is neither.
     """
 
     named: tuple[tuple[str, Formula], ...]
@@ -176,7 +176,7 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """The items of an array differ from one another, and from the earlier ones given here."""
+    """The items of an array differ from each other, and from the earlier ones given here."""
 
     strings: tuple[str, ...] = ()
     numbers: tuple[Decimal, ...] = ()
@@ -203,7 +203,7 @@ def formulas_in(about: Assertion) -> tuple[Formula, ...]:
     """What an assertion asks of members, items or names.
 
     A new assertion with formulas inside has to be added here: ``JsonGrammar.nodes`` finds inner
-    nodes by this alone.
+    nodes only by this.
     """
     match about:
         case Members(named, patterns, rest):
@@ -234,4 +234,4 @@ ABOUT: Final[dict[type, JsonType]] = {
     Contains: JsonType.ARRAY,
     Unique: JsonType.ARRAY,
 }
-"""The type whose values an assertion speaks about; ``Types`` is about all of them."""
+"""The type whose values an assertion is about; ``Types`` is about all of them."""

@@ -64,7 +64,7 @@ from guided.regular.expression import (
 __all__ = ["MAX_LEVELS", "MAX_PATTERN", "dump"]
 
 MAX_LEVELS: Final = 60
-"""Formulas printed inside of one another: they nest deeper than a reader, or a call, may."""
+"""Formulas printed inside each other: they nest deeper than a reader, or a call, may go."""
 MAX_PATTERN: Final = 80
 """Characters printed of a pattern: those of formats have thousands."""
 _INDENT: Final = "    "
@@ -83,9 +83,9 @@ def dump(grammar: JsonGrammar) -> str:
 
 
 def _lines(formula: Formula, levels: int) -> list[str]:
-    """A formula, with at most that many levels of others inside; what lies deeper is one "…".
+    """A formula with at most ``levels`` levels of others inside; what lies deeper is one "…".
 
-    Never empty: ``_headed`` counts on a first line.
+    Never empty: ``_headed`` relies on a first line.
     """
     if levels == 0:
         return ["…"]
@@ -119,7 +119,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _assertion_lines(about: Assertion, levels: int) -> list[str]:
-    """An assertion: those about members, items and names hold further formulas.
+    """An assertion: those about members, items and names contain further formulas.
 
     ``levels`` counts down with each formula inside.
     """
@@ -150,7 +150,7 @@ def _assertion_lines(about: Assertion, levels: int) -> list[str]:
 
 
 def _phrase(about: Assertion) -> str:
-    """An assertion that holds no further formulas, in one line.
+    """An assertion that contains no further formulas, in one line.
 
     A new assertion needs a case, here or in ``_assertion_lines``.
     """
@@ -182,7 +182,7 @@ def _phrase(about: Assertion) -> str:
 
 
 def _number_parts(about: Numbers) -> Iterator[str]:
-    """What is asked of a number, one phrase for each thing."""
+    """What is asked of a number, one phrase for each condition."""
     if about.integer:
         yield "whole by its spelling" if about.literal else "whole"
     if about.low is not None:
@@ -216,7 +216,7 @@ def _pattern(regular: Regular) -> str:
 def _spelled(regular: Regular) -> str:
     """A pattern with this meaning, close to the one that was written.
 
-    For people: it is not read again, so brackets may be missing where the meaning is plain.
+    For people: it is not read again, so brackets may be missing where the meaning is obvious.
     """
     match regular:
         case Chars(chars):
@@ -248,7 +248,7 @@ def _spelled(regular: Regular) -> str:
 
 
 def _spelled_chars(chars: CodePoints) -> str:
-    """A single code point by itself, any other set as its ranges in brackets."""
+    """A single code point alone, any other set as its ranges in brackets."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _character(chars.ranges[0][0])
     shown = [

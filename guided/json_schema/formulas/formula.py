@@ -34,15 +34,15 @@ __all__ = [
 ]
 
 _FORMULA_BYTES: Final = 600
-"""A formula, with what a machine knows of it, about."""
+"""About how many bytes a formula takes, with what a machine knows about it."""
 MAX_DEPTH: Final = 2_000
-"""Formulas inside of one another; no search would get through deeper ones."""
+"""Formulas nested in each other; no search would get through deeper ones."""
 _OFTEN: Final = 256
-"""Formulas evaluated between two looks whether it is time to rest."""
+"""Formulas evaluated between two checks whether it is time to pause."""
 
 
 class _Node:
-    """Shown as it is made."""
+    """Has a ``repr`` that shows how it is made."""
 
     __slots__ = ()
 
@@ -105,9 +105,9 @@ class AnyOf(_Node):
 class SchemaNode(_Node):
     """A schema object that the root leads to: its number, where it was written, its formula.
 
-    Formulas refer to one another in circles through nodes, and through nothing else. This is also
-    the one place where the intermediate form is lazy: a thunk makes the formula when it is first
-    asked for, since an answer gets to few of the nodes of a large schema.
+    Only through nodes do formulas refer to each other in circles. This is also the one place where
+    the intermediate form is lazy: a thunk makes the formula when it is first needed, since an
+    answer reaches few of the nodes of a large schema.
     """
 
     __match_args__: Final = ("number", "pointer")
@@ -116,7 +116,7 @@ class SchemaNode(_Node):
     def __init__(self, number: int, pointer: str, lower: Callable[[], Formula]) -> None:
         self.number: Final = number
         self.pointer: Final = pointer
-        """JSON pointer of the schema object."""
+        """The JSON pointer of the schema object."""
         self._lower: Final = lower
         self._formula: Formula | None = None
 
@@ -129,7 +129,7 @@ class SchemaNode(_Node):
         """
         found = self._formula
         if found is None:
-            # Lowering may run out of fuel. Then nothing is kept, and whoever asks next begins anew.
+            # Lowering may run out of fuel. Then nothing is kept, and the next call begins again.
             found = self._formula = self._lower()
         return found
 
@@ -140,7 +140,7 @@ FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that one is made of; that of a node is not among them.
+    """The formulas that one is made of; the formula of a node does not count.
 
     Empty for leaves, constants and nodes.
     """
@@ -155,9 +155,9 @@ def conjuncts(formula: Formula) -> tuple[Formula, ...]:
 
 
 def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formula]:
-    """A formula and what it is made of, itself last, but for what is known.
+    """A formula and what it is made of, itself last, except for what is known.
 
-    Each is to be known before the next one is asked for. Formulas nest deeper than calls may.
+    Each must be known before the next one is requested. Formulas nest deeper than calls may.
     """
     stack = [formula]
     while stack:
@@ -174,7 +174,8 @@ def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formul
 class Formulas:
     """Makes and interns formulas.
 
-    All are kept as long as this is, by what they are made of: so equal ones stay the same object.
+    All are kept as long as this object, by what they are made of: so equal ones stay the same
+    object.
     """
 
     def __init__(self) -> None:
@@ -182,13 +183,13 @@ class Formulas:
         self._nots: dict[Formula, Formula] = {}
         self._joined: dict[tuple[type[AllOf | AnyOf], tuple[Formula, ...]], Formula] = {}
         self._depths: dict[Formula, int] = {}
-        """How deep a formula that has parts is; any other has depth 0."""
+        """The depth of each formula that has parts; any other has depth 0."""
 
     def leaf(self, assertion: Assertion) -> Leaf:
-        """The formula that an assertion alone makes.
+        """The formula that a single assertion makes.
 
-        Assertions are compared by value, and the formulas inside of them by identity: these have to
-        be of this object too.
+        Assertions are compared by value, and the formulas inside them by identity: these have to
+        belong to this object too.
         """
         found = self._leaves.get(assertion)
         if found is None:
@@ -198,7 +199,7 @@ class Formulas:
     def negate(self, formula: Formula) -> Formula:
         """The opposite.
 
-        Negations of negations fall away; nothing else is moved inside, so it costs nothing.
+        Double negations cancel; nothing else is moved inside, so it costs nothing.
         """
         if isinstance(formula, Constant):
             return FALSE if formula.value else TRUE
@@ -220,14 +221,14 @@ class Formulas:
     def replace(self, formula: Formula, leaf: Callable[[Leaf | SchemaNode], Formula]) -> Formula:
         """The formula with every leaf and node replaced, simplified again.
 
-        ``leaf`` is asked about each once, and gives formulas of this object. Formulas inside of
+        ``leaf`` is called once for each, and returns formulas of this object. Formulas inside
         assertions and nodes are left to it.
         """
         if isinstance(formula, Leaf | SchemaNode):
             spend(3)
             return leaf(formula)
         # Parts before what they are part of, on a stack of our own: formulas nest deeper than calls
-        # may. ``known`` makes a part that is shared be replaced once.
+        # may. ``known`` makes sure that a shared part is replaced once.
         known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
         stack: list[Formula] = [formula]
         while stack:
@@ -249,7 +250,7 @@ class Formulas:
         return known[formula]
 
     def _with_parts(self, node: Formula, known: dict[Formula, Formula]) -> Formula:
-        """A formula with each of its parts replaced by what is known of it."""
+        """A formula with each of its parts replaced by its replacement in ``known``."""
         if isinstance(node, Not):
             inner = known[node.item]
             return node if inner is node.item else self.negate(inner)
@@ -267,12 +268,12 @@ class Formulas:
         neutral: Constant,
         absorbing: Constant,
     ) -> Formula:
-        """``all_of`` and ``any_of``, simplified and interned.
+        """Compute ``all_of`` and ``any_of``, simplified and interned.
 
-        ``neutral`` parts are left out, an ``absorbing`` one is the result, and so are a part and
-        its opposite together. Parts of the same kind are taken in. The order of parts is kept, so
-        the same parts in another order are another formula. Members are written in the order in
-        which parts name them.
+        ``neutral`` parts are left out; an ``absorbing`` one is the result, and so it is with a part
+        and its opposite. Parts of the same kind are flattened. The order of parts is kept, so the
+        same parts in another order are another formula. Members are written in the order in which
+        parts name them.
         """
         parts: dict[Formula, None] = {}
         for formula in formulas:
@@ -295,13 +296,13 @@ class Formulas:
 
     @property
     def nbytes(self) -> int:
-        """What it holds, about, with what is known of each formula elsewhere."""
+        """About how many bytes it takes, with what is known about each formula elsewhere."""
         return _FORMULA_BYTES * (len(self._depths) + len(self._leaves))
 
     def _new(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
-        """Note the depth of a new formula; raises LimitExceededError past MAX_DEPTH.
+        """Record the depth of a new formula; raises LimitExceededError past MAX_DEPTH.
 
-        Leaves, constants and nodes are not noted: their depth is 0, whatever a node leads to.
+        Leaves, constants and nodes are not recorded: their depth is 0, whatever a node leads to.
         """
         depth = 0
         for part in parts:
@@ -320,8 +321,8 @@ class Formulas:
 def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
     """The assertions of formulas, each once, in the order in which they are written.
 
-    Those in a schema node, or in the formulas inside of an assertion, are not among them. The order
-    is relied on: an object takes the order of its names from it.
+    Those in a schema node, or in the formulas inside an assertion, are left out. Callers rely on
+    the order: an object takes the order of its names from it.
     """
     found: dict[Leaf, None] = {}
     seen: set[Formula] = set()
@@ -347,7 +348,7 @@ def truth_vector(holding: Iterable[bool]) -> int:
 
 
 def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
-    """The value of a formula by a function that decides assertions, each asked once.
+    """The value of a formula by a function that decides assertions, called once for each.
 
     Only for formulas without schema nodes, as ``Restriction.to`` makes them.
     """
@@ -365,7 +366,7 @@ def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
             known[node] = leaf(node)
             continue
         assert isinstance(node, Not | AllOf | AnyOf), node
-        # One part that is true decides AnyOf, one that is false AllOf: later parts are not asked.
+        # A true part decides AnyOf, a false one AllOf: later parts are not evaluated.
         parts, decisive = parts_of(node), isinstance(node, AnyOf)
         while at < len(parts) and known.get(parts[at]) is (not decisive):
             at += 1

@@ -19,14 +19,15 @@ class JsonGrammar:
     """
 
     formulas: Formulas
-    """Made the formulas of all nodes, and makes those that follow from them."""
+    """What made the formulas of all nodes, and makes those that follow from them."""
     root: Formula
     source: Callable[[], int]
-    """Bytes of the schema, about: all of it is kept, as nodes are lowered when they are met."""
+    """About how many bytes the schema takes: all of it is kept, as nodes are lowered when needed.
+    """
 
     @property
     def nbytes(self) -> int:
-        """What it holds, about."""
+        """About how many bytes it takes."""
         return self.formulas.nbytes + self.source()
 
     def nodes(self) -> list[SchemaNode]:

@@ -1,11 +1,11 @@
 """Bounds and multiples as tables, exact for numbers with any number of digits.
 
-The first tables say nothing about numbers with exponent, but for bounds of zero, which ask for a
-sign alone. ``whole_with_exponent`` follows exponents as well. What matters there is the least
-exponent that makes the number whole: that of ``12.50`` is 1, that of ``1200`` is -2, and zero is
-whole with any. Exponents are compared with it digit by digit.
+The first tables leave numbers with exponent undecided, except for bounds of zero, which only need a
+sign. ``whole_with_exponent`` also follows exponents. What matters there is the least exponent that
+makes the number whole: that of ``12.50`` is 1, that of ``1200`` is -2, and zero is whole with any.
+Exponents are compared with it digit by digit.
 
-All tables are kept and shared: nobody may change them.
+All tables are kept and shared, so they must not be changed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from guided.runtime.fuel import spend
 __all__ = ["MAX_PLACES", "Grid", "bounded", "digits_alone", "multiples", "whole_with_exponent"]
 
 _KEPT_BYTES: Final = 8 * 2**20
-"""Tables of bounds that are kept; one of many digits takes half a megabyte."""
+"""Bytes of the tables of bounds that are kept; one of many digits takes half a megabyte."""
 _EQUAL: Final = 0
 _LESS: Final = 1
 _MORE: Final = 2
@@ -58,7 +58,7 @@ class Grid:
 def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
     """The numbers on one side of a bound.
 
-    The table is kept and shared: nobody may change it.
+    The table is kept and shared, so it must not be changed.
     """
     order = _compared(bound.value)
     met = _MORE if is_low else _LESS
@@ -70,14 +70,14 @@ def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
 def _compared(value: Decimal) -> NumberTable:
     """A table whose labels are the order of a number and a value; linear in the value's digits.
 
-    Kept and shared, as ``bounded`` is. Numbers with an exponent have no move, but for a value of
-    zero.
+    Kept and shared, as ``bounded`` is. Numbers with an exponent have no move, except for a value
+    of zero.
     """
     if value == 0:
         return _sign()
     spend(len(exact_text(value)))
     whole, _, fraction = exact_text(value.copy_abs()).partition(".")
-    # Of magnitudes: 3 rows for each number of whole digits read, by their order, then one for each
+    # For magnitudes: 3 rows for each number of whole digits read, by their order, then one for each
     # number of digits after the point that were equal.
     start, less, more, first = 0, 1, 2, 3
     wholes = first + 3 * np.arange(len(whole) + 1)
@@ -107,7 +107,7 @@ def _compared(value: Decimal) -> NumberTable:
     else:
         flipped = np.array((_EQUAL, _MORE, _LESS), dtype=np.int32)
         label = flipped[label]
-        table[start, ANY_DIGIT] = less  # of a magnitude that is less, the number is more
+        table[start, ANY_DIGIT] = less  # a number with a smaller magnitude is greater
         table[start, MINUS] = first
     return NumberTable(table, label)
 
@@ -127,8 +127,8 @@ def _orders(digits: str) -> NDArray[np.int64]:
 def _sign() -> NumberTable:
     """The order of a number and zero, which no exponent changes.
 
-    ``start`` and ``negative`` have read zeros alone, the latter after a minus: the first digit that
-    is no zero decides the order, and where an exponent comes before one the number is zero.
+    ``start`` and ``negative`` have read only zeros, the latter after a minus: the first nonzero
+    digit decides the order, and where an exponent comes before one the number is zero.
     """
     start, negative, less, more, equal = range(5)
     table = np.full((5, WIDTH), DEAD, dtype=np.int32)
@@ -152,15 +152,14 @@ def digits_alone() -> NumberTable:
 def multiples(grid: Grid, *, pointless: bool, exponents: bool = False) -> NumberTable:
     """Multiples, by the remainder of the digits read.
 
-    With ``pointless``, nothing is said about those that are written with a point. With
-    ``exponents``, all numbers that have one hold: another table tells which of them do. ``spend``
-    counts the cells: ``numbers._is_listed`` sees to it that they are not too many. The table is
-    kept and shared.
+    With ``pointless``, numbers that are written with a point are left undecided. With
+    ``exponents``, all numbers that have one hold: another table decides them. ``spend`` counts the
+    cells: ``numbers._is_listed`` ensures that there are not too many. The table is kept and shared.
     """
     count, zeros, places = grid.count, max(grid.power, 0), max(-grid.power, 0)
     remainder, digit = np.arange(count), np.arange(10)
-    # By remainder: before the point, how many of the zeros that have to end the number are missing
-    # yet; after it, how many further digits count.
+    # By remainder: before the point, how many of the zeros that have to end the number are still
+    # missing; after it, how many further digits count.
     missing = count * np.arange(zeros + 1)
     left = missing[-1] + count + count * np.arange(places + 1)
     failed, scaled = left[-1] + count, left[-1] + count + 1
@@ -199,19 +198,19 @@ def _verdicts(count: int, places: int) -> NDArray[np.int32]:
 
 
 MAX_FRACTION_DIGITS: Final = 17
-"""After the point of a number with exponent, or as many as the power of ten has."""
+"""Digits after the point of a number with exponent, or as many as the power of ten has."""
 MAX_PLACES: Final = 32
-"""Of the power of ten: the table grows with their square."""
+"""The greatest power of ten: the table grows with its square."""
 MAX_WHOLE_ZEROS: Final = 4
 """Zeros that end the digits before the point and that a negative exponent may take away."""
 
 
 @functools.lru_cache(maxsize=16)
 def whole_with_exponent(places: int, *, exact: bool) -> NumberTable:
-    """Multiples of ``10**-places``; unless ``exact``, nothing is said about other numbers.
+    """Multiples of ``10**-places``; unless ``exact``, other numbers are left undecided.
 
-    Nothing is said about an exponent after more digits than the limits of this module either. The
-    table is kept and shared. ``places`` is at most MAX_PLACES (``numbers._follows_exponents``).
+    So are exponents after more digits than the limits of this module. The table is kept and shared.
+    ``places`` is at most MAX_PLACES (``numbers._follows_exponents``).
     """
     deepest = max(MAX_FRACTION_DIGITS, places)
     least = np.arange(-MAX_WHOLE_ZEROS, deepest + 1)  # by kind: with this exponent it is whole
@@ -220,10 +219,10 @@ def whole_with_exponent(places: int, *, exact: bool) -> NumberTable:
     start, always, below, later, soon, unknown, deep, deep_below = range(8)
     # In an exponent: ``always``, ``below``: a multiple or none, whatever digits follow. ``later``:
     # none yet, always one after one more digit. ``soon``: still one, none after one more digit.
-    # ``unknown``: one, and nothing is known after one more digit. After the point, with more digits
-    # than are counted: ``deep`` for zeros alone that make a multiple, ``deep_below`` for others.
-    # Rows by the zeros that end the digits before the point; after it, by the kind, where the last
-    # is zero, and the digits there; then by kind and by the value of the exponent so far.
+    # ``unknown``: one, and undecided after one more digit. After the point, with more digits than
+    # are counted: ``deep`` for zeros only, which make a multiple, ``deep_below`` for others. Rows
+    # by the zeros that end the digits before the point; after it, by the kind, where the last is
+    # zero, and the digits there; then by kind and by the value of the exponent so far.
     wholes = 8 + np.arange(MAX_WHOLE_ZEROS + 1)
     after = wholes[-1] + 1 + np.arange((kinds + 1) * (deepest + 1)).reshape(kinds + 1, -1)
     letter = after[-1, -1] + 1 + np.arange(kinds)

@@ -31,7 +31,7 @@ __all__ = ["chosen", "exact_text", "number_syntax", "shortest_spellings", "split
 def exact_text(value: Decimal) -> str:
     """The shortest spelling without exponent, exact however many digits it has.
 
-    Zero is ``0``, also a negative one. Callers bound the digits before: an exponent is written out.
+    Zero is ``0``, even a negative one. Callers bound the digits first: an exponent is written out.
     """
     text = format(value, "f")
     if "." in text:
@@ -53,7 +53,7 @@ def split(value: Decimal) -> tuple[str, int]:
 
 
 MAX_EXPONENT_DIGITS: Final = 3
-"""Digits of an exponent at most: no double has more, and exact arithmetic would not end."""
+"""The most digits of an exponent: no double has more, and exact arithmetic would not end."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -64,8 +64,8 @@ def number_syntax(
 
     Canonical ones have neither an exponent nor a minus sign in front of zero. States that are
     ``bare`` have read ``-0``, which needs a digit above 0 after its point where that matters. The
-    table is kept and shared: nobody may change it. Other tables are joined with it, so numbers that
-    it does not spell are never asked about.
+    table is kept and shared, so it must not be changed. Other tables are joined with it, so numbers
+    that it does not spell never reach them.
     """
     whole, fraction = most_whole or 1, most_fraction or 1
     start, minus, zero, point, bare_zero, bare_point, letter, sign, first = range(9)
@@ -109,8 +109,8 @@ def number_syntax(
 def shortest_spellings() -> Dfa:
     """Every number once: without an exponent and without zeros that end a fraction.
 
-    Kept for the process, and not to be changed. Used to count numbers, of which spellings would
-    make endlessly many.
+    Kept for the process, and not to be changed. Used to count numbers, which have infinitely many
+    spellings.
     """
     syntax = number_syntax(canonical=True, most_whole=None, most_fraction=None)
     fraction, zeros = 1, 2
@@ -128,9 +128,9 @@ _COLUMN: Final = {"-": MINUS, ".": POINT, "e": LETTER, "+": PLUS} | {str(d): d f
 def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
     """The numbers that equal one of the values, as a trie; zeros may follow after a point.
 
-    With ``shortest``, nothing is said about a value that is not spelled as short as can be. Of
-    numbers with exponent, those hold that programs write for a value; nothing is said of others.
-    Texts are written out in full, so callers check the digits of the values before
+    With ``shortest``, a value that is not spelled in the shortest way is left undecided. Among
+    numbers with exponent, those hold that programs write for a value; others are undecided. Texts
+    are written out in full, so callers check the digits of the values first
     (``numbers._check_digits``).
     """
     trie = _Trie()
@@ -154,14 +154,14 @@ def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
     label[: failed + 1] = FAILS
     label[[*padded]] = DEAD if shortest else HOLDS
     label[held] = HOLDS
-    # After the letter of an exponent, which only later nodes are, nothing else is known.
+    # After the letter of an exponent, which only later nodes are, everything else is undecided.
     elsewhere = table[: failed + 1, : POINT + 1]
     elsewhere[elsewhere == DEAD] = failed
     return NumberTable(table, label)
 
 
 def _scientific(value: Decimal) -> Iterator[str]:
-    """As Python and JavaScript write what is very small or large, and as people do.
+    """As Python and JavaScript write very small or large numbers, and as people do.
 
     Nothing for zero, and for numbers that these programs write without an exponent.
     """
@@ -177,7 +177,7 @@ def _scientific(value: Decimal) -> Iterator[str]:
 class _Trie:
     """Texts by their first characters; a node's moves are the cells of a table, row by row.
 
-    Node 0 is the root. Nodes are numbered as they are made, and never taken back.
+    Node 0 is the root. Nodes are numbered as they are made, and never removed.
     """
 
     def __init__(self) -> None:
@@ -195,8 +195,8 @@ class _Trie:
     def insert(self, text: str) -> int:
         """The node of the text; nodes that it needs are added.
 
-        A text that ends inside of another one is a node like any other: what ends where, the caller
-        notes.
+        A text that ends inside another one is a node like any other: the caller records what ends
+        where.
         """
         node = 0
         for character in text:
@@ -209,7 +209,7 @@ class _Trie:
     def padded(self, text: str) -> Iterator[int]:
         """The nodes of the text with zeros added after the point.
 
-        To be read to its end, and after all texts are in: it adds nodes for the point, and the move
+        To be read to its end, and once all texts are in: it adds nodes for the point, and the move
         into ``zeros`` last.
         """
         node = self.insert(text if "." in text else text + ".")

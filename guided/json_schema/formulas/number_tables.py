@@ -1,10 +1,10 @@
 """Transition tables over the symbols that numbers are spelled with, and how they are joined.
 
     table.next   int32 [states, WIDTH]    one column for each symbol: 0 to 9, -, ., e, +
-    table.label  int32 [states]           HOLDS or FAILS, DEAD where nothing is said
+    table.label  int32 [states]           HOLDS or FAILS, DEAD where undecided
 
-A table is only ever asked about numbers as RFC 8259 spells them, since the table of the syntax is
-joined with it: where that one has no move, the others may have any.
+A table only ever reads numbers as RFC 8259 spells them, since the table of the syntax is joined
+with it: where that one has no move, the others may have any.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ _SYMBOLS: Final = (
 _MAX_PAIRS: Final = 16_000_000
 """Pairs of states that two tables may have; few of them come up, but all have a cell."""
 _MAX_REFINED: Final = 4_000
-"""States of an automaton whose equal states are merged; larger ones hardly have any."""
+"""States of an automaton whose equal states are merged; larger ones have hardly any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberTable:
-    """What is said about a number by its spelling; state 0 is where it begins.
+    """What is decided about a number by its spelling; state 0 is where it begins.
 
     ``next`` is int32 ``[states, WIDTH]`` with DEAD for no move, ``label`` int32 ``[states]``:
-    HOLDS, FAILS, or DEAD where nothing is said about a number that ends there. Tables are kept and
-    shared: nobody may change the arrays.
+    HOLDS, FAILS, or DEAD where a number that ends there is left undecided. Tables are kept and
+    shared, so the arrays must not be changed.
     """
 
     next: NDArray[np.int32]
@@ -78,7 +78,7 @@ class NumberTable:
 
 @functools.lru_cache(maxsize=64)
 def only_holding(table: NumberTable) -> NumberTable:
-    """The table that says nothing about the numbers of which this one fails.
+    """The table that leaves undecided the numbers for which this one fails.
 
     Kept by the identity of the table, and shared.
     """
@@ -87,11 +87,11 @@ def only_holding(table: NumberTable) -> NumberTable:
 
 
 def joined(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
-    """The numbers that every table holds of, and, with ``fails``, those that one of them fails.
+    """The numbers for which every table holds, and, with ``fails``, those for which one fails.
 
-    Where one of them says nothing, nothing is said. Raises LimitExceededError where there may be
+    Where one of them is undecided, so is the result. Raises LimitExceededError where there may be
     too many states. The given tables are not changed, and their order does not matter to what is
-    taken.
+    accepted.
     """
     if not fails:
         tables = [only_holding(table) for table in tables]
@@ -116,10 +116,10 @@ _EMPTY: Final = Dfa((), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.i
 
 @making_kernel
 def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
-    """The pairs of states that a text leads to, and what both tables say together.
+    """The pairs of states that a text leads to, and what both tables decide together.
 
-    Returns a table and its labels; the pair of both starts is state 0 of it. Where one has no move
-    the pair has none. Room for all pairs is set aside at once, which is why ``_MAX_PAIRS`` bounds
+    Returns a table and its labels; the pair of both starts is its state 0. Where one has no move
+    the pair has none. Room for all pairs is allocated at once, which is why ``_MAX_PAIRS`` bounds
     them.
     """
     rows = len(right)

@@ -3,15 +3,15 @@
 Canonical spellings have no exponent, no ``-0`` and, where the number has to be whole, no point;
 zeros at the end of a fraction are free: a model that writes ``19.90`` must not be pushed to
 ``19.901``. With ``Spelling.ANY`` every spelling without exponent counts by its value: ``1.0``,
-``-0``. One with exponent is followed where that takes a small automaton:
+``-0``. A spelling with exponent is followed where that takes a small automaton:
 
-- where nothing is asked, or, by bounds of zero, a sign alone;
-- under ``integer``, and under a ``multiple_of`` that divides 1 the numbers that are whole (under
-  ``0.01`` and other powers of ten: all numbers), within the limits of ``number_conditions``;
-- of listed numbers the spellings that programs write: ``1e-07``, ``1.5e+16``.
+- where nothing is asked, or, by bounds of zero, only a sign;
+- under ``integer``, and under a ``multiple_of`` that divides 1, for the numbers that are whole
+  (under ``0.01`` and other powers of ten: for all), within the limits of ``number_conditions``;
+- for listed numbers, in the spellings that programs write: ``1e-07``, ``1.5e+16``.
 
-An integer of draft 4 is one by its spelling: digits alone, so that ``1.0`` and ``1e0`` are none.
-All others are left out: they neither hold nor fail, so that nothing is allowed that is not known.
+An integer of draft 4 is one by its spelling: only digits, so that ``1.0`` and ``1e0`` are none. All
+others are left out: they neither hold nor fail, so that nothing is allowed that is not decided.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ __all__ = [
 
 MAX_DIGITS: Final = 2_000
 _KEPT_BYTES: Final = 32 * 2**20
-"""Automata that are kept; one of long numbers takes megabytes."""
+"""Bytes of the automata that are kept; one of long numbers takes megabytes."""
 _LEAST: Final = 1_000
-"""Of a number in an assertion, on either side of the point."""
+"""Bytes that an automaton takes at least."""
 MAX_LISTED_MULTIPLES: Final = 200
-"""Of a divisor whose remainders are too many for an automaton, the multiples that are allowed."""
+"""The multiples allowed of a divisor whose remainders are too many for an automaton."""
 _MAX_STATES: Final = 20_000
-"""Of an automaton that follows remainders."""
+"""States of an automaton that follows remainders."""
 _MAX_STATES_BY_DIGITS: Final = 5_000
-"""Of one that counts the digits of the whole part as well."""
+"""States of one that also counts the digits of the whole part."""
 NumberAssertion: TypeAlias = Numbers | NumberChoices
 
 
 def holds(assertion: NumberAssertion, value: Decimal) -> bool:
     """Whether the assertion holds of a number, exactly.
 
-    By value alone: ``number_dfa`` may leave out numbers of which it holds, and never takes in
+    By value alone: ``number_dfa`` may leave out numbers of which it holds, and never includes
     others.
     """
     if isinstance(assertion, NumberChoices):
@@ -83,8 +83,8 @@ def holds(assertion: NumberAssertion, value: Decimal) -> bool:
 def is_narrowed(assertion: NumberAssertion) -> bool:
     """Whether multiples are left out: only the nearest to zero of a large divisor are listed.
 
-    That numbers have few digits, and one spelling, does not count. What is said has to agree with
-    what the automaton of the assertion takes.
+    Limits on digits and spellings do not count. The result has to agree with what the automaton of
+    the assertion accepts.
     """
     if not isinstance(assertion, Numbers) or not _is_listed(assertion):
         return False
@@ -92,10 +92,10 @@ def is_narrowed(assertion: NumberAssertion) -> bool:
 
 
 def _follows_exponents(assertion: NumberAssertion) -> bool:
-    """Whether numbers with an exponent are decided, if only the whole ones (``1e3``).
+    """Whether numbers with an exponent are decided, even if only the whole ones (``1e3``).
 
-    What an exponent does to a bound other than 0, whose sign is enough, is not followed. Multiples
-    are decided where every whole number is one, as of 1 and 0.25; see ``whole_with_exponent``.
+    Exponents are not followed under a bound other than 0, for which the sign is enough. Multiples
+    are decided where every whole number is one, as for 1 and 0.25; see ``whole_with_exponent``.
     """
     if isinstance(assertion, NumberChoices):
         return False
@@ -112,7 +112,8 @@ def _follows_exponents(assertion: NumberAssertion) -> bool:
 def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -> int | None:
     """Digits that numbers under all these assertions may need on a side, at least ``max_digits``.
 
-    Automata that are to be combined are made with one limit, or what one bound needs another cuts.
+    Automata that will be combined are made with one limit, or one cuts what a bound of another
+    needs.
     """
     limits = _digit_limits(assertions, max_digits)
     return None if limits is None else max(limits)
@@ -123,7 +124,7 @@ def _digit_limits(
 ) -> tuple[int, int] | None:
     """``digit_limit`` before and after the point, ``None`` for none; checks the numbers anyway.
 
-    What the assertions need is kept though it is more than ``max_digits``.
+    What the assertions need is kept even above ``max_digits``.
     """
     landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
     for value in landmarks:
@@ -143,7 +144,7 @@ def _digit_limits(
 def _check_digits(value: Decimal) -> None:
     """Raise LimitExceededError for a number whose automaton would have too many states.
 
-    Before anything writes the number out: ``1E+999999`` has a short text.
+    Called before anything writes the number out: ``1E+999999`` has a short text.
     """
     if max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
         raise LimitExceededError(
@@ -157,17 +158,18 @@ def _check_digits(value: Decimal) -> None:
 def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
     """The spellings of the numbers that the assertion allows, labelled HOLDS.
 
-    ``max_digits`` bounds the digits on either side of the point, but for what the assertion needs
-    and for the whole part of multiples of large divisors. The complement is not what the assertion
-    forbids: ``number_verdicts`` tells that. What both return is kept, and not to be changed. Both
-    raise LimitExceededError for numbers of too many digits, and for automata that grow too large.
+    ``max_digits`` bounds the digits on either side of the point, except for what the assertion
+    needs and for the whole part of multiples of large divisors. The complement is not what the
+    assertion forbids: ``number_verdicts`` returns that. The results of both are kept, and not to be
+    changed. Both raise LimitExceededError for numbers of too many digits, and for automata that
+    grow too large.
     """
     return _dfa(assertion, spelling, max_digits, fails=False)
 
 
 @cached(LRUCache(_KEPT_BYTES, lambda dfa: _LEAST + dfa.next.nbytes), lock=threading.Lock())
 def number_verdicts(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
-    """The spellings of all numbers, labelled HOLDS or FAILS; those out of scope are left out."""
+    """The spellings of all numbers, labelled HOLDS or FAILS; undecided ones are left out."""
     return _dfa(assertion, spelling, max_digits, fails=True)
 
 
@@ -185,7 +187,7 @@ def _dfa(
     elif _is_listed(assertion):
         listed, (from_first, to_last) = _multiples(assertion)
         conditions = [chosen(listed, shortest=canonical)]
-        # Nothing is known of numbers beyond those that are listed, where there are more multiples.
+        # Numbers beyond the listed ones are undecided, where there are more multiples.
         known = Numbers(
             low=None if from_first else Bound(listed[0]),
             high=None if to_last else Bound(listed[-1]),
@@ -235,9 +237,9 @@ def _landmarks(assertion: NumberAssertion) -> list[Decimal]:
 
 
 def _grid(assertion: Numbers) -> Grid | None:
-    """What the number has to be a multiple of; ``None`` where nothing of the kind is asked.
+    """What the number has to be a multiple of; ``None`` where no multiple is asked.
 
-    A number that is to be whole too is a multiple of the least common multiple of that and 1. A
+    A number that also has to be whole is a multiple of the least common multiple of that and 1. A
     divisor is above 0 (``keywords.POSITIVE``). Ten never divides ``count``, so equal multiples have
     equal grids.
     """
@@ -266,10 +268,10 @@ def _on_grid(grid: Grid, value: Decimal) -> bool:
 
 
 def _states(assertion: Numbers) -> int:
-    """Of the automaton that follows remainders, about as many as it has at most.
+    """About the greatest number of states of the automaton that follows remainders.
 
     An estimate: where it is too large multiples are listed (``_is_listed``), or the digits before
-    the point are not counted (``_dfa``), so a change of it may change which numbers are allowed.
+    the point are not counted (``_dfa``), so changing it may change which numbers are allowed.
     """
     grid = _grid(assertion)
     if grid is None or grid.count == 1:
@@ -284,7 +286,7 @@ def _states(assertion: Numbers) -> int:
 def _is_listed(assertion: Numbers) -> bool:
     """Whether multiples are listed one by one, as following remainders takes too many states.
 
-    Also with fewer states where bounds on both sides leave few multiples, which are then all.
+    Also with fewer states, if bounds on both sides leave few multiples, which are then all listed.
     """
     states = _states(assertion)
     if states > _MAX_STATES:
@@ -297,8 +299,8 @@ def _is_listed(assertion: Numbers) -> bool:
 def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], tuple[bool, bool]]:
     """The multiples in range nearest to zero, ascending.
 
-    And whether these are all there are below the last of them, and all above the first. There are
-    none where bounds cross, and these are then all.
+    Also returns whether these include all multiples below the last of them, and all above the
+    first. There are none where bounds cross, and these are then all.
     """
     grid = _grid(assertion)
     assert grid is not None, assertion  # only asked of assertions with a divisor

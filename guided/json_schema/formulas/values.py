@@ -54,7 +54,7 @@ def is_number(value: Json) -> bool:
 
 
 def value_key(value: Json) -> Hashable:
-    """Equal for values that are equal: booleans are no numbers, members have no order.
+    """A key that is equal for equal values: booleans are no numbers, members have no order.
 
     A boolean is put into a tuple, since ``True == 1`` in Python.
     """
@@ -71,7 +71,7 @@ def value_key(value: Json) -> Hashable:
 def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
     """The value equals one of these; numbers compare by value, and no boolean is a number.
 
-    No values make FALSE; equal ones are one.
+    Without values it is FALSE; equal values count once.
     """
     spend(len(values))
     scalars = [value for value in breathing(values) if not isinstance(value, dict | list)]
@@ -84,8 +84,8 @@ def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
 def formula_of_value(value: Json, formulas: Formulas) -> Formula:
     """Exactly this value.
 
-    Calls itself once for each level of the value: the depth of schemas is bounded, and so is that
-    of the shortest values that a search finds.
+    Recurses once for each level of the value: the depth of schemas is bounded, and so is that of
+    the shortest values that a search finds.
     """
     if not isinstance(value, dict | list):
         return _one_of_scalars([value], formulas)
@@ -104,7 +104,7 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
 def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
     """One assertion for each type that occurs, so that long lists stay small formulas.
 
-    Callers give at least one value: none would make an assertion that nothing fits, which is not
+    Callers pass at least one value: none would make an assertion that nothing fits, which is not
     FALSE.
     """
     texts = [each for each in breathing(values) if isinstance(each, str)]
@@ -118,7 +118,7 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
         types.add(JsonType.NULL)
     if booleans:
         types.add(JsonType.BOOLEAN)
-        # That a value is one of both is what its type says.
+        # If a value may be both, its type says enough.
         if len(booleans) == 1:
             parts.append(formulas.leaf(Booleans(booleans)))
     if numbers:
@@ -157,7 +157,7 @@ def differs(about: Unique, formulas: Formulas) -> Formula:
 def with_value(about: Unique, value: Json, formulas: Formulas) -> Unique:
     """The same after one more item, as ``read_value`` reads it.
 
-    Items of one type are kept side by side, so that all of them are one list in a formula.
+    Items of one type are kept together, so that all of them are one list in a formula.
     """
     if isinstance(value, str):
         return replace(about, strings=(*about.strings, value))

@@ -1,8 +1,8 @@
 """Schemas that a schema applies to the same value, as formulas.
 
-Branches of ``oneOf`` that plainly exclude one another need no negation, and negations make a
-formula expensive. Most schemas tell their branches apart by type, or by a member that says which
-one is meant: ``overlapping`` looks for that.
+Branches of ``oneOf`` that clearly exclude each other need no negation, and negations make a formula
+expensive. Most schemas distinguish their branches by type, or by a member that says which one is
+meant: ``overlapping`` looks for that.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ _Scalar = tuple[str, Json]
 """The type of a scalar and the scalar, since 1 and true are equal in Python."""
 _ALL: Final = frozenset(TYPES) - {"integer"}
 _MAX_REFERENCES: Final = 10
-"""References that are followed from a branch; after them it is taken to allow everything."""
+"""References that are followed from a branch; beyond them it counts as allowing everything."""
 
 
 def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
     """For every branch, by index, the others that may hold of the same value.
 
-    Others that never do may be among them, since only outlines are compared.
+    Others that never do may be included, since only outlines are compared.
     """
     spend(len(branches) ** 2 // 3)
     outlines = [_outline(branch) for branch in branches]
@@ -112,7 +112,7 @@ def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
 class _Outline:
     """A superset of the values of a schema.
 
-    To leave out a keyword is always right; to take in what a schema does not ask would lose values,
+    Leaving out a keyword is always right; including what a schema does not ask would lose values,
     since ``oneOf`` would no longer negate a branch that can hold.
     """
 
@@ -120,16 +120,16 @@ class _Outline:
     scalars: frozenset[_Scalar] | None = None
     """The only scalars, where they are listed."""
     members: dict[str, frozenset[_Scalar]] = field(default_factory=dict)
-    """What members may be, where only scalars are listed."""
+    """The values that members may have, where only scalars are listed."""
     required: frozenset[str] = frozenset()
 
 
 def _exclude(left: _Outline, right: _Outline) -> bool:
-    """Whether it is sure that no value lies in both: types, scalars or a member tell them apart.
+    """Whether certainly no value lies in both: types, scalars or a member distinguish them.
 
-    False where that is not plain to see; then the branches are told apart by negation. A member
-    tells objects apart only if one of the two requires it: else an object without it may lie in
-    both.
+    False where that is not obvious; then negation distinguishes the branches. A member
+    distinguishes objects only if one of the two requires it: otherwise an object without it may lie
+    in both.
     """
     common = left.types & right.types
     if not common:
@@ -149,7 +149,7 @@ def _exclude(left: _Outline, right: _Outline) -> bool:
 
 
 def _outline(branch: Visit | bool) -> _Outline:
-    """What is plain to see of the values that may fit a branch, without making its formula.
+    """What is easily seen of the values that may fit a branch, without making its formula.
 
     Keywords that it does not look at allow more, never less.
     """
@@ -170,9 +170,9 @@ def _outline(branch: Visit | bool) -> _Outline:
 
 
 def _resolved(visit: Visit | bool) -> Visit | bool:
-    """What a schema that only refers to another one refers to.
+    """What a schema that is only a reference refers to.
 
-    ``True`` after ``_MAX_REFERENCES`` of them, which may lead in a circle: it is taken to allow
+    ``True`` after ``_MAX_REFERENCES`` references, which may lead in a circle: it counts as allowing
     everything.
     """
     for _ in range(_MAX_REFERENCES):
@@ -183,7 +183,7 @@ def _resolved(visit: Visit | bool) -> Visit | bool:
 
 
 def _listed(visit: Visit | bool) -> list[Json] | None:
-    """The only values of a schema, if it lists them; ``const`` alone where it has both.
+    """The only values of a schema, if it lists them; only ``const`` where it has both.
 
     The list is the schema's own: it is not to be changed.
     """
@@ -196,7 +196,7 @@ def _listed(visit: Visit | bool) -> list[Json] | None:
 
 
 def _types(keywords: dict[str, Json]) -> frozenset[str]:
-    """The types that ``type`` allows, where integers are numbers; all without it."""
+    """The types that ``type`` allows, where integers are numbers; all types without it."""
     names = keywords.get("type")
     if names is None:
         return _ALL

@@ -1,4 +1,4 @@
-"""What a schema says about the members of objects and the items of arrays, as formulas."""
+"""What a schema asks of the members of objects and the items of arrays, as formulas."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = ["ARRAY_FORMULAS", "OBJECT_FORMULAS", "item_schemas"]
 def _members(visit: Visit) -> Formula:
     """``properties``, ``patternProperties`` and ``additionalProperties`` as one assertion.
 
-    Not TRUE where names are listed, even if nothing is asked of their values: the order of
-    ``named`` is that in which members are written (``ObjectRules._open``).
+    Not TRUE where names are listed, even if nothing is asked of their values: members are written
+    in the order of ``named`` (``ObjectRules._open``).
     """
     keywords = visit.keywords
     named = tuple(
@@ -57,10 +57,11 @@ def _required(visit: Visit) -> Formula:
 
 
 def _dependencies(keyword: str) -> Callable[[Visit], Formula]:
-    """What makes the formula of ``dependencies``, or of a keyword that it was split into.
+    """A function that makes the formula of ``dependencies``, or of a keyword that it was split
+    into.
 
-    ``needed`` is a list of names or a schema; which of them a keyword may have its form has
-    checked.
+    ``needed`` is a list of names or a schema; the check of its form has decided which of them a
+    keyword may have.
     """
 
     def dependencies(visit: Visit) -> Formula:
@@ -69,7 +70,7 @@ def _dependencies(keyword: str) -> Callable[[Visit], Formula]:
         for name, needed in visit.keywords[keyword].items():
             absent = formulas.negate(formulas.leaf(Has(name)))
             if isinstance(needed, list):
-                # "Has" holds of values that are no objects, and so this does, too.
+                # "Has" holds of values that are no objects, and so does this.
                 parts.append(formulas.any_of([absent, _has_all(visit, needed)]))
             else:
                 other = formulas.leaf(Types(_NO_OBJECT))
@@ -103,9 +104,9 @@ OBJECT_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
 def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
     """The schemas of the first items by position, and that of the further ones.
 
-    Up to draft 2019-09 a list of ``items`` and ``additionalItems`` are what ``prefixItems`` and
-    ``items`` are since; the list is read in the old way in any draft, where it means nothing else.
-    Both are parts of the schema, met by the survey, and not to be changed.
+    Up to draft 2019-09 a list in ``items`` means what ``prefixItems`` means since, and
+    ``additionalItems`` what ``items`` means; the list is read in the old way in any draft, as it
+    has no other meaning. Both are parts of the schema, met by the survey, and not to be changed.
     """
     items = keywords.get("items", True)
     if isinstance(items, list):
@@ -129,7 +130,7 @@ def _items(visit: Visit) -> Formula:
 def _contains(visit: Visit) -> Formula:
     """``contains`` with its bounds, which mean nothing without it.
 
-    Registered for all three keywords, so it is TRUE where the one that counts is missing.
+    Registered for all three keywords, so it is TRUE where ``contains`` is missing.
     """
     if "contains" not in visit.keywords:
         return TRUE

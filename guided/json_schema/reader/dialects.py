@@ -17,17 +17,17 @@ from guided.json_schema.reader.text import child
 __all__ = ["Dialect", "Dialects", "metaschema", "standard"]
 
 _MAX_METASCHEMAS: Final = 50
-"""Of the caller's, of which one may be written in another."""
+"""The most metaschemas of the caller, one of which may be written in another."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """A draft, or a part of one that a metaschema of the caller's chose."""
+    """A draft, or the part of one that a metaschema of the caller chose."""
 
     draft: Draft
     keywords: Mapping[str, Keyword]
     asserts_format: bool = False
-    """The metaschema requires ``format`` to be enforced, whatever the options say."""
+    """Whether the metaschema requires ``format`` to be enforced, whatever the options say."""
 
     @property
     def id_keyword(self) -> str:
@@ -57,12 +57,12 @@ class Dialects:
     """The dialects that a request may name: the drafts, and metaschemas among its documents."""
 
     def __init__(self, document: Callable[[str], Json | None]) -> None:
-        """``document`` gives the caller's document of a URI, ``None`` where there is none."""
+        """``document`` returns the caller's document of a URI, ``None`` where there is none."""
         self._document = document
         """The caller's document of a URI, where there is one."""
         self._known = _standards().copy()
         self._open: set[str] = set()
-        """The caller's metaschemas that were begun: one that comes up again before it is known is
+        """The caller's metaschemas that were begun: one that occurs again before it is known is
         written in itself."""
 
     def named(self, uri: str, pointer: str) -> Dialect:
@@ -93,14 +93,15 @@ class Dialects:
         return self._known[uri]
 
     def _custom(self, uri: str, metaschema: dict[str, Json]) -> Dialect:
-        """The dialect of a metaschema of the caller's: of its draft the vocabularies that it lists.
+        """The dialect of a metaschema of the caller: the vocabularies of its draft that it lists.
 
-        Its own ``$vocabulary`` alone tells them (2020-12, core, section 8.1.2): ``$schema``, which
-        says how the metaschema is read, gives the draft, and the dialect where it lists none.
+        Only its own ``$vocabulary`` lists them (2020-12, core, section 8.1.2): ``$schema``, which
+        says how the metaschema is read, determines the draft, and the dialect where none are
+        listed.
 
         Where it requires format-assertion, formats are asserted even if the options make them
         annotations. One that is not required may be ignored, so the options decide, as they do for
-        2019-09, whose one vocabulary of ``format`` asks for neither.
+        2019-09, whose only vocabulary of ``format`` requires neither.
         """
         below = metaschema.get("$schema", LATEST.uri)
         if not isinstance(below, str):
@@ -139,7 +140,7 @@ _PARTS: Final = {
     },
     Draft.DRAFT_2020_12: {"format-assertion": {"format-annotation"}},
 }
-"""Where vocabularies were cut otherwise than in ``Keyword.vocabulary``."""
+"""Where vocabularies were divided differently from ``Keyword.vocabulary``."""
 
 
 def _vocabularies(draft: Draft, uri: str) -> set[str] | None:
@@ -160,7 +161,7 @@ _HOSTS = ("http://json-schema.org/", "https://json-schema.org/")
 def metaschema(uri: str) -> Json | None:
     """The metaschema of a URI without fragment; ``None`` for any other URI.
 
-    It belongs to the registry, which gives the same object each time: nobody may change it.
+    It belongs to the registry, which returns the same object each time, so it must not be changed.
     """
     if not uri.startswith(_HOSTS):
         return None

@@ -34,10 +34,9 @@ DATE = (
 
 
 def _leap_second() -> str:
-    """Times of second 60, which is there at 23:59 UTC only, in every offset of quarter hours.
+    """Times of second 60, which exists only at 23:59 UTC, in every offset of quarter hours.
 
-    Other offsets are left out, which ``formats.NARROWED_FORMATS`` tells: each takes two more
-    options.
+    Other offsets are left out, as ``formats.NARROWED_FORMATS`` says: each takes two more options.
     """
     last_minute, day = 23 * 60 + 59, 24 * 60
     options = ["23:59:60(?:\\.\\d+)?[Zz]"]
@@ -97,8 +96,8 @@ _ESCAPED = "%[0-9A-Fa-f]{2}"
 class _Grammar:
     """The rules of RFC 3986, appendix A, with the further characters of RFC 3987.
 
-    ``characters`` are allowed wherever letters are, ``private`` in the query alone; both stand
-    inside of brackets.
+    ``characters`` are allowed wherever letters are, ``private`` only in the query; both stand
+    inside brackets.
     """
 
     characters: str = ""
@@ -115,7 +114,7 @@ class _Grammar:
         """
         user = rf"(?:{self._any_of(':')}*@)?"
         future = r"[Vv][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+"
-        # The dotted quad is a registered name as well.
+        # The dotted quad is also a registered name.
         return rf"{user}(?:\[(?:{IPV6}|{future})\]|{self._any_of('')}*)(?::\d*)?"
 
     @property
@@ -150,8 +149,8 @@ URI = _Grammar().absolute
 URI_REFERENCE = _Grammar().reference
 IRI = _Grammar(_UCS, _PRIVATE).absolute
 IRI_REFERENCE = _Grammar(_UCS, _PRIVATE).reference
-# RFC 6570, section 2. The apostrophe is a literal by erratum 6937; the operators that are kept for
-# later versions are left out.
+# RFC 6570, section 2. The apostrophe is a literal by erratum 6937; the operators reserved for later
+# versions are left out.
 _LITERAL = rf"(?:[!#-$&-;=?-\[\]_a-z~{_UCS}{_PRIVATE}]|{_ESCAPED})"
 _LETTER = rf"(?:[A-Za-z0-9_]|{_ESCAPED})"
 _VARIABLE = rf"{_LETTER}(?:\.?{_LETTER})*(?::[1-9]\d{{0,3}}|\*)?"
@@ -160,7 +159,7 @@ MAX_REGEX_DEPTH: Final = 3
 _HEX = "[0-9A-Fa-f]"
 _CATEGORIES = r"L[ulmto]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?"
 _SET = rf"\\(?:[dDsSwW]|[pP]\{{(?:{_CATEGORIES})\}})"
-# No surrogates: whether one stands alone depends on what is next to it.
+# No surrogates: whether one stands alone depends on its neighbours.
 _UNIT = rf"(?:[0-9A-CE-Fa-ce-f]{_HEX}|[dD][0-7]){_HEX}{{2}}"
 _CHARACTER = (
     r"\\(?:[fnrtv^$\\.*+?()\[\]{}|/]|c[A-Za-z]|x"
@@ -173,7 +172,7 @@ _ATOM = rf"[^\^$\\.*+?()\[\]{{}}|]|\.|{_SET}|{_CHARACTER}|{_BRACKET}"
 _BOUNDS = "|".join(rf"{low},(?:[{low}-9]|[1-9]\d+)" for low in range(10))
 _TIMES = rf"(?:(?:[*+?]|\{{(?:\d+,?|{_BOUNDS}|[1-9]\d,[1-9]\d\d+)\}})\??)?"
 _PLAIN = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}){_TIMES})*"
-# What stands in and after a group that is referred to: there are as many copies as names.
+# What may stand in and after a group that is referred to: there are as many copies as names.
 _SIMPLE = r"(?:(?:[^\^$\\.*+?()\[\]{}|]|\.|\\[dDsSwW])(?:[*+?]\??)?)*"
 
 
@@ -181,8 +180,8 @@ def _referring() -> Regular:
     """Patterns that begin with their only group, which has a name and is referred to by it.
 
     Not all of them: the automaton has a copy for each name, so names are one letter, and a group
-    holds something simple, or quotes as in ``(?<q>['"])``. Valid patterns may be left out, but
-    nothing may be taken in that is not valid.
+    contains something simple, or quotes as in ``(?<q>['"])``. Valid patterns may be left out, but
+    nothing invalid may be included.
     """
     inside, after = parse_regex(rf"(?:{_SIMPLE}|\[['\"]+\])\)"), parse_regex(_SIMPLE)
     options = []
@@ -195,9 +194,8 @@ def _referring() -> Regular:
 def regex() -> Regular:
     """Valid patterns; at most one group has a name, since names must not repeat.
 
-    Nothing may be taken in that is not valid; what is left out is told in
-    ``formats.NARROWED_FORMATS``. Automata cannot count brackets, so groups nest to a depth of
-    MAX_REGEX_DEPTH only.
+    Nothing invalid may be included; ``formats.NARROWED_FORMATS`` says what is left out. Automata
+    cannot count brackets, so groups nest only to a depth of MAX_REGEX_DEPTH.
     """
     name = r"\?<[A-Za-z_$][A-Za-z0-9_$]*>"
     pattern = _PLAIN

@@ -1,6 +1,6 @@
 """Values of ``format`` that are enforced, each as a regular expression for the whole string.
 
-Some are narrower than their specification, never wider: what is left out is said beside it.
+Some are narrower than their specification, never wider: what is left out is listed here.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def known_formats() -> tuple[str, ...]:
 
 @functools.cache
 def format_regular(name: str) -> Regular | None:
-    """The expression for the whole of a string of this format, ``None`` for one unknown.
+    """The expression for a whole string of this format, ``None`` for an unknown format.
 
     Kept for the process, as the larger ones take long to make.
     """

@@ -2,9 +2,9 @@
 
 In ASCII: RFC 1123, section 2.1, and RFC 5321, section 4.1.2. Internationalised: RFC 5890 to 5893
 and RFC 6531. A name is made of labels of characters that are valid in one (RFC 5892), and none of
-the rules about neighbours is broken. How long the A-label of a label is depends on all its letters
-and their order. So a label has at most seven characters, or 25 where all but ASCII come from one
-alphabet: that many fit into 63 octets whatever they are.
+the rules about neighbours is broken. The length of the A-label of a label depends on all its
+letters and their order. So a label has at most seven characters, or 25 where all but ASCII come
+from one alphabet: that many fit into 63 octets whatever they are.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def ascii_label(most: int) -> str:
 def _shapes(most: int) -> tuple[tuple[int, int], ...]:
     """How many labels a name of at most ``most`` characters may have, and how long they are.
 
-    To count both at once takes many thousand states, so a name has few long labels or more short
-    ones: those of up to 63 characters, of up to 30, or of up to 14, as many as fit in any case.
-    Each is a number of labels and their greatest length, the dot after a label counted.
+    Counting both at once takes many thousand states, so a name has few long labels or more short
+    ones: those of up to 63 characters, of up to 30, or of up to 14, as many as always fit. Each is
+    a number of labels and their greatest length, including the dot after a label.
     """
     return tuple(((most + 1) // (longest + 1), longest) for longest in (63, 30, 14))
 
@@ -82,12 +82,13 @@ def domain(most: int) -> str:
 def hostname() -> Regular:
     """Names with at most one A-label, and two others on either side of it.
 
-    One of Hebrew comes first: all others before it would have to begin with a letter, too, and be
-    told from those of a name without it. Valid names may be left out, others may not get in.
+    One of Hebrew comes first: all others before it would also have to begin with a letter, and be
+    distinguished from those of a name without it. Valid names may be left out, invalid ones may not
+    be included.
     """
     prefix, from_left = literal("xn--"), Alternate((mixed_labels(), short_labels()))
     beside = _plain_label(_MOST_BESIDE)
-    # Beside a label from right to left, others begin with a letter (RFC 5893, section 2).
+    # Beside a right-to-left label, others begin with a letter (RFC 5893, section 2).
     letter_first = _plain_label(_MOST_BESIDE, _LETTER)
     names = (
         *(_joined(_plain_label(longest), times) for times, longest in _shapes(253)),
@@ -108,7 +109,7 @@ def _more(label: Regular, most: int) -> Regular:
 def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
     """A label of at most ``most`` characters that does not begin as A-labels do.
 
-    ``first`` is what it may begin with; the first character of ``_PREFIX`` has to be among it.
+    ``first`` is what it may begin with; it has to include the first character of ``_PREFIX``.
     """
     writer = GraphWriter()
     start = prefix = writer.state()
@@ -116,11 +117,11 @@ def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
     for count in range(1, most + 1):
         letters = first if count == 1 else _LETTER_OR_DIGIT
         hyphens = EMPTY if count in (1, most) else _HYPHEN
-        # After ``count`` characters, of which the last is a letter or digit, or a hyphen.
+        # After ``count`` characters, the last of which is a letter or digit, or a hyphen.
         here, hyphen = writer.state(), writer.state()
         moves = [(source, letters, hyphens) for source in sources]
         if count <= len(_PREFIX):
-            # Beginnings of the prefix are in states of their own.
+            # Beginnings of the prefix have separate states.
             on = _PREFIX[count - 1]
             moves.append((prefix, letters & ~on, hyphens & ~on))
             if count < len(_PREFIX):
@@ -153,11 +154,11 @@ def email() -> Regular:
 
 _MOST: Final = 7
 MOST_OF_ALPHABET: Final = 25
-# Latin, Greek and Cyrillic: letters so near to one another that Punycode takes two digits for each.
+# Latin, Greek and Cyrillic: letters so close together that Punycode takes two digits for each.
 ALPHABETS: Final = ((0xDF, 0x17F), (0x3AC, 0x3CE), (0x430, 0x45F))
 _ASCII = CodePoints.of([(0, 0x7F)])
 _DOTS = CodePoints.of((ord(c), ord(c)) for c in ".\u3002\uff0e\uff61")
-# Letters come out of these blocks: Latin, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, a mark
+# Letters come from these blocks: Latin, Greek, Cyrillic, Hebrew, Arabic, Devanagari, Thai, a mark
 # of Tibetan, Japanese, Chinese and Korean. All of Unicode takes ten times the rows.
 _BLOCKS = (
     *(
@@ -191,7 +192,7 @@ _OTHERWISE_DISALLOWED = CodePoints.of(
         *((0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0000, 0xE0FFF)),
     ]
 )
-# Scripts in which some rules want a neighbour: blocks that hold nothing else.
+# Scripts for which some rules need a neighbour: blocks that contain nothing else.
 _GREEK = CodePoints.of([(0x370, 0x373), (0x376, 0x377), (0x37B, 0x37D), (0x388, 0x3E1)])
 _HEBREW = CodePoints.of([(0x5D0, 0x5EA)])
 _JAPANESE = CodePoints.of([(0x3041, 0x3096), (0x30A1, 0x30FA), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)])
@@ -208,10 +209,10 @@ _RIGHT = CodePoints.of(
 
 
 def idn_hostname() -> Regular:
-    """Names in which every label is right and, if one is written from the right, all fit that.
+    """Names in which every label is valid and, if one is written from the right, all allow that.
 
-    First what labels are made of; what breaks a rule about neighbours or directions is then taken
-    out. So ``_fault`` may be wider than the faults, never narrower.
+    First what labels are made of; what breaks a rule about neighbours or directions is then
+    removed. So ``_fault`` may be wider than the faults, never narrower.
     """
     letters = _valid() & ~_composing() | CodePoints.of((ord(c), ord(c)) for c in _CONTEXTUAL)
     label = Alternate((_label(letters, letters), *_long_labels(), parse_regex(ascii_label(63))))
@@ -222,7 +223,7 @@ def idn_hostname() -> Regular:
 
 
 def idn_email() -> Regular:
-    """Addresses with characters outside of ASCII, in names that no rule about neighbours binds.
+    """Addresses with characters outside ASCII, in names to which no rule about neighbours applies.
 
     ``short`` bounds the local part to 64 octets whatever it is made of; a label does not begin with
     a mark.
@@ -234,7 +235,7 @@ def idn_email() -> Regular:
     host = Alternate((_sequence(label, more), parse_regex(domain(189)), parse_regex(IP_LITERAL)))
     local = parse_regex(local_part(r"\u{80}-\u{10FFFF}"))
     address = _sequence(Start(), local, CodePoints.single("@"), host, End())
-    # A code point outside of ASCII has at most four octets.
+    # A code point outside ASCII has at most four octets.
     short = '^(?:[^"@\\u{80}-\\u{10FFFF}]{1,64}|[^"@]{1,16}|"[^"]{0,15}")@'
     return Both(address, parse_regex(short))
 
@@ -247,7 +248,7 @@ def _label(first: CodePoints, letters: CodePoints) -> Regular:
 def _long_labels() -> Iterator[Regular]:
     """Labels of one alphabet beside ASCII, with single hyphens between.
 
-    A hyphen stands between two letters or digits only.
+    A hyphen stands only between two letters or digits.
     """
     for bounds in ALPHABETS:
         letters = CodePoints.of([bounds]) & _valid() & ~_composing()
@@ -268,8 +269,8 @@ def _long_labels() -> Iterator[Regular]:
 def _fault() -> Regular:
     """A label with hyphens in the wrong place, or a neighbour that a character does not allow.
 
-    Each of the sequences may be found anywhere in a name, so one that has to stay inside of a label
-    must not read dots.
+    Each of the sequences may occur anywhere in a name, so one that has to stay inside a label must
+    not read dots.
     """
     begin, end = _edges()
     inside = ~_DOTS
@@ -307,10 +308,10 @@ def _not_before(character: str, wanted: CodePoints) -> _Parts:
 
 
 def _fault_of_direction() -> Regular:
-    """A name with a character from right to left and a label that breaks RFC 5893, section 2.
+    """A name with a right-to-left character and a label that breaks RFC 5893, section 2.
 
-    The rules are in the order of the RFC; the fourth makes two entries. The character is found
-    anywhere in the name, also in another label than the one that breaks a rule.
+    The rules are in the order of the RFC; the fourth makes two entries. The character may be
+    anywhere in the name, even in another label than the one that breaks a rule.
     """
     begin, end = _edges()
     inside = ~_DOTS
@@ -364,7 +365,7 @@ def _marks() -> CodePoints:
 def _valid() -> CodePoints:
     """PVALID of RFC 5892, without the hyphen.
 
-    Kept for the process; only code points of ``_BLOCKS`` are among them, and no capital letters.
+    Kept for the process; it includes only code points of ``_BLOCKS``, and no capital letters.
     """
     found = (c for c in _code_points() if _is_stable(chr(c)))
     valid = CodePoints.of((c, c) for c in (*found, *map(ord, _PVALID_EXCEPTIONS)))
@@ -373,9 +374,9 @@ def _valid() -> CodePoints:
 
 
 def _is_stable(character: str) -> bool:
-    """Whether normalising and folding the case leaves it alone (section 2.2).
+    """Whether normalising and case folding leave it unchanged (section 2.2).
 
-    Only for code points of ``_BLOCKS``: what it says of others is not checked.
+    Only for code points of ``_BLOCKS``: its result for others is not checked.
     """
     if character >= "\u4e00":
         return True  # the ideographs and the syllables of the blocks above
@@ -386,8 +387,8 @@ def _is_stable(character: str) -> bool:
 def _composing() -> CodePoints:
     """What NFC may join to the character before it, and so may not leave as it is.
 
-    From U+3100 on nothing decomposes into a second part that is in ``_BLOCKS`` and not found
-    before.
+    From U+3100 on nothing decomposes into a second part that is in ``_BLOCKS`` and not already
+    found.
     """
     second = {
         int(parts[1], 16)

@@ -15,7 +15,7 @@ __all__ = ["KEYWORDS", "LATEST", "TYPES", "Draft", "Keyword", "Role", "check_for
 
 
 class Draft(IntEnum):
-    """A version of the specification; what changed between two is asked with ``<`` and ``>=``."""
+    """A version of the specification; what changed between two is tested with ``<`` and ``>=``."""
 
     DRAFT_4 = 4
     DRAFT_6 = 6
@@ -25,14 +25,14 @@ class Draft(IntEnum):
 
     @property
     def uri(self) -> str:
-        """What ``$schema`` calls it, without the empty fragment."""
+        """Its URI in ``$schema``, without the empty fragment."""
         if self <= Draft.DRAFT_7:
             return f"http://json-schema.org/draft-0{self.value}/schema"
         return f"https://json-schema.org/draft/{self.label}/schema"
 
     @property
     def label(self) -> str:
-        """How people call it."""
+        """Its common name."""
         return {2019: "2019-09", 2020: "2020-12"}.get(self.value, f"draft {self.value}")
 
 
@@ -47,7 +47,7 @@ class Form:
     """The form of a keyword's value."""
 
     phrase: str
-    """What such a value is, for the message about one that is not."""
+    """What such a value is, for the message about one that does not fit."""
     fits: Callable[[Json], bool]
     subschemas: Callable[[Json], _Schemas] | None = None
     """The schemas in a value."""
@@ -56,7 +56,8 @@ class Form:
 def check_form(keyword: str, value: Json, form: Form, pointer: str) -> None:
     """Raise InvalidConstraintError for a value that does not fit; ``pointer`` is the schema's.
 
-    The errors of TYPE and NAMES say which name is wrong, so these two forms are told by identity.
+    The errors of TYPE and NAMES say which name is wrong, so these two forms are recognised by
+    identity.
     """
     if form.fits(value):
         return
@@ -93,7 +94,7 @@ def _is_names(value: Json) -> bool:
 
 
 def _is_type(value: Json) -> bool:
-    """Whether it is a type, or a list of types with one at least."""
+    """Whether it is a type, or a list of at least one type."""
     if isinstance(value, str):
         return value in TYPES
     return bool(value) and _is_names(value) and all(name in TYPES for name in value)
@@ -183,7 +184,7 @@ class Keyword:
     first: Draft = Draft.DRAFT_4
     last: Draft = Draft.DRAFT_2020_12
     note: str = ""
-    """What there is to know beyond that it is enforced or not."""
+    """What there is to know beyond whether it is enforced."""
 
 
 _4, _6, _7, _2019, _2020 = Draft
@@ -294,4 +295,4 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword("contentEncoding", Role.ANNOTATION, ANYTHING, "content", _7),
     Keyword("contentSchema", Role.ANNOTATION, ANYTHING, "content", _2019),
 )
-"""In the order in which the specification goes through them."""
+"""In the order of the specification."""

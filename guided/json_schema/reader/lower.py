@@ -1,9 +1,9 @@
 """A JSON Schema as text → a ``JsonGrammar``, or an error that names the keyword in the way.
 
-The text is read, every schema in it is noted (``survey``), and then each schema that the root
+The text is read, every schema in it is recorded (``survey``), and then each schema that the root
 leads to becomes a ``SchemaNode`` with a formula. Nodes are lowered once each, when a text first
-gets to them or, in a schema that may hold a fault (``soundness``), all at once: so recursion
-through members and items costs nothing, and neither does what no answer speaks of.
+reaches them or, in a schema that may contain a fault (``soundness``), all at once. So recursion
+through members and items costs nothing, and neither does what no answer reaches.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ class LoweredSchema:
 
 
 def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
-    """Lower the schema; raises InvalidConstraintError, UnsupportedFeatureError or
-    LimitExceededError, each with the JSON pointer of what is in the way.
+    """Lower the schema.
+
+    Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, each with the JSON
+    pointer of what is in the way.
     """
     root = read_schema(schema.text)
     lowering = Lowering(Survey(root, schema.documents), schema.options, keyword_formulas)
     formula = lowering.root()
     if not is_sound(lowering):
-        # Once more from the start: what was noted while the fault came up is incomplete.
+        # Once more from the start: what was recorded while the fault came up is incomplete.
         lowering = Lowering(Survey(root, schema.documents), schema.options, keyword_formulas)
         formula = lowering.root()
         refuse_endless_application(lowering.nodes)
@@ -59,11 +61,11 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
 
 
 def keyword_formulas(visit: Visit) -> Formula:
-    """What all keywords say together, in the order in which they are written.
+    """What all keywords together ask, in the order in which they are written.
 
     What only asks for members comes last: members are written in the order in which a formula first
-    names them, and ``properties`` is where their order is told. Each node calls this once, when its
-    formula is first asked for; ``Lowering`` keeps nothing of the result.
+    names them, and ``properties`` defines their order. Each node calls this once, when its formula
+    is first needed; ``Lowering`` keeps nothing of the result.
     """
     written = [keyword for keyword in visit.keywords if keyword in _FORMULAS]
     written.sort(key=lambda keyword: keyword in _LAST)
@@ -71,7 +73,7 @@ def keyword_formulas(visit: Visit) -> Formula:
 
 
 def _one_by_one(visit: Visit, keywords: list[str]) -> Iterator[Formula]:
-    """Made as they are asked for: after FALSE no further keyword is looked at.
+    """Yield formulas as they are needed: after FALSE no further keyword is looked at.
 
     Keywords that make one formula together have one function, which is called once.
     """

@@ -1,14 +1,13 @@
 """Punycode (RFC 3492) as a graph, and the A-labels (RFC 5890, section 2.3.2.1) that follow from it.
 
-Punycode says code points in ascending order. Each comes as one number: how far it is from the
+Punycode encodes code points in ascending order. Each becomes one number: how far it is from the
 last one, counting every place in every text between them. Numbers are written lowest digit first,
-and how many digits one has is told by a *bias*, which follows from the number before.
+and the number of digits depends on a *bias*, which follows from the number before.
 
-What the Punycode of a label stands for is not regular: every number in it depends on the exact
-code point and place of the one before. So these are the labels with one code point outside of
-ASCII, and short ones without ASCII in scripts whose letters lie side by side. All these letters
-are valid (RFC 5892), in any order, and none joins the one before it (NFC). Each graph is what
-follows "xn--".
+What the Punycode of a label stands for is not regular: every number in it depends on the exact code
+point and place of the one before. So these are the labels with one code point outside ASCII, and
+short ones without ASCII in scripts whose letters lie side by side. All these letters are valid (RFC
+5892), in any order, and none joins the one before it (NFC). Each graph is what follows "xn--".
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def adapted(number: int, length: int, *, first: bool = False) -> int:
 class GraphWriter:
     """Lays down states and the moves between them; states with the same future are one.
 
-    A state may get moves until ``graph`` is called; END has none. One writer is for one graph.
+    A state may get moves until ``graph`` is called; END has none. A writer makes only one graph.
     """
 
     def __init__(self) -> None:
@@ -94,7 +93,7 @@ class GraphWriter:
         """The state in which the next digit of a number is read; its threshold follows ``reach``.
 
         One for all equal choices and thresholds: nothing else matters to the digits that follow. A
-        state is noted before its moves are made, so that it may lead back to itself.
+        state is recorded before its moves are made, so that it may lead back to itself.
         """
         # number = digit + (base - threshold) * rest; digits below the threshold are the last ones.
         reach = min(reach, _GREATEST)
@@ -119,7 +118,7 @@ def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]
     """What is left of the numbers after a digit that is not the last one.
 
     Only for digits after which it differs from what is left after the digit before. The smallest
-    digit, ``threshold``, is always among them. Choices stay in their order, so that equal rests are
+    digit, ``threshold``, is always among them. Choices keep their order, so that equal rests are
     equal keys in ``_digit``.
     """
     weight = _BASE - threshold
@@ -144,7 +143,7 @@ def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]
 
 @functools.cache
 def _digits(low: int, high: int) -> CodePoints:
-    """The letters stand for 0 to 25, the digits for 26 to 35.
+    """The characters of digits from ``low`` to ``high``: letters for 0 to 25, digits for 26 to 35.
 
     Both ends are included; there are no capital letters.
     """
@@ -178,7 +177,7 @@ def mixed_labels() -> Graph:
     """One code point among ASCII letters and digits with hyphens between them.
 
     Spelled as all that is ASCII, a hyphen, and the number of the code point and its place.
-    ``host_names._MOST_BESIDE`` rests on how long these get, and so on ``_MAX_ASCII``.
+    ``host_names._MOST_BESIDE`` depends on how long these get, and so on ``_MAX_ASCII``.
     """
     writer = GraphWriter()
     start = here = hyphen = writer.state()
@@ -196,10 +195,10 @@ def mixed_labels() -> Graph:
 
 
 def _add_middle_dots(writer: GraphWriter, start: int) -> None:
-    """A dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens.
+    """Add a dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens.
 
-    They are added to the graph whose texts begin in ``start``, up to ``_MAX_AROUND_DOT`` characters
-    around the dot.
+    Added to the graph whose texts begin in ``start``, up to ``_MAX_AROUND_DOT`` characters around
+    the dot.
     """
     other = _LETTER_OR_DIGIT & ~_L
     # After texts without "ll" that do not end in "l", and that do; after those with one: the state,
@@ -224,10 +223,10 @@ def _add_middle_dots(writer: GraphWriter, start: int) -> None:
 
 
 def short_labels() -> Graph:
-    """One code point, or two of Japanese of which one at least is no ideograph.
+    """One code point, or two of Japanese of which at least one is no ideograph.
 
-    Two letters are told in ascending order, as their numbers are; which of them stands first
-    follows from the second number.
+    Two letters are encoded in ascending order, as their numbers are; the second number determines
+    which of them stands first.
     """
     writer = GraphWriter()
     singles = *_SINGLE, _HIRAGANA, _KATAKANA, _IDEOGRAPHS
@@ -237,7 +236,7 @@ def short_labels() -> Graph:
         choices.append(_before(writer, letter, second))
     for letter in range(_KATAKANA[0], _KATAKANA[1] + 1):
         choices.append(_before(writer, letter, ((letter, _LONG_VOWEL), _IDEOGRAPHS)))
-    # The dot wants a neighbour of these scripts (RFC 5892, appendix A.7).
+    # The dot needs a neighbour of these scripts (RFC 5892, appendix A.7).
     choices.append(_before(writer, _KATAKANA_DOT, (_IDEOGRAPHS,)))
     return writer.graph(writer.number(choices, FIRST_BIAS))
 

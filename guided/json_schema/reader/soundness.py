@@ -1,9 +1,9 @@
-"""Whether lowering a schema may fail, told without lowering it.
+"""Whether lowering a schema may fail, decided without lowering it.
 
-Lowering is most of the work on a large schema, and an answer gets to few of its parts. So a part
-is lowered when a text first gets to it, provided that no fault can come to light there: faults are
-told before the first token. This looks at every schema that was met, whether the root leads to it
-or not; where one is at fault, all that the root leads to is lowered at once, to see whether it
+Lowering is most of the work on a large schema, and an answer reaches few of its parts. So a part is
+lowered when a text first reaches it, provided that no fault can come to light there: faults are
+reported before the first token. This looks at every schema that was met, whether or not the root
+leads to it; if one is at fault, all that the root leads to is lowered at once, to find whether it
 matters.
 """
 
@@ -26,8 +26,8 @@ _DYNAMIC: Final = 0
 def is_sound(lowering: Lowering) -> bool:
     """Whether every schema that was met, and what they refer to, can be lowered.
 
-    ``False`` too where that is not plain to see, as with ``unevaluatedItems``. What was met is
-    more after this: the documents that references lead to, and the patterns that were parsed.
+    ``False`` also where that is not obvious, as with ``unevaluatedItems``. After this more has been
+    met: the documents that references lead to, and the patterns that were parsed.
     """
     survey = lowering.survey
     applied: dict[int, list[int]] = {}
@@ -56,11 +56,11 @@ def is_sound(lowering: Lowering) -> bool:
 def _applied(lowering: Lowering, location: Location, keyword: str) -> Iterable[int]:
     """The schemas that a keyword applies to the same value, by identity: the edges for ``endless``.
 
-    For the keywords in ``survey._NOTED`` that ``is_sound`` has no other case for. What is no
-    schema object, as a Boolean or a list of names, has no edges of its own and does no harm.
+    For the keywords in ``survey._NOTED`` for which ``is_sound`` has no other case. Whatever is no
+    schema object, such as a Boolean or a list of names, has no edges and does no harm.
 
     Raises InvalidConstraintError for a reference that names nothing. One that leads to another
-    document has that gone through, which may add to ``survey.noted`` while it is iterated.
+    document makes the survey read that, which may add to ``survey.noted`` while it is iterated.
     """
     value = location.keywords[keyword]
     if keyword in REFERENCES:
@@ -75,16 +75,16 @@ def _applied(lowering: Lowering, location: Location, keyword: str) -> Iterable[i
 
 
 def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
-    """The nodes of a graph from which a way leads on without end; others may be left out of it.
+    """The nodes of a graph from which an endless way leads on; other nodes may be missing in it.
 
-    ``ended`` grows while it is gone through; each node gets into it once, so this is linear.
+    ``ended`` grows during the loop; each node enters it once, so this is linear.
     """
     waiting = {node: len(targets) for node, targets in ahead.items()}
     sources: dict[int, list[int]] = {}
     for node, targets in ahead.items():
         for target in targets:
             sources.setdefault(target, []).append(node)
-    # A node has an end when everything ahead of it has; cycles never get there.
+    # A node has an end when everything ahead of it has; cycles never do.
     ended = [node for node in (*waiting, *sources) if not waiting.get(node)]
     for node in ended:
         for other in sources.pop(node, ()):
@@ -95,14 +95,16 @@ def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
 
 
 def refuse_endless_application(nodes: Sequence[SchemaNode]) -> None:
-    """Raise InvalidConstraintError for a node that comes back to itself without going into a
-    member or an item. Lowers every node; the sequence grows meanwhile.
+    """Raise InvalidConstraintError for a node that applies itself to the same value.
+
+    It does so without going into a member or an item. Lowers every node; the sequence grows
+    meanwhile.
     """
     ahead = {node.number: _in_place(node.formula) for node in nodes}
     left = endless(ahead)
     if not left:
         return
-    # Follow the way until it closes: the node that is named is one of the circle.
+    # Follow the way until it closes: the node that is named is in the circle.
     number = min(left)
     seen: set[int] = set()
     while number not in seen:
@@ -118,7 +120,7 @@ def refuse_endless_application(nodes: Sequence[SchemaNode]) -> None:
 def _in_place(formula: Formula) -> set[int]:
     """The nodes that a formula applies to the same value.
 
-    Those inside of assertions are about other values, and are left out.
+    Those inside assertions are about other values, and are left out.
     """
     found: set[int] = set()
     seen: set[Formula] = set()

@@ -1,8 +1,8 @@
 """Where schemas stand, and what references name.
 
-``Survey`` goes through documents once: it checks the forms of keywords and notes what references
-may name. Every schema object becomes a ``Location``, found again by the identity of its
-dictionary. A document of the request is gone through when a reference first leads to it.
+``Survey`` reads documents once: it checks the forms of keywords and records what references may
+name. Every schema object becomes a ``Location``, found again by the identity of its dictionary. A
+document of the request is read when a reference first leads to it.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ class Resource:
     """Empty for a document without one."""
     root: Json
     pointer: str
-    """JSON pointer of the root, after the URI of its document where that is not the schema."""
+    """The JSON pointer of the root, after the URI of its document where that is not the schema."""
     dialect: Dialect
     is_standard: bool = False
-    """It belongs to a metaschema that the specification publishes."""
+    """Whether it belongs to a metaschema that the specification publishes."""
     anchors: dict[str, Location] = field(default_factory=dict)
     dynamic: dict[str, Location] = field(default_factory=dict)
     """The anchors that a dynamic reference may be bound to."""
     ambiguous: set[str] = field(default_factory=set)
-    """Anchors that several schemas have: no matter until a reference names one."""
+    """Anchors that several schemas have: this only matters once a reference names one."""
 
 
 class Location:
     """A schema object.
 
-    Compared by identity. ``Survey._read`` fills ``keywords`` in once, in the order of the text;
-    later nothing changes.
+    Compared by identity. ``Survey._read`` fills ``keywords`` once, in the order of the text; later
+    nothing changes.
     """
 
     __slots__ = ("keywords", "pointer", "resource", "schema")
@@ -60,16 +60,15 @@ class Location:
         self.pointer: Final = pointer
         self.resource: Final = resource
         self.keywords: Final[dict[str, Json]] = {}
-        """Those that say something about values: no notes, nothing hidden by a reference."""
+        """Those that ask something of values: no annotations, nothing hidden by a reference."""
 
 
 MAX_LOCATIONS: Final = 50_000
 _LOCATION_BYTES: Final = 400
-"""What is kept of a schema object beside what was read, about."""
+"""About how many bytes are kept of a schema object, beside what was read."""
 _PLACE_BYTES_A_UNIT: Final = 32
-"""Bytes of pointers, URIs and scopes for a unit of work: each place has its own, so a long name
-around many places would take far more memory than the text itself.
-"""
+"""Bytes of pointers, URIs and scopes per unit of work: each place has its own, so a long name
+around many places would take far more memory than the text itself."""
 
 
 class Survey:
@@ -80,43 +79,44 @@ class Survey:
     """
 
     def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
-        """Go through the root alone; ``documents`` are URIs with texts, read when they are needed.
+        """Read only the root; ``documents`` are URIs with texts, read when they are needed.
 
         ``root`` is the resource of the whole schema.
         """
         self.locations: dict[int, Location] = {}
         """By the identity of the schema's dictionary, in the order in which they were met."""
         self.noted: list[tuple[Location, str]] = []
-        """Where keywords stand that lead out of a schema, or that lowering may stumble over."""
+        """Where keywords stand that lead out of a schema, or on which lowering may fail."""
         self.ambiguous: set[str] = set()
-        """URIs that several schemas give themselves: no matter until a reference names one."""
+        """URIs that several schemas give themselves: this only matters once a reference names one.
+        """
         self._texts = {uri.removesuffix("#"): text for uri, text in documents}
         """The documents of the request, read or not."""
         self._documents: dict[str, Json] = {}
         """The documents of the request that were read."""
         self._resources: dict[str, Resource] = {}
-        """By URI; a document by the one that it came with and by its own. The first stays."""
+        """By URI: a document by the one that it came with and by its own. The first one stays."""
         self._dialects = Dialects(self._document)
         self._default = standard(LATEST)
         self._read_bytes = 0
         self._place_bytes = 0
-        """Of pointers, URIs and scopes."""
+        """Bytes of pointers, URIs and scopes."""
         self.root = self._add_document("", root)
         # A document that names no draft is read as the schema that leads to it.
         self._default = self.root.dialect
 
     @property
     def nbytes(self) -> int:
-        """What it holds, about: documents, read or not, and what was noted of their schemas."""
+        """About how many bytes it takes: documents, read or not, and records of their schemas."""
         texts = sum([sys.getsizeof(text) for text in self._texts.values()])
         noted = _LOCATION_BYTES * len(self.locations)
         return texts + self._read_bytes + noted + self._place_bytes
 
     def resource(self, uri: str) -> Resource | None:
-        """The resource of a URI without fragment; documents are read as far as it takes.
+        """The resource of a URI without fragment; documents are read as far as needed.
 
-        If neither a document nor a metaschema has it as its own, all other documents are read: not
-        up to the first hit, so that a URI which two of them claim is known to be ambiguous.
+        If neither a document nor a metaschema has it as its own, all other documents are read, not
+        only up to the first hit, so that a URI which two of them claim is known to be ambiguous.
         ``None`` if none of them claims it either.
         """
         found = self._resources.get(uri)
@@ -135,10 +135,10 @@ class Survey:
         return found
 
     def add(self, schema: Json, pointer: str, resource: Resource) -> None:
-        """Go through a schema and all schemas in it; ``resource`` is the one that it stands in.
+        """Read a schema and all schemas in it; ``resource`` is the one that it stands in.
 
-        What was gone through before is left as it is. Depth first, in the order of the document:
-        the first schema to give itself a name keeps it, and the first error is told. Raises
+        What was already read is left as it is. Depth first, in the order of the document: the first
+        schema to give itself a name keeps it, and the first error is reported. Raises
         InvalidConstraintError for a keyword of the wrong form, and LimitExceededError for too many
         schemas.
         """
@@ -181,8 +181,7 @@ class Survey:
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
         """Enter a document by ``uri``, and by the identifier that it gives itself.
 
-        It is entered before it is gone through, as it may refer to itself. Raises what ``add``
-        raises.
+        It is entered before it is read, as it may refer to itself. Raises what ``add`` raises.
         """
         pointer = f"{uri}#" if uri else ""
         dialect = self._dialect(root, pointer, self._default)
@@ -195,7 +194,7 @@ class Survey:
                 resource.uri = _own_uri(uri, identifier, here)
                 if self._resources.setdefault(resource.uri, resource) is not resource:
                     self.ambiguous.add(resource.uri)
-        if not is_standard:  # which are there once for all
+        if not is_standard:  # those exist once for all
             self._read_bytes += json_nbytes(root)
         self.add(root, pointer, resource)
         return resource
@@ -206,10 +205,10 @@ class Survey:
         return around
 
     def _enter(self, schema: dict[str, Json], pointer: str, resource: Resource) -> Location:
-        """Enter the location of a schema object, which may begin a resource of its own.
+        """Enter the location of a schema object, which may begin a new resource.
 
-        Raises LimitExceededError past MAX_LOCATIONS. Called once for each dictionary: ``add`` sees
-        to that.
+        Raises LimitExceededError past MAX_LOCATIONS. ``add`` ensures that it is called once for
+        each dictionary.
         """
         if len(self.locations) >= MAX_LOCATIONS:
             raise LimitExceededError(
@@ -225,7 +224,7 @@ class Survey:
     def _read(self, location: Location) -> list[tuple[Json, str, Resource]]:
         """Check the forms of the keywords, and return the schemas in them with their pointers.
 
-        Fills in ``location.keywords`` and adds to ``noted``; called once for each location.
+        Fills ``location.keywords`` and adds to ``noted``; called once for each location.
         """
         schema, pointer, resource = location.schema, location.pointer, location.resource
         dialect, said = resource.dialect, location.keywords
@@ -252,7 +251,7 @@ class Survey:
         return inner
 
     def _embedded(self, schema: dict[str, Json], pointer: str, around: Resource) -> Resource:
-        """The resource that a schema inside of another one begins, or the one around it.
+        """The resource that a schema inside another one begins, or the one around it.
 
         Of several with one URI the first keeps it, and the URI is ambiguous from then on.
         """
@@ -273,10 +272,10 @@ class Survey:
 
 
 def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
-    """The URI that the reference at ``pointer`` stands for (RFC 3986, section 5), for any scheme,
-    and its fragment.
+    """The URI and the fragment that the reference at ``pointer`` stands for, for any scheme.
 
-    A fragment alone leaves the base as it is, also one that is no URI to resolve against.
+    RFC 3986, section 5. A fragment alone leaves the base as it is, even one that is no URI to
+    resolve against.
     """
     if reference.startswith("#"):
         return base, reference[1:]
@@ -292,7 +291,7 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
 def _own_uri(base: str, identifier: str, pointer: str) -> str:
     """The URI that a schema gives itself, without its fragment.
 
-    Raises InvalidConstraintError for an identifier that is none by its characters.
+    Raises InvalidConstraintError for an identifier whose characters no URI may have.
     """
     if not _URI_REFERENCE.fullmatch(identifier):
         raise InvalidConstraintError(
@@ -303,7 +302,7 @@ def _own_uri(base: str, identifier: str, pointer: str) -> str:
     return resolve_uri(base, identifier, pointer)[0]
 
 
-# RFC 3986, section 4.1: its characters; where they may stand, `urljoin` knows.
+# RFC 3986, section 4.1: its characters; `urljoin` knows where they may stand.
 _URI_REFERENCE: Final = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
 _SPEAKING: Final = frozenset({Role.ASSERTION, Role.APPLICATOR})
 
@@ -315,8 +314,8 @@ def _hides(schema: dict[str, Json], dialect: Dialect) -> bool:
 def _note_names(location: Location) -> None:
     """Enter the names that the schema gives itself into its resource.
 
-    Called once for each location; a name that two schemas of a resource give themselves is noted as
-    ambiguous, and the first keeps it.
+    Called once for each location; a name that two schemas of a resource give themselves is recorded
+    as ambiguous, and the first keeps it.
     """
     schema, resource = location.schema, location.resource
     draft = resource.dialect.draft
@@ -340,7 +339,7 @@ def _note(names: dict[str, Location], name: str, location: Location) -> None:
 
 
 _BESIDE_REF: Final = frozenset({"$ref", "definitions"})
-"""What counts beside a ``$ref`` that hides its siblings; nothing asserts there."""
+"""What counts beside a ``$ref`` that hides its siblings; nothing in it asserts."""
 _NOTED: Final = frozenset(
     (
         *("$ref", "$recursiveRef", "$dynamicRef", "pattern", "patternProperties"),
@@ -350,11 +349,11 @@ _NOTED: Final = frozenset(
 )
 """The keywords that ``soundness.is_sound`` goes through; each needs a case there."""
 Scope = frozenset[tuple[str, Location]]
-"""What the dynamic scope comes to: the schema that each name of a dynamic anchor is bound to."""
+"""The result of the dynamic scope: the schema that each name of a dynamic anchor is bound to."""
 
 
 def enter(scope: Scope, resource: Resource) -> Scope:
-    """The scope inside of a resource: the outermost schema of a name stays bound to it.
+    """The scope inside a resource: the outermost schema of a name stays bound to it.
 
     Scopes are compared by value: they are part of the key of a node (``Lowering.node``).
     """
@@ -367,7 +366,7 @@ def enter(scope: Scope, resource: Resource) -> Scope:
 
 
 def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -> Location | bool:
-    """The schema that a reference keyword names, a Boolean where it is one.
+    """The schema that a reference keyword names; a Boolean where it is one.
 
     Raises InvalidConstraintError for a reference that names nothing. It may read further documents,
     and add the schemas in them to the survey.
@@ -392,10 +391,10 @@ def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -
 def _resource(
     survey: Survey, location: Location, reference: str, here: str
 ) -> tuple[Resource, str]:
-    """The resource that a reference leads to, and what it names in there.
+    """The resource that a reference leads to, and what it names there.
 
-    The fragment is without percent signs. The resource of the schema itself is meant where a URI is
-    ambiguous but is its own.
+    The fragment has its percent signs decoded. Where a URI is ambiguous but the resource's own,
+    that resource is meant.
     """
     uri, fragment = resolve_uri(location.resource.uri, reference, here)
     resource = location.resource if reference.startswith("#") else survey.resource(uri)
@@ -415,7 +414,7 @@ def _at_pointer(
 ) -> Location | bool:
     """Follow a JSON pointer (RFC 6901, section 4) from the root of a resource.
 
-    A schema on the way may begin a resource of its own: what it leads to then stands in that one.
+    A schema on the way may begin a new resource: what it leads to then stands in that one.
     """
     target: Json = resource.root
     pointer = resource.pointer

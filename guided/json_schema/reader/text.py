@@ -1,7 +1,7 @@
 """The text of a schema → JSON values, with exact numbers and without silent losses.
 
-Reading only says that something is wrong. The text is then scanned once more, by ``_Scan``, to say
-what and where.
+Reading only finds that something is wrong. Then ``_Scan`` scans the text once more, to report what
+is wrong and where.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["child", "json_nbytes", "json_text", "read_schema"]
 def child(pointer: str, *tokens: str | int) -> str:
     """The pointer of something inside what ``pointer`` points at.
 
-    Tokens are escaped here (RFC 6901, section 3), so callers give names as they are.
+    Tokens are escaped here (RFC 6901, section 3), so callers pass names as they are.
     """
     for token in tokens:
         name = str(token)
@@ -41,7 +41,7 @@ MAX_SCHEMA_BYTES: Final = 1_000_000
 def read_schema(text: str, base: str = "") -> Json:
     """Parse a schema; numbers that are not integers become Decimal.
 
-    Raises InvalidConstraintError for text that is no JSON, that names a member twice, that holds
+    Raises InvalidConstraintError for text that is no JSON, that names a member twice, that contains
     half a surrogate pair or that is neither an object nor a boolean, and LimitExceededError for
     what is too large, nested too deeply, or a number of too many digits. ``base`` is the JSON
     pointer of the root, after the URI of a document.
@@ -83,7 +83,7 @@ def read_schema(text: str, base: str = "") -> Json:
 def json_text(value: Json) -> str:
     """The value in compact JSON, numbers without exponent.
 
-    Calls itself once for each level: the depth of schemas is bounded.
+    Recurses once for each level: the depth of schemas is bounded.
     """
     if isinstance(value, Decimal):
         return format(value, "f")
@@ -96,8 +96,9 @@ def json_text(value: Json) -> str:
 
 
 def json_nbytes(value: Json) -> int:
-    """What a value holds in bytes, about; of names, which often stand in several places, the
-    characters alone.
+    """About how many bytes a value takes.
+
+    For names, which often occur in several places, only the characters count.
     """
     size, values = 0, [value]
     for each in breathing(values):  # which grow meanwhile
@@ -111,13 +112,13 @@ def json_nbytes(value: Json) -> int:
 
 
 class _FaultError(Exception):
-    """Something may not stand in a schema; ``faults`` knows what and where."""
+    """Something may not stand in a schema; ``faults`` finds what and where."""
 
 
 def _check_depth(schema: Json) -> None:
     """Raise _FaultError for values that nest deeper than MAX_DEPTH, level by level.
 
-    Later walks may then call themselves once for each level.
+    Later walks may then recurse once for each level.
     """
     level = [schema] if isinstance(schema, dict | list) else []
     for _ in range(MAX_DEPTH):
@@ -133,10 +134,10 @@ def _check_depth(schema: Json) -> None:
 
 
 def _check_strings(schema: Json, text: str) -> None:
-    """Refuse strings that no UTF-8 text can hold.
+    """Refuse strings that no UTF-8 text can contain.
 
     Half a pair may be written as an escape, which the text itself does not show: then what was read
-    is looked at, written out again without escapes.
+    is checked, written out again without escapes.
     """
     held = text
     if _ESCAPED_SURROGATE.search(text):
@@ -182,10 +183,10 @@ _HALF_PAIR = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 def has_too_many_digits(number: str) -> bool:
-    """Whether a number of JSON, written without an exponent, is longer than it may be.
+    """Whether a number of JSON, written without an exponent, would be too long.
 
     An exponent counts with its zeros, as exact arithmetic writes them out. One of six characters or
-    more is too much in any case, and is not even read.
+    more is always too much, and is not even read.
     """
     digits, _, exponent = number.lower().partition("e")
     shift = 0 if not exponent else abs(int(exponent)) if len(exponent) < 6 else MAX_NUMBER_DIGITS
@@ -193,9 +194,9 @@ def has_too_many_digits(number: str) -> bool:
 
 
 def syntax_fault(text: str, error: JSONDecodeError, base: str) -> GuidedError:
-    """What to say about text that is no JSON; ``base`` is the JSON pointer of its root.
+    """The error for text that is no JSON; ``base`` is the JSON pointer of its root.
 
-    The scan is run up to there for its ``pointer`` alone; what it finds on the way is left aside.
+    The scan runs up to there only for its ``pointer``; what it finds on the way is ignored.
     """
     scan = _Scan(text, base)
     for _ in scan.faults(error.pos):
@@ -209,7 +210,7 @@ def syntax_fault(text: str, error: JSONDecodeError, base: str) -> GuidedError:
 
 
 def first_fault(text: str, base: str) -> GuidedError | None:
-    """What to say about text that is JSON in which something may not stand; ``None`` for none."""
+    """The error for JSON in which something may not stand; ``None`` for none."""
     return next(_Scan(text, base).faults(len(text)), None)
 
 
@@ -220,18 +221,18 @@ class _Container:
     pointer: str
     is_object: bool
     names: set[str] = field(default_factory=set)
-    """Of an object, the names so far."""
+    """For an object, the names so far."""
     key: str | None = None
-    """Of an object, the name of the member that is being read; ``None`` between two members."""
+    """For an object, the name of the member being read; ``None`` between two members."""
     index: int = 0
-    """Of an array, the item that is being read."""
+    """For an array, the item being read."""
 
 
 class _Scan:
     """Goes through the tokens of a text, and knows where in the document it is.
 
-    To be gone through once, by ``faults``; ``stack`` has the containers around the place, the
-    innermost last.
+    To be used once, by ``faults``; ``stack`` has the containers around the place, the innermost
+    last.
     """
 
     def __init__(self, text: str, base: str) -> None:
@@ -241,7 +242,7 @@ class _Scan:
 
     @property
     def pointer(self) -> str:
-        """The JSON pointer of the value that is being read.
+        """The JSON pointer of the value being read.
 
         Between two members it is that of the object.
         """
@@ -291,9 +292,9 @@ class _Scan:
             self.stack[-1].index += 1
 
     def _string(self, string: str, start: int) -> Iterator[GuidedError]:
-        """Take in a string at ``start``, a value or a name; yields what is wrong with it.
+        """Read a string at ``start``, a value or a name; yields what is wrong with it.
 
-        A string is a name where an object has no ``key`` yet, and ``key`` is set then.
+        A string is a name where an object has no ``key`` yet, and then ``key`` is set.
         """
         inner = self.stack[-1] if self.stack else None
         if _HALF_PAIR.search(string):
@@ -320,7 +321,7 @@ class _Scan:
     def _word(self, word: str, start: int) -> Iterator[GuidedError]:
         """Yield what is wrong with a number or a name such as ``NaN`` at ``start``.
 
-        Nothing of any other word: the text is the beginning of JSON.
+        Yields nothing for any other word: the text is the beginning of JSON.
         """
         if word in ("NaN", "Infinity", "-Infinity"):
             yield InvalidConstraintError(

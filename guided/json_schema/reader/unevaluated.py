@@ -1,8 +1,8 @@
 """``unevaluatedProperties`` and ``unevaluatedItems``, as formulas.
 
 What was evaluated depends on which of the schemas applied in place hold: the branches of ``anyOf``,
-for one. Every such schema evaluates something *under a condition*, and more conditions never
-evaluate less. So each member that some schema evaluates has a rule of its own, "it fits what
+for example. Every such schema evaluates something *under a condition*, and more conditions never
+evaluate less. So each member that some schema evaluates has a separate rule, "it fits what
 unevaluated members have to fit, or one of the conditions holds", and no combination of branches is
 ever written out:
 
@@ -10,7 +10,7 @@ ever written out:
 
 becomes: no member but a and b; and no member a, or the first branch holds; and no member b, or the
 second does. Only patterns and ``contains``, which evaluate what is not known by name or position,
-take a case for each set of conditions.
+need a case for each set of conditions.
 
 Source: JSON Schema 2020-12, core, sections 11.2 and 11.3.
 """
@@ -35,7 +35,7 @@ __all__ = ["UNEVALUATED_FORMULAS"]
 
 _T = TypeVar("_T")
 MAX_CASES: Final = 512
-"""Sets of conditions that are told apart for one keyword."""
+"""Sets of conditions that are distinguished for one keyword."""
 MAX_CONDITIONS: Final = 10_000
 """Schemas applied in place under different conditions."""
 
@@ -44,9 +44,9 @@ def _properties(visit: Visit) -> Formula:
     """The formula of ``unevaluatedProperties``.
 
     ``rest`` is what unevaluated members have to fit. ``names``, ``patterns`` and ``everything``
-    have the conditions under which a member of that name, members that a pattern is found in, or
-    all members are evaluated by some schema. TRUE where ``rest`` asks for nothing, or where all
-    members are evaluated in any case.
+    have the conditions under which some schema evaluates a member of that name, members whose names
+    a pattern matches, or all members. TRUE where ``rest`` asks for nothing, or where all members
+    are evaluated in any case.
     """
     rest = visit.apply(visit.keywords["unevaluatedProperties"])
     names: dict[str, list[Formula]] = {}
@@ -70,12 +70,12 @@ def _properties(visit: Visit) -> Formula:
     found = {pattern: _found_in(pattern, names) for pattern in patterns}
 
     def with_patterns(evaluated: Sequence[Regular]) -> Iterator[Formula]:
-        """What has to hold, all of it, if the ``evaluated`` patterns evaluate and no others do.
+        """Everything that has to hold if the ``evaluated`` patterns evaluate and no others do.
 
-        First for members that no schema names: they fit ``rest``, unless one of the patterns is
-        found in their names. Then, for each name that is not evaluated in any case: the member
-        fits ``rest``, or one of the conditions holds under which it is evaluated by name.
-        ``_cases`` joins these formulas by "and", and the cases by "or".
+        First for members that no schema names: they fit ``rest``, unless one of the patterns
+        matches their names. Then, for each name that is not evaluated in any case: the member fits
+        ``rest``, or one of the conditions holds under which it is evaluated by name. ``_cases``
+        joins these formulas by "and", and the cases by "or".
         """
         yield formulas.leaf(
             Members(
@@ -97,8 +97,8 @@ def _items(visit: Visit) -> Formula:
     """The formula of ``unevaluatedItems``.
 
     ``lengths`` has by a number of first items the conditions under which these are evaluated;
-    ``contained`` those under which items that fit a formula are, by ``contains``. ``ends`` are the
-    places where the conditions change; 0 is always among them. TRUE as for ``_properties``.
+    ``contained`` those under which ``contains`` evaluates the items that fit a formula. ``ends``
+    are the places where the conditions change; 0 is always among them. TRUE as for ``_properties``.
     """
     rest = visit.apply(visit.keywords["unevaluatedItems"])
     lengths: dict[int, list[Formula]] = {0: [TRUE]}
@@ -120,7 +120,8 @@ def _items(visit: Visit) -> Formula:
     spend(sum(ends))
 
     def with_contained(evaluated: Sequence[Formula]) -> Iterator[Formula]:
-        """What has to hold, all of it, if the ``evaluated`` formulas evaluate items and no others.
+        """Everything that has to hold if the ``evaluated`` formulas evaluate items and no others
+        do.
 
         ``other`` is what an item fits that is not evaluated by its place. First for the items after
         all that some schema evaluates by place; then for each run of items that are evaluated under
@@ -152,9 +153,9 @@ def _contains_evaluates(visit: Visit) -> bool:
 def _evaluators(visit: Visit, keyword: str) -> Iterator[tuple[Formula, Visit]]:
     """Every schema that evaluates members or items of the same value, and under which condition.
 
-    The schema of ``visit`` comes first, under the condition TRUE. A schema may come several times,
+    The schema of ``visit`` comes first, under the condition TRUE. A schema may occur several times,
     under different conditions. Formulas are those of ``visit.formulas``, so conditions are compared
-    by identity. It follows references, which may lead in a circle: that is what ``seen`` ends.
+    by identity. It follows references, which may lead in a circle, which ``seen`` breaks.
     """
     formulas = visit.formulas
     seen: set[tuple[Formula, Formula]] = set()
@@ -189,7 +190,7 @@ def _cases(
     ``found`` has the conditions of each thing; one with TRUE among them is part of every case. A
     case says that the chosen things are found (one of the conditions of each holds), and all that
     ``formula`` says about them. It does not say that the others are not found: they would evaluate
-    more, so a case that leaves them out is only stricter. The whole is any of the cases.
+    more, so a case without them is only stricter. The whole is any of the cases.
     """
     always = [thing for thing, conditions in found.items() if TRUE in conditions]
     sometimes = [thing for thing, conditions in found.items() if TRUE not in conditions]
@@ -209,7 +210,7 @@ def _cases(
 
 
 def _found_in(pattern: Regular, names: Iterable[str]) -> frozenset[str]:
-    """The names that a pattern is found in."""
+    """The names in which a pattern matches."""
     dfa = dfa_from_regular(pattern, search=True)
     return frozenset(name for name in names if dfa.accepts(name))
 

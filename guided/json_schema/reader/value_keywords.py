@@ -1,4 +1,4 @@
-"""What a schema says about types, numbers, strings and listed values, as formulas."""
+"""What a schema asks about types, numbers, strings and listed values, as formulas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS"]
 
 
 def _types(visit: Visit) -> Formula:
-    """``type``; that numbers are whole is left to ``_numbers`` where other keywords call it.
+    """``type``; ``_numbers`` handles whole numbers where other keywords call it.
 
     TRUE for all types together. ``integer`` is ``Types`` of numbers and ``Numbers(integer=True)``.
     """
@@ -38,8 +38,8 @@ def _types(visit: Visit) -> Formula:
 def _numbers(visit: Visit) -> Formula:
     """All keywords about numbers as one assertion, which is one automaton.
 
-    Registered for all of ``_NUMERIC``, so it is called once; ``type`` may ask for whole numbers
-    too.
+    Registered for all of ``_NUMERIC``, so it is called once; ``type`` may also ask for whole
+    numbers.
     """
     whole = _only_integers(visit)
     return visit.formulas.leaf(
@@ -61,7 +61,7 @@ def _bound(
 ) -> Bound | None:
     """The tighter of an inclusive and an exclusive bound; at equal values, the exclusive one.
 
-    ``tighter`` tells of two values which is: the greater of low bounds, the less of high ones.
+    ``tighter`` returns the tighter of two values: the greater of low bounds, the less of high ones.
     """
     value = _decimal(visit.keywords.get(keyword))
     strict = visit.keywords.get(strict_keyword)
@@ -84,7 +84,7 @@ def _only_integers(visit: Visit) -> bool:
 
 
 def _by_spelling(visit: Visit) -> bool:
-    """Whether a number counts as an integer by how it is written: ``1.0`` is one since draft 6."""
+    """Whether a number is an integer by how it is written: ``1.0`` is one since draft 6."""
     return visit.location.resource.dialect.draft is Draft.DRAFT_4
 
 
@@ -94,10 +94,10 @@ def _pattern(visit: Visit) -> Formula:
 
 
 def _format(visit: Visit) -> Formula:
-    """``format``: TRUE where it is a note, by the options or because nobody knows it.
+    """``format``: TRUE where it is an annotation, by the options or because it is unknown.
 
-    A dialect that asserts formats has the last word: it overrides the options, and what cannot be
-    enforced is refused.
+    A dialect that asserts formats decides: it overrides the options, and what cannot be enforced
+    is refused.
     """
     dialect = visit.location.resource.dialect
     if visit.lowering.options.format is not FormatMode.ASSERT and not dialect.asserts_format:

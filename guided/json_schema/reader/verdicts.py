@@ -1,7 +1,6 @@
 """What becomes of each keyword of a schema; and the table of keywords in the documentation.
 
-``python -m guided.json_schema.reader.verdicts docs/json-schema-support.md`` brings the table up to
-date.
+``python -m guided.json_schema.reader.verdicts docs/json-schema-support.md`` updates the table.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__ = ["judge", "with_current_table"]
 
 
 def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
-    """A verdict on every keyword of every schema that was met, metaschemas aside.
+    """A verdict on every keyword of every schema that was met, except in metaschemas.
 
     In the order in which schemas were met. Whether the root leads to a schema does not matter.
     """
@@ -58,7 +57,7 @@ def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
 def _enforcement(
     word: Keyword, location: Location, options: JsonOptions
 ) -> tuple[Enforcement, str]:
-    """How far a keyword that has a say is enforced, and a note: first what makes it void.
+    """How far a keyword that asserts something is enforced, and a note; first what makes it void.
 
     The order matters: a keyword without the one that it needs is void, whatever else is true of it.
     """
@@ -80,7 +79,7 @@ def _enforcement(
 
 
 def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]:
-    """As ``value_keywords._format`` lowers it.
+    """The verdict on ``format`` as ``value_keywords._format`` lowers it.
 
     Change both together.
     """
@@ -98,8 +97,7 @@ def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]
 def _default_bounds(keywords: dict[str, object], options: JsonOptions) -> Iterator[str]:
     """What the options bound where a type is named and the schema itself sets no bound.
 
-    The bounds themselves are applied in ``StringRules`` and ``NumberRules``; here they are only
-    told.
+    ``StringRules`` and ``NumberRules`` apply the bounds themselves; here they are only reported.
     """
     types = keywords["type"]
     names = types if isinstance(types, list) else [types]
@@ -125,9 +123,9 @@ _NEEDED = {
 
 
 def _unknown(keyword: str, location: Location) -> str:
-    """What to say of a keyword that the dialect does not define.
+    """What to say about a keyword that the dialect does not define.
 
-    A keyword of another draft is no slip of the pen, so that is told first.
+    A keyword of another draft is no misspelling, so that is checked first.
     """
     if keyword in _ALL_NAMES:
         draft = location.resource.dialect.draft
@@ -148,7 +146,7 @@ _OUTCOMES = {
 
 
 def with_current_table(page: str) -> str:
-    """The page, the table between its two marks replaced.
+    """The page with the table between its two marks replaced.
 
     Both marks have to be in the page, in this order.
     """

@@ -1,4 +1,4 @@
-"""A schema object as the lowering comes to it: its keywords, and the formulas of what it names."""
+"""A schema object as lowering reaches it: its keywords, and the formulas of what it names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MAX_NODES: Final = 50_000
 _BINDING_BYTES: Final = 56
 """A pair of a name and what a scope binds it to."""
 _NODE_BYTES: Final = 600
-"""A node and what it is lowered by, about."""
+"""About what a node takes, with what lowers it."""
 
 
 class Lowering:
     """The nodes that were met so far, and what all visits share.
 
-    ``lower`` makes the formula of a visit. A node asks for it when its own formula is first needed.
+    ``lower`` makes the formula of a visit. A node calls it when its own formula is first needed.
     Going through ``nodes``, which grow meanwhile, lowers all that the root leads to.
     """
 
@@ -54,7 +54,7 @@ class Lowering:
     def root(self) -> Formula:
         """The formula of the whole schema.
 
-        Nothing is lowered by this: the node asks for its formula later.
+        This lowers nothing: the node makes its formula later.
         """
         resource = self.survey.root
         if isinstance(resource.root, bool):
@@ -63,7 +63,7 @@ class Lowering:
         return self.node(Visit(self, location, self.entered(frozenset(), location.resource)))
 
     def entered(self, scope: Scope, resource: Resource) -> Scope:
-        """The scope inside of a resource, see ``enter``; made once, as each place in it has it."""
+        """The scope inside a resource, see ``enter``; made once, as each place in it has it."""
         key = (scope, resource, len(resource.dynamic))
         found = self._scopes.get(key)
         if found is None:
@@ -75,15 +75,15 @@ class Lowering:
 
     @property
     def nbytes(self) -> int:
-        """What it holds beside its formulas, about, with the schema."""
+        """About how many bytes it takes beside its formulas, with the schema."""
         return self.survey.nbytes + _NODE_BYTES * len(self.nodes)
 
     def node(self, visit: Visit) -> SchemaNode:
         """The node that belongs to a visit, which may be a new one.
 
-        One for each schema and scope: the formula depends on nothing else, as the scope tells what
-        dynamic references are bound to. A node is made before its formula, so schemas that refer to
-        themselves find themselves here.
+        One for each schema and scope: the formula depends on nothing else, as the scope determines
+        what dynamic references are bound to. A node is made before its formula, so schemas that
+        refer to themselves find themselves here.
         """
         key = (id(visit.location.schema), visit.scope)
         found = self._known.get(key)
@@ -93,8 +93,8 @@ class Lowering:
                 raise LimitExceededError(
                     f"the schema has more than {MAX_NODES} places", limit=MAX_NODES, pointer=pointer
                 )
-            # Before anything is noted: the work may end here, and another attempt begins with what
-            # was noted so far.
+            # Before anything is recorded: the work may end here, and another attempt begins with
+            # what was recorded so far.
             spend(5)
             lower = self._lower
             found = self._known[key] = SchemaNode(number, pointer, lambda: lower(visit))
@@ -102,7 +102,7 @@ class Lowering:
         return found
 
     def regular(self, pattern: str, pointer: str) -> Regular:
-        """The regular expression of a pattern, parsed once; ``pointer`` is for errors alone.
+        """The regular expression of a pattern, parsed once; ``pointer`` is only for errors.
 
         The same object each time: ``MemberRules`` finds the automaton of a pattern by identity, as
         hashing a large one takes long.
@@ -116,7 +116,7 @@ class Lowering:
 class Visit:
     """A schema object in the dynamic scope through which it was reached.
 
-    Made anew for each look at a schema: it holds no results, which are those of ``Lowering``.
+    Made for each look at a schema: it holds no results, which belong to ``Lowering``.
     """
 
     __slots__ = ("location", "lowering", "scope")
@@ -128,12 +128,12 @@ class Visit:
 
     @property
     def keywords(self) -> dict[str, Json]:
-        """The keywords that say something about values."""
+        """The keywords that ask something of values."""
         return self.location.keywords
 
     @property
     def formulas(self) -> Formulas:
-        """Makes the formulas."""
+        """What makes the formulas."""
         return self.lowering.formulas
 
     def pointer(self, *tokens: str | int) -> str:
@@ -141,8 +141,9 @@ class Visit:
         return child(self.location.pointer, *tokens)
 
     def inner(self, schema: Json) -> Visit | bool:
-        """The visit of a schema that stands in this one, which the survey has met; whether it
-        holds, where it is a Boolean.
+        """The visit of a schema inside this one, which the survey has met.
+
+        For a Boolean schema, the Boolean itself.
         """
         if isinstance(schema, bool):
             return schema
@@ -154,7 +155,7 @@ class Visit:
         return found if isinstance(found, bool) else self._to(found)
 
     def apply(self, schema: Json) -> Formula:
-        """The formula of a schema that stands in this one."""
+        """The formula of a schema inside this one."""
         return self.formula(self.inner(schema))
 
     def formula(self, visit: Visit | bool) -> Formula:
@@ -177,9 +178,9 @@ class Visit:
 
         For ``unevaluatedItems`` and ``unevaluatedProperties``: which subschemas may have evaluated
         items or members, and when. A branch of anyOf or oneOf counts where it holds. ``not``
-        evaluates nothing, and a list in ``dependencies`` is of names and no schema. A schema
-        without a condition has TRUE, by identity: ``unevaluated`` asks for that. A keyword that
-        comes to apply schemas in place has to be added here.
+        evaluates nothing, and a list in ``dependencies`` is a list of names and no schema. A schema
+        without a condition has TRUE, compared by identity in ``unevaluated``. A keyword that later
+        applies schemas in place has to be added here.
         """
         for keyword, value in self.keywords.items():
             if keyword in REFERENCES:
@@ -197,7 +198,7 @@ class Visit:
             elif keyword in ("dependentSchemas", "dependencies"):
                 for name, schema in value.items():
                     if not isinstance(schema, list):
-                        # "Has" alone holds of values that are no objects as well.
+                        # "Has" alone also holds of values that are no objects.
                         leaf = self.formulas.leaf
                         condition = self.formulas.all_of([leaf(Types(_OBJECT)), leaf(Has(name))])
                         yield condition, self.inner(schema)
@@ -209,7 +210,7 @@ class Visit:
 def counting(
     least: str, most: str, made: Callable[[int, int | None], Assertion]
 ) -> Callable[[Visit], Formula]:
-    """What two keywords together say about a count: one function, so that it is said once.
+    """What two keywords together ask of a count: one function, so that it is asked once.
 
     Register the one result for both keywords: ``lower._one_by_one`` calls a function once.
     """
