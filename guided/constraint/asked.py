@@ -1,4 +1,4 @@
-"""The constraint that is meant by a schema, a Python type or a constraint."""
+"""Turn what a caller passes (a schema, a Python type or a constraint) into a constraint."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def structure_of(
     json_options: JsonOptions | None = None,
     documents: Mapping[str, str | Mapping[str, object]] | None = None,
 ) -> Structure:
-    """The constraint of a JSON Schema, given as text or dict, or of what may be a response model.
+    """Return the constraint of a JSON Schema, as text or dict, or of a possible response model.
 
-    A grammar or another constraint is returned as it is, without options of JSON. Raises
-    RequestError for a type that has no schema.
+    A grammar or another constraint is returned unchanged, and the JSON options do not apply to it.
+    Raises RequestError for a type that has no schema.
     """
     if isinstance(asked, Structure):
         return asked

@@ -1,4 +1,4 @@
-"""The automaton of a constraint's texts, drawn for people.
+"""Draw the automaton of a constraint's texts for people to read.
 
 ::
 
@@ -21,14 +21,14 @@ __all__ = ["automaton_of", "label_of"]
 
 _PRINTABLE: Final = frozenset(range(0x20, 0x7F))
 _MANY: Final = 48
-"""Printable characters from which a class is told by those that lack."""
+"""If a class has more printable characters than this, the label lists those it lacks instead."""
 
 
 def automaton_of(constraint: Structure) -> Automaton:
-    """Draw a constraint on a recogniser of its own; how long its strings may be is left out.
+    """Draw a constraint, from a recogniser built only for this; lengths of strings are left out.
 
-    Of a large one the first states are there, and those are open where more would follow. Raises
-    what ``machine_of`` does, and LimitExceededError where it takes too much work.
+    Of a large constraint only the first states are drawn, and a state with more behind it is marked
+    open. Raises what ``machine_of`` raises, and LimitExceededError if this takes too much work.
     """
     limits = ConstraintLimits()
     with limited_work(limits.compile_work, "drawing the automaton"):
@@ -38,15 +38,16 @@ def automaton_of(constraint: Structure) -> Automaton:
 
 
 def _merged(graph: Graph) -> Graph:
-    """The same with one state for all that are equal.
+    """Return the same graph with all equal states merged into one.
 
-    States are equal until a move tells them apart (Moore); those that are open are told apart.
+    States count as equal until some move distinguishes them (Moore's algorithm); each open state
+    remains distinct.
 
-    The start, state 0, stays state 0, as ``names`` numbers blocks in the order in which states have
-    them first; ``_passing`` relies on it.
+    The start, state 0, remains state 0, because ``names`` numbers the blocks in the order of the
+    first state of each; ``_passing`` relies on it.
     """
     states = range(len(graph.moves))
-    # The block of each state, by numbers that say nothing but which are the same.
+    # The block of each state. The numbers mean nothing: states of one block have the same one.
     block = [-1 - state if state in graph.open else state in graph.accepting for state in states]
     while True:
         spend(len(block))
@@ -72,7 +73,7 @@ def _by_block(moves: dict[int, Characters], block: list[int]) -> frozenset[tuple
 
 
 def _drawn(graph: Graph) -> Automaton:
-    """The states that are no mere place in a text, numbered anew, and the arrows among them.
+    """Return the drawing: the states that are not just places in texts, renumbered, and arrows.
 
     State 0 is never passing, so it is the start of the drawing, too.
     """
@@ -97,10 +98,10 @@ def _drawn(graph: Graph) -> Automaton:
 
 
 def _passing(graph: Graph) -> set[int]:
-    """The states inside of texts: one character leads there, and one on.
+    """Return the states inside texts: one character leads to each, and one leads on from it.
 
-    As there is no other way in, no ring of them is reached from the start: ``_drawn`` relies on it,
-    which follows them until they end.
+    As there is no other way in, a ring of such states cannot be reached from the start. ``_drawn``
+    relies on it: it follows such states until they end.
     """
     entered: list[list[Characters]] = [[] for _ in graph.moves]
     for moves in graph.moves:
@@ -120,9 +121,10 @@ def _is_text(characters: Characters) -> bool:
 
 
 def label_of(characters: Characters) -> str:
-    """A character as it is, several as a class: ``[0-9a-f]``, or ``any but ["]`` where few lack.
+    """Return a label: one character as it is, several as a class such as ``[0-9a-f]``.
 
-    The latter says nothing of control characters and escapes, "of ASCII" where BEYOND lacks.
+    If only a few characters are missing, the label is ``any but ["]``. It then says nothing of
+    control characters and escapes, and says "of ASCII" if BEYOND is not among the characters.
     """
     if _is_text(characters):
         return _shown(*characters)
@@ -140,9 +142,9 @@ def label_of(characters: Characters) -> str:
 
 
 def _ranges(characters: Characters) -> str:
-    """The class of some ASCII characters, to be looked at and never parsed.
+    """Return the class of some ASCII characters, for people to read and never to be parsed.
 
-    So "-", "]" and "^" stand in it as they are, and the form may change.
+    So "-", "]" and "^" are not escaped in it, and the form may change.
     """
     parts, codes = [], sorted(characters)
     while codes:

@@ -1,4 +1,4 @@
-"""The states that a recogniser goes through, character by character; lengths are left out."""
+"""The states of a recogniser, followed character by character; lengths are left out."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from guided.runtime.fuel import spend
 __all__ = ["BEYOND", "ESCAPE", "MOST_STATES", "Characters", "Graph", "character_graph"]
 
 BEYOND: Final = 128
-"""Stands for a character beyond ASCII, whichever it is."""
+"""Stands for any character beyond ASCII."""
 ESCAPE: Final = 129
-"""Stands for an escape in a string of JSON, whichever it is."""
+"""Stands for any escape in a JSON string."""
 MOST_STATES: Final = 300
-"""States that are looked at."""
+"""How many states are looked at, at most."""
 
 _MOST_COUNTS: Final = 24
-"""Counts of characters that a state is looked at with. What may follow changes with the first few
-characters of a string that has to have some."""
+"""With how many counts of characters a state is looked at. If a string must have some characters,
+what may follow changes only with the first few."""
 _BYTE_WORK: Final = 4
-"""Units of work to try a byte."""
+"""Units of work for trying a byte."""
 _HEX: Final = b"0123456789abcdefABCDEF"
 _D: Final = b"dD"
 _ESCAPES: Final = (
@@ -32,32 +32,32 @@ _ESCAPES: Final = (
     (b"u", _D, b"01234567", _HEX, _HEX),
     (b"u", _D, b"89abAB", _HEX, _HEX, b"\\", b"u", _D, b"cdefCDEF", _HEX, _HEX),
 )
-"""What may follow a backslash; a pair of surrogates is one escape."""
+"""What may follow a backslash; a surrogate pair counts as one escape."""
 
 Characters: TypeAlias = frozenset[int]
-"""ASCII characters by their codes, ``BEYOND`` and ``ESCAPE``."""
+"""ASCII characters by code, and perhaps ``BEYOND`` and ``ESCAPE``."""
 _Node: TypeAlias = tuple[int, int, tuple[bytes, ...]]
-"""A state without its count, so that a string of bounded length is a loop."""
+"""A state without its count, so that a string of bounded length becomes a loop."""
 
 
 @dataclass(slots=True)
 class Graph:
-    """States by number, from 0, the start."""
+    """States by number; 0 is the start."""
 
     moves: list[dict[int, Characters]] = field(default_factory=list)
-    """By state the states that may be next, each with the characters that lead there."""
+    """For each state, the possible next states, each with the characters that lead to it."""
     accepting: set[int] = field(default_factory=set)
     open: set[int] = field(default_factory=set)
-    """States from which not every way on is there, as there would be too many states."""
+    """States of which some moves are missing, because there would be too many states."""
 
 
 def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
-    """The states of a recogniser, the nearest first; ``has_escapes`` says that it reads JSON.
+    """Return the states of a recogniser, nearest first; ``has_escapes`` says that it reads JSON.
 
-    Raises LimitExceededError where the recogniser grows too large, or the work does.
+    Raises LimitExceededError if the recogniser grows too large or this takes too much work.
 
-    The start gets number 0, which drawings rely on. No state is looked at beyond ``MOST_STATES``:
-    states that lead to further ones are ``open``.
+    The start gets number 0, which drawings rely on. At most ``MOST_STATES`` states are looked at; a
+    state that leads to others is marked ``open``.
     """
     graph, numbers, counts = Graph(), dict[_Node, int](), Counter[_Node]()
     seen, waiting = {machine.start}, [machine.start]
@@ -74,7 +74,7 @@ def character_graph(machine: Recognizer, *, has_escapes: bool) -> Graph:
                 continue
             moves, node = graph.moves[source], _node(after)
             moves[target] = moves.get(target, frozenset()) | {character}
-            # A string that has to be long is read until it may end.
+            # If a string must be long, follow it until it may end.
             is_stuck = graph.moves[target].keys() == {target}
             if after not in seen and (counts[node] < _MOST_COUNTS or is_stuck):
                 counts[node] += 1
@@ -88,10 +88,10 @@ def _node(state: State) -> _Node:
 
 
 def _number(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None:
-    """The number of a state, which it gets if it has none and there is room.
+    """Return the number of a state; a new state gets one if there is room, else ``None``.
 
-    ``graph`` and ``numbers`` are added to together. ``None`` where the graph is full; states that
-    differ in their count alone share a number.
+    ``graph`` and ``numbers`` are extended together. States that differ only in their count share a
+    number.
     """
     number = numbers.get(_node(state))
     if number is None and len(numbers) < MOST_STATES:
@@ -101,10 +101,10 @@ def _number(graph: Graph, numbers: dict[_Node, int], state: State) -> int | None
 
 
 def _steps(machine: Recognizer, state: State, *, has_escapes: bool) -> Iterator[tuple[int, State]]:
-    """The characters that may follow, each with the states that it leads to.
+    """Yield the characters that may follow, each with a state that it leads to.
 
-    A character may come several times, with different states. What begins a character beyond ASCII
-    is read to its end first, so that all of these count as one.
+    A character may be yielded several times, with different states. A character beyond ASCII is
+    read to its last byte first, so that all such characters count as one.
     """
     beyond = set[State]()
     for byte in range(256):
@@ -120,9 +120,9 @@ def _steps(machine: Recognizer, state: State, *, has_escapes: bool) -> Iterator[
 
 
 def _behind_character(machine: Recognizer, inside: set[State]) -> set[State]:
-    """The states after the other bytes of a character whose first one is read.
+    """Return the states after the remaining bytes of a character whose first byte was read.
 
-    A state from which no such byte leads on is at the end of the character.
+    A state from which no continuation byte leads on is at the end of the character.
     """
     ends = set[State]()
     while inside:
@@ -133,16 +133,16 @@ def _behind_character(machine: Recognizer, inside: set[State]) -> set[State]:
 
 
 def _along(machine: Recognizer, states: set[State], spelled: tuple[bytes, ...]) -> set[State]:
-    """The states after bytes, one out of each set in its turn."""
+    """Return the states after several bytes, one from each set in turn."""
     for choice in spelled:
         states = _behind(machine, states, choice)
     return states
 
 
 def _behind(machine: Recognizer, states: Iterable[State], choice: Iterable[int]) -> set[State]:
-    """The states after one of these bytes.
+    """Return the states after any one of these bytes, as a new set.
 
-    A fresh set; the work is counted by bytes tried, so LimitExceededError may be raised.
+    Each byte tried counts as work, so LimitExceededError may be raised.
     """
     found = set[State]()
     for state in states:

@@ -1,4 +1,4 @@
-"""What a constraint or a Python type would be held to, without a model."""
+"""Check, without a model, how a constraint or a Python type would be enforced."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def check(
     json_options: JsonOptions | None = None,
     documents: Mapping[str, str | Mapping[str, object]] | None = None,
 ) -> SchemaReport:
-    """Check a JSON Schema, given as text or dict, or whatever may be a response model.
+    """Check a JSON Schema, given as text or dict, or anything that can be a response model.
 
-    A grammar or another constraint is checked as it is: ``json_options`` and ``documents``, the
-    texts that references of the schema may name, are for schemas and types alone. Raises
-    InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError, those
-    about a schema naming the place by its JSON pointer, and RequestError for a type that has no
-    schema.
+    A grammar or another constraint is checked as it is: ``json_options`` and ``documents`` (the
+    texts that references of the schema may name) apply only to schemas and types. Raises
+    InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError; if
+    the error is about a schema, it names the place by its JSON pointer. Raises RequestError for a
+    type that has no schema.
     """
     validators: tuple[UnenforcedValidator, ...] = ()
     if not isinstance(schema, Structure) and is_response_type(schema):

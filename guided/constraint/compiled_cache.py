@@ -19,47 +19,48 @@ from guided.runtime.fuel import take_lock
 __all__ = ["CompiledCache"]
 
 _MAX_REFUSAL_BYTES: Final = 2**20
-"""Refusals kept, in bytes of their messages."""
+"""How many bytes of messages the refusals that are kept may have."""
 _MEASURED: Final = 8
-"""Constraints measured anew whenever one comes; to measure one takes as long as a hundredth of
-compiling a small schema."""
+"""How many constraints are measured again whenever one is added. Measuring one takes about a
+hundredth of the time of compiling a small schema."""
 
 
 class CompiledCache:
     """The constraints compiled last, and those refused last; safe to use from several threads.
 
-    Machines grow while they are used, so whenever one comes a few of the others are measured anew,
-    in turn. Those that answers under way use live on beyond the bounds.
+    Machines grow while they are used, so whenever a constraint is added, a few of the others are
+    measured again, in turn. A constraint that was dropped lives on while an answer uses it.
     """
 
     def __init__(self, max_count: int, max_bytes: int) -> None:
         self._max_count = max_count
         self._max_bytes = max_bytes
         self._compiled: OrderedDict[str, CompiledConstraint] = OrderedDict()
-        """The one used least lately first."""
+        """The least recently used constraint is first."""
         self._sizes: OrderedDict[str, int] = OrderedDict()
-        """Bytes of each constraint when it was measured, the one measured longest ago first. It has
-        the same keys as ``_compiled``."""
+        """Bytes of each constraint when last measured; the one measured longest ago is first. It
+        has the same keys as ``_compiled``."""
         self._refused: LRUCache[str, ErrorRecord] = LRUCache(_MAX_REFUSAL_BYTES, _size_of)
-        """Records, not errors: a new error is made of one each time that it is raised."""
+        """Records, not errors: each time a refusal is raised, a new error is made from its record.
+        """
         self._making: dict[str, _Making] = {}
-        """Those being compiled, or waited for."""
+        """The constraints that are being compiled or waited for."""
         self._lock = threading.Lock()
-        """Held where any of these is changed, and never while something is compiled."""
+        """Held while any of these changes, and never while something is compiled."""
 
     def __len__(self) -> int:
         return len(self._compiled)
 
     @property
     def nbytes(self) -> int:
-        """What the compiled constraints hold now, about."""
+        """About how many bytes the compiled constraints take now."""
         with self._lock:
             return sum([compiled.nbytes for compiled in self._compiled.values()])
 
     def get(self, key: str) -> CompiledConstraint | None:
-        """The constraint that was compiled before, from now on the one used last.
+        """Return the constraint if it was compiled before, and mark it as the one used last.
 
-        Raises again where it was refused; ``None`` where nothing is known of it.
+        Raises the error again if it was refused. Returns ``None`` if it is unknown.
         """
         with self._lock:
             compiled = self._compiled.get(key)
@@ -72,12 +73,13 @@ class CompiledCache:
         return None
 
     def put(self, key: str, compiled: CompiledConstraint) -> None:
-        """Keep a compiled constraint, and let go of those used least lately as far as needed.
+        """Keep a compiled constraint, and drop the least recently used ones as far as needed.
 
-        In place of the one of the same key, if there is one. It is itself kept, however large.
+        It replaces the constraint of the same key, if there is one. It is itself kept, however
+        large it is.
 
-        The sizes of the others are those of when they were last measured, so the bound is kept
-        about. Dropping one ends nothing: matchers hold their constraint.
+        The sizes of the others may be outdated, so the bound holds only roughly. Dropping a
+        constraint ends no answer: matchers refer to theirs.
         """
         with self._lock:
             self._compiled[key] = compiled
@@ -93,12 +95,12 @@ class CompiledCache:
                 held -= self._sizes.pop(oldest)
 
     def _measure(self, key: str) -> None:
-        """Measure a constraint that is kept; ``_lock`` must be held."""
+        """Measure a constraint that is kept; the caller must hold ``_lock``."""
         self._sizes[key] = self._compiled[key].nbytes
         self._sizes.move_to_end(key)
 
     def refuse(self, key: str, error: ConstraintError | LimitExceededError) -> None:
-        """Remember that a constraint cannot be enforced; not with a message past the bound."""
+        """Remember that a constraint cannot be enforced, unless the message exceeds the bound."""
         record = record_error(error)
         with self._lock:
             if _size_of(record) <= _MAX_REFUSAL_BYTES:
@@ -106,12 +108,13 @@ class CompiledCache:
 
     @contextmanager
     def making(self, key: str) -> Iterator[None]:
-        """Compile in the block; who wants the same waits, and finds it kept afterwards.
+        """Compile in the block; other threads that want the same constraint wait until it is left.
 
-        So who has waited looks with ``get`` first. The last to leave drops the lock of the key.
+        A thread that has waited should therefore call ``get`` first. The last thread to leave drops
+        the lock of the key.
 
-        Locks are taken one at a time: ``_lock`` is never held while the lock of a key is waited
-        for.
+        Only one lock is held at a time: ``_lock`` is never held while waiting for the lock of a
+        key.
         """
         with self._lock:
             making = self._making.setdefault(key, _Making())
@@ -130,7 +133,7 @@ class CompiledCache:
 
 
 class _Making:
-    """A constraint that is being compiled; ``users`` are the threads in ``making`` for it."""
+    """A constraint that is being compiled; ``users`` counts the threads in ``making`` for it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

@@ -1,4 +1,4 @@
-"""Constraints → compiled constraints, each made once and kept while it is in use."""
+"""Compile constraints; each is compiled once and kept while it is in use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from guided.spec.thoughts import AfterThoughts
 __all__ = ["ConstraintCompiler"]
 
 _FULL_ENOUGH = 0.25
-"""New answers begin on a new machine when the old one has grown to this share of its limits."""
+"""When a machine has grown to this share of its limits, new answers begin on a new machine."""
 
 _REHEARSED: Final = (
     (
@@ -56,7 +56,7 @@ _REHEARSED: Final = (
         (b"1", b"((a("),
     ),
 )
-"""Grammars with something of all that grammars are made of, and what is written in them."""
+"""Grammars that together use every kind of part of a grammar, each with beginnings of its texts."""
 
 _REHEARSED_MEMBERS: Final = {
     "type": "object",
@@ -83,28 +83,29 @@ _ANY_BUDGET: Final = 2**62
 class ConstraintCompiler:
     """Compiles constraints for one vocabulary; safe to use from several threads.
 
-    What is compiled, and what is refused, is kept by the constraint's digest.
+    Compiled constraints and refusals are kept by the digest of the constraint.
     """
 
     def __init__(self, vocabulary: Vocabulary, limits: ConstraintLimits | None = None) -> None:
         self.limits = limits or ConstraintLimits()
         self.binding = TokenBinding.of(vocabulary, self.limits.max_inner_mask_bytes)
         self._names_apart: TokenBinding | None = None
-        """The same for constraints that ask by name for tokens which otherwise are text."""
+        """The same for constraints that name special tokens which are otherwise read as text."""
         self._lock = threading.Lock()
         self._free_text = FreeText.of(vocabulary)
-        # Shared by all that is compiled here: equal masks of different constraints are one.
+        # Shared by all constraints compiled here, so that equal masks of different ones are stored
+        # once.
         self._masks = MaskStore(self.limits.max_mask_bytes)
         self._kept = CompiledCache(self.limits.max_compiled, self.limits.max_compiled_bytes)
 
     def start(self, constraint: Constraint) -> Matcher:
-        """The position before the first token of an answer; ``None`` allows every text.
+        """Return the position before the first token of an answer; ``None`` allows every text.
 
         Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
-        LimitExceededError for a constraint that cannot be enforced.
+        LimitExceededError if the constraint cannot be enforced.
 
-        What is compiled may be shared with other answers; the matcher is immutable, so it may be
-        given to any thread.
+        The compiled constraint may be shared with other answers. The matcher is immutable, so any
+        thread may use it.
         """
         if constraint is None:
             return self._free_text
@@ -113,7 +114,7 @@ class ConstraintCompiler:
         return self._made_once(constraint, self._compile_with_end).start()
 
     def _start_thinking(self, asked: AfterThoughts) -> Thinking:
-        """The position before thoughts; raises as ``start`` does."""
+        """Return the position before thoughts; raises what ``start`` raises."""
         compiled = self._made_once(asked.thoughts, self._compile_with_end)
         thoughts, answer = compiled.start(), self.start(asked.answer)
         read_as = compiled.binding.vocabulary.read_as
@@ -121,12 +122,12 @@ class ConstraintCompiler:
         return Thinking.before(thoughts, answer, asked.max_tokens, end_bytes, len(read_as))
 
     def rehearse(self, options: JsonOptions | None = None, *, grammars_first: bool = False) -> None:
-        """Make what a process needs once, and its first requests would wait for otherwise.
+        """Prepare what a process needs once and its first requests would otherwise wait for.
 
-        That is machine code, read from where numba keeps it, and the automata of formats and of
-        common values as they are spelled under the options: about a second. Nothing of it is kept
-        as a compiled constraint. Where there is no machine code yet it takes minutes, which another
-        process halves that begins with ``grammars_first``: each reads what the other has compiled.
+        That is machine code, loaded from numba's cache, and the automata of formats and of common
+        values as the options spell them. It takes about a second. No compiled constraint is kept.
+        If there is no machine code yet, it takes minutes. A second process that runs this with
+        ``grammars_first`` halves that time: each of the two loads what the other has compiled.
         """
         if grammars_first:
             self._rehearse_grammars()
@@ -141,7 +142,7 @@ class ConstraintCompiler:
     def _rehearse_schemas(self, options: JsonOptions) -> None:
         """Compile every format and the commonest values once, and follow some documents.
 
-        What is made on the way is kept for all later schemas with the same ``options``.
+        What this builds is kept for all later schemas with the same ``options``.
         """
         schemas = [{"type": "string", "format": name} for name in known_formats()]
         members = JsonSchema(json.dumps(_REHEARSED_MEMBERS), options)
@@ -154,12 +155,12 @@ class ConstraintCompiler:
                 self._compile(constraint).start().mask()
 
     def _follow(self, constraint: Structure, texts: Iterable[bytes]) -> None:
-        """Ask for the masks along the beginnings of texts, written in tokens of one byte.
+        """Compute the masks along the beginnings of texts, which are written in one-byte tokens.
 
-        The texts are printable, and every vocabulary has those tokens. Raises TokenRejectedError
-        where the constraint does not let a text begin so, as may be under options of JSON.
+        The texts are printable, and every vocabulary has those tokens. Raises TokenRejectedError if
+        the constraint does not allow such a beginning, which can happen under some JSON options.
 
-        Nothing is kept: what is compiled is dropped, and only what processes share stays warm.
+        The compiled constraint is dropped; only what the process shares stays warm.
         """
         compiled = self._compile(constraint)
         for text in texts:
@@ -172,27 +173,27 @@ class ConstraintCompiler:
             matcher.mask_within(1_000)
 
     def compile(self, constraint: Structure) -> CompiledConstraint:
-        """The compiled form, out of the cache where it is kept; raises as ``start`` does."""
+        """Return the compiled constraint, cached if possible; raises what ``start`` raises."""
         return self._made_once(constraint, self._compile)
 
     def renewed(self, compiled: CompiledConstraint, constraint: Structure) -> CompiledConstraint:
-        """A compiled constraint for one more answer: itself, or a new one where it is too full."""
+        """Return the constraint to begin one more answer on: a new one if this is too full."""
         return self.compile(constraint) if _is_full(compiled) else compiled
 
     def _made_once(
         self, constraint: Structure, make: Callable[[Structure], CompiledConstraint]
     ) -> CompiledConstraint:
-        """The constraint compiled before, unless its machine is too full; else what is made now.
+        """Return the constraint compiled before, unless its machine is too full; else compile it.
 
-        What was refused before is refused at once, and threads that ask for the same one wait for
-        the first of them. Only ConstraintError and LimitExceededError are kept as refusals: any
-        other error leaves the next caller to try again.
+        A constraint that was refused before is refused at once. Threads that ask for the same one
+        wait for the first of them. Only ConstraintError and LimitExceededError are kept as
+        refusals; after any other error, the next caller tries again.
         """
         key = digest_with_rests(constraint)
         compiled = self._still_roomy(key)
         if compiled is None:
             with self._kept.making(key):
-                # Another thread may have made it meanwhile.
+                # Another thread may have compiled it in the meantime.
                 compiled = self._still_roomy(key)
                 if compiled is None:
                     try:
@@ -204,13 +205,13 @@ class ConstraintCompiler:
         return compiled
 
     def _still_roomy(self, key: str) -> CompiledConstraint | None:
-        """The constraint kept, unless its machine is too full; raises what was refused before."""
-        # A machine only grows, and a popular one would fill up: answers under way keep the old one.
+        """Return the kept constraint unless its machine is too full; raises an earlier refusal."""
+        # Machines only grow, so a popular one would fill up. Answers in progress keep the old one.
         compiled = self._kept.get(key)
         return None if compiled is not None and _is_full(compiled) else compiled
 
     def _compile_with_end(self, constraint: Structure) -> CompiledConstraint:
-        """Look for the first end, too, while nobody else can wait for the constraint's lock."""
+        """Also search the first end, while no other thread can wait for the constraint's lock."""
         compiled = self._compile(constraint)
         compiled.start().fits(_ANY_BUDGET)
         return compiled
@@ -224,8 +225,9 @@ class ConstraintCompiler:
         return CompiledConstraint(built.machine, binding, self._masks, self.limits)
 
     def _binding_of(self, special: frozenset[str]) -> TokenBinding:
-        """What binds a constraint in which these special tokens stand; raises RequestError where
-        the vocabulary has not all of them.
+        """Return the binding for a constraint with these special tokens.
+
+        Raises what ``check_special`` raises, as it does if the vocabulary lacks one.
         """
         vocabulary = self.binding.vocabulary
         check_special(special, vocabulary)
@@ -241,5 +243,5 @@ class ConstraintCompiler:
 
 
 def _is_full(compiled: CompiledConstraint) -> bool:
-    """Whether another answer should not begin on its machine."""
+    """Return whether no more answers should begin on its machine."""
     return compiled.machine.parts.fullness > _FULL_ENOUGH

@@ -1,8 +1,9 @@
-"""What of a schema is likely to run into a limit while an answer is written, told before it is.
+"""Report beforehand which limits the answers of a schema are likely to hit.
 
-What takes long is worked out when a text first gets there, and a limit that is hit then closes the
-answer on its shortest way. So what a schema leads to is gone into beforehand: objects with all
-their members, arrays with one item, each step within the limit that one position of an answer has.
+Expensive parts of a schema are computed when a text first reaches them. If a limit is hit then, the
+answer is closed in the shortest way. So everything that a schema leads to is visited beforehand:
+objects with all their members and arrays with one item, each step within the limit that one
+position of an answer has.
 """
 
 from __future__ import annotations
@@ -30,45 +31,45 @@ from guided.spec import LikelyLimit
 __all__ = ["likely_limits"]
 
 MAX_STEPS: Final = 3_000
-"""Steps gone at most: of a schema that leads to more, those that lead to new kinds of values."""
+"""How many steps are taken, at most; only those to new kinds of values count."""
 MAX_WORK: Final = 1_000_000
-"""Work for all steps together, beyond which none is begun; see ``limited_work``."""
+"""Work for all steps together; no step begins after it is spent. See ``limited_work``."""
 MAX_LIMITS: Final = 10
-"""Limits told at most."""
+"""At most this many limits are reported."""
 _STEP_WORK: Final = 500
-"""Units for a step beside those that are counted in it."""
+"""Units for a step, besides those that are counted in it."""
 _VERDICTS: Final = 3
-"""Of a value that settles which of several schemas an object has to fit, as many ways to go on."""
+"""If a value settles which schemas an object must fit, follow at most this many outcomes."""
 
 
 def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[LikelyLimit, ...]:
-    """The limits that are likely to be hit in answers that a machine recognises; it grows by that.
+    """Return the limits that answers of a machine are likely to hit; the machine grows by this.
 
-    What MAX_STEPS and MAX_WORK do not get to is not told.
+    What lies beyond MAX_STEPS and MAX_WORK is not reported.
     """
-    # More than all steps can spend, so that it is reached by none of them.
+    # More than all steps can spend together, so this limit is never hit.
     with limited_work(2 * (MAX_WORK + limits.step_work + MAX_STEPS * _STEP_WORK)):
         return tuple(_Foresight(machine, limits).found())
 
 
 class _Foresight:
-    """Goes through the stacks of a machine, nearest first, one for each kind of frame."""
+    """Visits the stacks of a machine, nearest first, one for each kind of frame."""
 
     def __init__(self, machine: JsonMachine, limits: ConstraintLimits) -> None:
         self.machine = machine
         self.limits = limits
         self.work = MAX_WORK
-        """What is left of it."""
+        """Units that are left of it."""
         self.waiting: deque[tuple[int, str]] = deque([(ROOT, "")])
-        """Stacks to go on from, each with its place in an answer, a JSON pointer with ``*``."""
+        """Stacks still to visit, each with its place in an answer: a JSON pointer with ``*``."""
         self.seen: set[Frame] = set()
-        """Innermost frames of the stacks that were gone on from."""
+        """Innermost frames of the stacks visited."""
 
     def found(self) -> Iterator[LikelyLimit]:
-        """The limits as they are met; a frame that was seen leads to what it led to before.
+        """Yield the limits as they are hit; a frame seen before leads to what it led to before.
 
-        To be gone through once, inside of ``limited_work`` for all steps together; each step has
-        such a limit of its own, and one that hits it is told and not gone on from.
+        Use it only once, inside ``limited_work`` for all steps together. Each step also has such a
+        limit of its own; a step that hits it is reported and not continued.
         """
         steps, told = 0, 0
         while self.waiting and steps < MAX_STEPS and told < MAX_LIMITS and self.work > 0:
@@ -87,14 +88,14 @@ class _Foresight:
                     yield LikelyLimit(place, str(error))
                 spent = self.limits.step_work - (units_left() or 0)
             self.work -= spent
-            # Each step has a tank of its own, most of them too small for work to rest in it. So
-            # what it spent is spent once more here, where work rests.
+            # Each step has its own tank, usually too small for work to pause in it. So the units it
+            # spent are spent again here, where work can pause.
             spend(spent + _STEP_WORK)
 
     def _ahead(self, stack: int, frame: Frame, place: str) -> list[tuple[int, str]]:
-        """What may come next in a stack, each with its place in an answer.
+        """Return what may come next in a stack, each with its place in an answer.
 
-        ``frame`` is the innermost of ``stack``. Raises LimitExceededError where a limit is hit.
+        ``frame`` is the innermost frame of ``stack``. Raises LimitExceededError if a limit is hit.
         """
         machine, labels = self.machine, self.machine.labels
         if isinstance(frame, ArrayFrame):
@@ -107,7 +108,7 @@ class _Foresight:
         return self._inside(stack, frame, place) + self._past(stack, frame, place)
 
     def _inside(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
-        """The containers that a value may be, and its scalars laid down."""
+        """Build the scalars that a value may be, and return the containers that it may be."""
         self.machine.rows.value(stack)
         types = frozenset().union(*map(self.machine.evaluation.restriction.types, frame.asks))
         opening = {JsonType.OBJECT: OPEN_OBJECT, JsonType.ARRAY: OPEN_ARRAY}
@@ -115,7 +116,7 @@ class _Foresight:
         return [each for label in labels for each in self._behind(stack, label, place)]
 
     def _past(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
-        """What is after a value: in an array, all items are taken to be like the first."""
+        """Return what follows a value. In an array, all items are taken to be like the first."""
         if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
             return []
         around = place[: place.rindex("/")]
@@ -124,6 +125,6 @@ class _Foresight:
         return [each for label in numbers for each in self._behind(stack, label, around)]
 
     def _behind(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:
-        """The stack after an exit action, with its place; none where it must not be taken."""
+        """Return the stack after an exit action, with its place; none if it must not be taken."""
         resolved = self.machine.exits.resolve(stack, label)
         return [] if resolved is None else [(resolved[0], place)]

@@ -1,4 +1,4 @@
-"""What a grammar costs, and how much of its texts it writes by itself, measured along texts."""
+"""Measure, along texts, what a grammar costs and how much of its texts it forces."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Trace:
     """What was measured along the tokens of one text."""
 
     allowed: tuple[int, ...]
-    """At each place how many tokens might follow, the end among them."""
+    """At each place, how many tokens may follow, counting the end."""
     mask_seconds: tuple[float, ...]
-    """At each place the time of its mask, most of them found in a cache."""
+    """At each place, the time to get its mask; most masks come from a cache."""
     readings: tuple[int, ...]
-    """At each place how many states the text may be in, see ``GrammarMachine.num_parses``."""
+    """At each place, how many states the text may be in; see ``GrammarMachine.num_parses``."""
     forced: int
-    """Tokens that nothing else could have stood for, as the tokenizer spells them."""
+    """How many tokens were the only choice, if the text is split as the tokenizer splits it."""
 
     @property
     def tokens(self) -> int:
@@ -39,19 +39,19 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class GrammarInspection:
-    """The outcome of looking at a grammar; times are those of the calling thread."""
+    """The result of inspecting a grammar; times are those of the calling thread."""
 
     compile_seconds: float
     first_mask_seconds: float
     called_rules: int
-    """Rules that are called while a text is read, the whole among them; others are taken in."""
+    """Rules that are called while a text is read, counting the start rule; others are inlined."""
     states: int
-    """Of the network."""
+    """States of the network."""
     traces: tuple[Trace, ...]
 
     @property
     def forced_share(self) -> float:
-        """Of the tokens of all texts."""
+        """The share of forced tokens among the tokens of all texts."""
         total = sum(trace.tokens for trace in self.traces)
         return sum(trace.forced for trace in self.traces) / total if total else 0.0
 
@@ -64,9 +64,9 @@ def inspect_grammar(
 ) -> GrammarInspection:
     """Compile a grammar and follow texts, given as tokens, and ``walks`` random ones.
 
-    The random ones are the same each time. Compiling takes next to no time where the compiler has
-    the grammar already. Raises what ``ConstraintCompiler.compile`` does, and TokenRejectedError for
-    a text that does not begin one of the grammar.
+    The random ones are the same each time. Compiling takes almost no time if the compiler already
+    has the grammar. Raises what ``ConstraintCompiler.compile`` raises, and TokenRejectedError for a
+    text that does not begin a text of the grammar.
     """
     begun = time.thread_time()
     compiled = compiler.compile(grammar)
@@ -88,16 +88,16 @@ def inspect_grammar(
 
 
 _Way: TypeAlias = Callable[[ConstraintMatcher], TokenId | None]
-"""The token to go on with, ``None`` at the end."""
+"""Returns the token to continue with, ``None`` at the end."""
 
 
 def _trace(compiled: CompiledConstraint, machine: GrammarMachine, way: _Way) -> Trace:
-    """Follow ``way``, which gives the next token or ``None``, and measure each mask on it.
+    """Follow ``way``, which returns the next token or ``None``, and measure each mask on it.
 
-    ``run`` is what is left of a forced run: it goes on while the text takes its tokens, and a new
-    one is asked for when it is used up or the text leaves it.
+    ``run`` is what is left of a forced run. It is used while the text takes its tokens; a new run
+    is requested when it is used up or the text leaves it.
 
-    ``allowed`` and the other lists have one place more than there are tokens, for the end.
+    ``allowed`` and the other lists have one entry more than there are tokens, for the end.
     """
     allowed: list[int] = []
     seconds: list[float] = []
@@ -126,20 +126,21 @@ def _along(tokens: Sequence[TokenId]) -> _Way:
 
 
 _WALK_TOKENS: Final = 100
-"""Tokens after which a random text takes the shortest way to its end."""
+"""After this many tokens, a random text takes the shortest way to its end."""
 
 
 def _at_random(compiled: CompiledConstraint, rng: random.Random) -> _Way:
-    """Any token that is allowed, but forced runs as the tokenizer spells them.
+    """Choose any allowed token, but follow forced runs as the tokenizer spells them.
 
-    To be followed once: it counts its tokens, and ``waiting`` has those that are chosen already.
+    The result can be followed only once: it counts its tokens, and ``waiting`` contains the tokens
+    that are already chosen.
     """
     ends = compiled.binding.vocabulary.end_ids
     waiting: list[TokenId] = []
     taken = 0
 
     def way(matcher: ConstraintMatcher) -> TokenId | None:
-        """The next token that waits; where none does, some are chosen at ``matcher`` first."""
+        """Return the next waiting token; if none waits, first choose some at ``matcher``."""
         nonlocal taken
         taken += 1
         if not waiting:

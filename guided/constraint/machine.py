@@ -1,4 +1,4 @@
-"""Constraints → recognisers of bytes, whatever they are made of."""
+"""Build the recogniser of bytes for a constraint of any kind."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["Built", "build", "machine_of"]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A recogniser, and the schemas that it was built of."""
+    """A recogniser, and the schemas it was built from."""
 
     machine: Recognizer
     schemas: tuple[tuple[tuple[str, ...], LoweredSchema], ...]
-    """Each with the parts of the constraint around it, from the outside in."""
+    """Each with the parts of the constraint around it, outermost first."""
     special: frozenset[str] = frozenset()
-    """The names of the special tokens that stand in its texts."""
+    """The names of the special tokens that occur in its texts."""
 
 
 def machine_of(
@@ -39,7 +39,7 @@ def machine_of(
     missing: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
 ) -> Recognizer:
-    """The recogniser of a constraint's texts that need none of the ``missing`` bytes.
+    """Return the recogniser of those texts of a constraint that need no ``missing`` byte.
 
     Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
     LimitExceededError.
@@ -52,9 +52,9 @@ def build(
     missing: frozenset[int] = frozenset(),
     limits: RecognizerLimits | None = None,
 ) -> Built:
-    """The same, with what was read of the schemas in it; raises as ``machine_of`` does.
+    """Return the same, with what was read of its schemas; raises what ``machine_of`` raises.
 
-    A schema alone has a machine without a grammar, gone ahead of (``look_ahead``).
+    A schema alone gets a machine without a grammar, and ``look_ahead`` runs on it.
     """
     builder = _Builder(missing, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
@@ -67,27 +67,26 @@ def build(
 
 
 class _Builder:
-    """Builds recognisers on one table: all those of one constraint, so it is of use once."""
+    """Builds recognisers on one table: all those of one constraint, so it is used only once."""
 
     def __init__(self, missing: frozenset[int], limits: RecognizerLimits) -> None:
-        """``missing`` are bytes that no text may need, as no token spells them."""
+        """``missing`` are bytes that no text may need, because no token spells them."""
         self._missing = missing
         self._limits = limits
         self._table = TransitionTable(limits.max_cells)
         self.schemas: list[tuple[tuple[str, ...], LoweredSchema]] = []
-        """Each with its path, see ``Built``; also those that no document satisfies."""
+        """Each with its path, see ``Built``; includes those that no document satisfies."""
 
     def grammar_machine(self, composition: Composition) -> GrammarMachine:
-        """The recogniser of any constraint but a schema alone.
+        """Return the recogniser of any constraint except a schema alone.
 
-        Schemas that no document satisfies leave the texts out that need them; only if no text is
-        left their error is raised, that of the first.
+        If no document satisfies a schema, the texts that need it are left out. Only if no text is
+        left is the error of the first such schema raised.
 
-        The first empty hole is the first in the order of ``composition.holes``, which ``empty``
-        keeps.
+        "First" follows the order of ``composition.holes``, which ``empty`` keeps.
         """
-        # Machines and what their texts are like, both by the number of the hole that is left:
-        # ``without_holes`` numbers the others anew in the same order.
+        # Machines and the traits of their texts, both by the number of the hole among those left:
+        # ``without_holes`` renumbers these in the same order.
         fillings: list[PushdownMachine] = []
         texts: list[HoleText] = []
         empty: dict[int, UnsatisfiableError] = {}
@@ -97,13 +96,13 @@ class _Builder:
                     fillings.append(self._filling(hole))
                     texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:
-                # Other parts may do without it, as without a pattern that fits nothing.
+                # Other parts may do without it, as they do without a pattern that matches nothing.
                 empty[number] = error
         try:
             grammar = without_holes(composition.grammar, empty)
             network = network_from_grammar(grammar, self._missing, texts)
         except UnsatisfiableError:
-            # What says where is of more use than that there is no text.
+            # An error that says where is more useful than one that says there is no text.
             for first in empty.values():
                 raise first from None
             raise
@@ -112,7 +111,7 @@ class _Builder:
         return CompositeMachine(network, fillings, self._table, self._limits)
 
     def _filling(self, hole: FilledHole) -> PushdownMachine:
-        """The recogniser of what fills a hole; raises as ``json_machine`` does."""
+        """Return the recogniser for the filling of a hole; raises what ``json_machine`` raises."""
         match hole.filling:
             case JsonSchema():
                 return self.json_machine(hole.filling, hole.path)
@@ -122,9 +121,9 @@ class _Builder:
                 return BareStringMachine(hole.filling, lowered.grammar, self._missing, self._table)
 
     def json_machine(self, schema: JsonSchema, path: tuple[str, ...] = ()) -> JsonMachine:
-        """The recogniser of a schema's documents, on the table that all share.
+        """Return the recogniser of a schema's documents, on the table that all share.
 
-        Raises UnsatisfiableError where there is none, and whatever else ``machine_of`` does.
+        Raises UnsatisfiableError if there are no documents, and the other errors of ``machine_of``.
         """
         lowered, options = lower_json_schema(schema), schema.options
         self.schemas.append((path, lowered))
@@ -133,8 +132,8 @@ class _Builder:
             return JsonMachine(grammar, options, self._missing, self._limits, self._table)
         except UnsatisfiableError:
             if self._missing:
-                # Tell apart what no text satisfies from what this vocabulary cannot spell: this
-                # raises for the first, and is not used for the second.
+                # Distinguish what no text satisfies from what this vocabulary cannot spell: this
+                # raises in the first case, and its result is not used in the second.
                 JsonMachine(grammar, options, frozenset(), self._limits)
                 raise UnsatisfiableError(
                     "every document needs bytes for which the model has no token",
@@ -144,6 +143,6 @@ class _Builder:
 
 
 def _hole_text(machine: PushdownMachine) -> HoleText:
-    """What the texts of a recogniser are like."""
+    """Describe the texts of a recogniser."""
     first = [byte for byte in range(256) if machine.step(machine.start, byte) is not None]
     return HoleText(frozenset(first), len(machine.shortest_end(machine.start)))

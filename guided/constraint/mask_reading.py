@@ -1,4 +1,4 @@
-"""The mask after some tokens of an answer, for people to look at."""
+"""The mask after some tokens of an answer, for people to read."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from guided.spec.findings import AllowedToken, MaskReport
 __all__ = ["MOST_SHOWN", "read_mask"]
 
 MOST_SHOWN: Final = 200
-"""Allowed tokens that are listed."""
+"""How many allowed tokens are listed, at most."""
 
 
 def read_mask(start: Matcher, tokens: Sequence[TokenId], vocabulary: Vocabulary) -> MaskReport:
-    """Which tokens may follow ``tokens``, the first of which stands at ``start``.
+    """Return which tokens may follow ``tokens``, the first of which comes at ``start``.
 
-    Raises RequestError for one that is not allowed or that there is not, and LimitExceededError
-    where the constraint is at a limit.
+    Raises RequestError for a token that is not allowed or does not exist, and LimitExceededError if
+    the constraint hits a limit.
 
-    At most ``MOST_SHOWN`` allowed tokens are listed, those of the lowest ids. One unit of work is
-    spent for each token, if the caller limits it.
+    At most ``MOST_SHOWN`` allowed tokens are listed, those with the lowest ids. Each token costs
+    one unit of work, if the caller limits work.
     """
     matcher = start
     for index, token in enumerate(tokens):

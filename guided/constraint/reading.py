@@ -1,4 +1,4 @@
-"""Whether a text fits a constraint, and where it leaves it, byte by byte and without a model."""
+"""Check byte by byte, without a model, whether a text fits a constraint and where it leaves it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from guided.spec import Structure, TextFit, TextReport
 __all__ = ["read_text"]
 
 _CHUNK: Final = 256
-"""Bytes that are read between two looks at what was spent."""
+"""How many bytes are read between two checks of the work spent."""
 _BYTE_WORK: Final = 2
-"""Units of work for a byte, beside what is built for it."""
+"""Units of work for a byte, besides what is built for it."""
 _COPIED: Final = 4_096
-"""Bytes of remembered text that take a unit of work to copy, which each byte after them does."""
+"""How many bytes of remembered text can be copied per unit of work; each byte read copies it."""
 
 
 def read_text(
     constraint: Structure, text: bytes, limits: ConstraintLimits | None = None
 ) -> TextReport:
-    """Follow a text, complete or the beginning of one, on a recogniser of its own.
+    """Follow a complete text, or the beginning of one, on a recogniser built only for this.
 
-    So it neither fills up one that answers are written by, nor has to wait for it. The report is of
-    the longest beginning that fits: what may follow it, and how it would be ended. Raises what
-    ``machine_of`` does, and LimitExceededError for a text that takes too much to be read.
+    So it neither fills the recogniser that answers use nor waits for it. The report describes the
+    longest beginning that fits: what may follow it, and how it could be ended. Raises what
+    ``machine_of`` raises, and LimitExceededError if reading the text takes too much work.
     """
     limits = limits or ConstraintLimits()
     with limited_work(limits.compile_work):
@@ -45,12 +45,13 @@ def read_text(
 
 
 def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
-    """The last state that a text gets to, and how many of its bytes lead there.
+    """Return the last state that a text reaches, and how many of its bytes lead there.
 
-    Chunk by chunk, and only in the one that is refused byte by byte. Raises LimitExceededError.
+    Reads chunk by chunk, and byte by byte only in the chunk that is refused. Raises
+    LimitExceededError.
 
-    Where the text leaves the constraint the state is that before the byte that is refused. Room is
-    asked for once a chunk.
+    If the text leaves the constraint, the state is the one before the refused byte. Room is checked
+    once per chunk.
     """
     state = machine.start
     for begin in range(0, len(text), _CHUNK):
@@ -65,9 +66,10 @@ def _follow(machine: Recognizer, text: bytes) -> tuple[State, int]:
 
 
 def _follow_bytes(machine: Recognizer, state: State, chunk: bytes, begin: int) -> tuple[State, int]:
-    """The same in the chunk in which the text leaves the constraint, from ``state`` at ``begin``.
+    """Return the same for the chunk in which the text leaves the constraint.
 
-    One of its bytes is refused, as the machine has refused them together.
+    The chunk starts at ``begin``, in ``state``. One of its bytes is refused, because
+    the machine refused them together.
     """
     for offset in range(len(chunk)):
         following = machine.advance(state, chunk[offset : offset + 1])

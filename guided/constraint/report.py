@@ -1,4 +1,4 @@
-"""What a constraint would be held to, and what it costs to compile, without a model."""
+"""Report, without a model, how a constraint would be enforced and what it costs to compile."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from guided.spec import CheckedConstraint, CompileCost, SchemaReport, Structure,
 __all__ = ["MOST_REPORT_BYTES", "checked", "memory_of_machine", "shortened"]
 
 MOST_REPORT_BYTES = 2**20
-"""Size of the verdicts of a report that is sent: those of nested schemas have long pointers."""
+"""The most bytes of verdicts in a report that is sent; nested schemas have long pointers."""
 
 _VERDICT_BYTES = 100
-"""What a verdict takes besides its texts, so that there are ten thousand at most."""
+"""What a verdict takes besides its texts, so that there are at most ten thousand."""
 _STACK_BYTES = 300
 
 
@@ -32,13 +32,13 @@ def checked(
     limits: ConstraintLimits | None = None,
     missing: frozenset[int] = frozenset(),
 ) -> CheckedConstraint:
-    """Compile a constraint on a recogniser of its own, and say how answers are held to it.
+    """Compile a constraint on a recogniser built only for this, and report how it is enforced.
 
-    ``missing`` are bytes that a vocabulary cannot spell. Raises what ``machine_of`` does, and
-    LimitExceededError where it, or judging each keyword after it, takes too much work or room. The
-    cost is that of building alone, in seconds of this thread.
+    ``missing`` are bytes that a vocabulary cannot spell. Raises what ``machine_of`` raises, and
+    LimitExceededError if building it, or judging each keyword afterwards, takes too much work or
+    room. The cost is that of building alone, in seconds of this thread.
 
-    The machine is dropped afterwards, so nothing that answers use grows by it.
+    The machine is dropped afterwards, so nothing that answers use grows.
     """
     limits = limits or ConstraintLimits()
     began = time.thread_time()
@@ -57,7 +57,7 @@ def checked(
 
 
 def _verdicts(built: Built) -> Iterator[Verdict]:
-    """Those of all schemas in a constraint, each with the part that its schema stands in."""
+    """Yield the verdicts of all schemas in a constraint, each with the part its schema is in."""
     for path, lowered in built.schemas:
         part = ", ".join(path)
         for verdict in lowered.verdicts:
@@ -65,16 +65,16 @@ def _verdicts(built: Built) -> Iterator[Verdict]:
 
 
 def memory_of_machine(machine: Recognizer) -> int:
-    """About how many bytes the table and the stacks take."""
+    """Return about how many bytes the table and the stacks take."""
     table = machine.parts.table
     return 4 * (table.num_cells + WIDTH * table.num_rows) + _STACK_BYTES * len(machine.parts.stacks)
 
 
 def shortened(found: CheckedConstraint) -> CheckedConstraint:
-    """The same with as many verdicts as a message should hold; the report says how many lack.
+    """Return the report with only as many verdicts as a message should contain; it counts the rest.
 
-    Those that are kept are the first. Itself where all of them fit. Sizes are estimates: a
-    character counts as one byte. They need not be exact, since messages may be several times as
+    The first verdicts are kept. If all fit, the argument itself is returned. Sizes are estimates: a
+    character counts as one byte. They need not be exact, because a message may be several times as
     long as a report.
     """
     report = found.report

@@ -1,4 +1,4 @@
-"""Whether a vocabulary has the special tokens that a constraint names."""
+"""Check that a vocabulary has the special tokens that a constraint names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ _FEW = 3
 
 
 def check_special(names: Collection[str], vocabulary: Vocabulary) -> None:
-    """Raise InvalidConstraintError for a name that is none of the vocabulary's special tokens, and
-    UnsatisfiableError for one that ends an answer, so that nothing stands after it.
+    """Raise an error unless all names are special tokens that may stand in an answer.
 
-    The names are looked at in alphabetical order, so that the same constraint is always refused for
-    the same one.
+    Raises InvalidConstraintError for a name that is no special token of the vocabulary, and
+    UnsatisfiableError for a token that ends an answer, as nothing can follow it.
+
+    The names are checked in alphabetical order, so that a constraint is always refused for the same
+    name.
     """
     for name in sorted(names):
         token = vocabulary.named.get(name)
