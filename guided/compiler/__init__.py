@@ -1,4 +1,4 @@
-"""The compiler by itself: constraints to token masks, for hosts that run models of their own.
+"""The compiler alone: constraints to token masks, for hosts that run their own models.
 
 >>> from guided.compiler import Compiler
 >>> compiler = Compiler(tokenizer)
@@ -6,7 +6,7 @@
 >>> bitmask = compiler.bitmask(rows=1)
 >>> matcher.fill_bitmask(bitmask)
 
-It needs the extra ``compiler``, and neither torch nor grpc. See docs/mask-api.md.
+It needs the extra ``compiler``, but neither torch nor grpc. See docs/mask-api.md.
 """
 
 from guided.extras import needing

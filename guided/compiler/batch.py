@@ -1,6 +1,6 @@
-"""Masks of many positions in one call: of a batch of sequences, and of a draft tree.
+"""Masks of many positions in one call: of a batch of sequences, or of a draft tree.
 
-Python finds where each mask is kept; one call of a kernel, without the GIL, writes them all.
+Python looks up where each mask is stored; one call of a kernel, without the GIL, writes them all.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["fill_bitmasks", "fill_masks", "fill_tree"]
 def fill_bitmasks(
     matchers: Sequence[Matcher], bitmask: Bitmask, rows: Sequence[int] | None = None
 ) -> None:
-    """Write the mask of each matcher to its row of int32 ``[rows, words]``; the first rows without.
+    """Write the mask of each matcher to its row of int32 ``[rows, words]``.
 
-    The matchers may be of different constraints. Raises as ``Matcher.fill_bitmask`` does; then some
-    rows may have been written.
+    Without ``rows``, the first rows are used. The matchers may be of different constraints. Raises
+    what ``Matcher.fill_bitmask`` raises; some rows may have been written then.
     """
     asked = range(len(matchers)) if rows is None else numbers(rows, "rows")
     if len(asked) != len(matchers):
@@ -52,12 +52,13 @@ def fill_tree(
     bitmask: Bitmask,
     row: int = 0,
 ) -> NDArray[np.bool_]:
-    """Write what may follow each node of a draft tree, the first node to ``row``, one row a node.
+    """Write what may follow each node of a draft tree: the first node to ``row``, one row per node.
 
-    ``parents`` int ``[nodes]`` has the index of each node's parent, which comes before it; the
-    first node is the root, with -1: the token that the matcher accepted last, whatever ``tokens``
-    has for it. Returns bool ``[nodes]``: which nodes are allowed, with all nodes above them. Rows
-    of the others, and of those after the end, allow end-of-sequence tokens alone.
+    ``parents`` int ``[nodes]`` contains the index of each node's parent, which comes before the
+    node. The first node is the root and has parent -1. It stands for the token that the matcher
+    accepted last, whatever ``tokens`` contains for it. Returns bool ``[nodes]``: whether each node
+    and all nodes above it are allowed. The rows of the other nodes, and of nodes after the end,
+    allow only end-of-sequence tokens.
     """
     above, drafted = numbers(parents, "parents"), numbers(tokens, "tokens")
     _check_tree(above, drafted)
@@ -77,7 +78,7 @@ def fill_tree(
 
 
 def _check_tree(parents: list[int], tokens: list[int]) -> None:
-    """Raise RequestError unless every node has a token, and a parent before it."""
+    """Raise RequestError unless every node has a token, and a parent that comes before it."""
     if len(parents) != len(tokens) or not parents:
         raise RequestError(
             f"the tree has {len(parents)} parents and {len(tokens)} tokens",
@@ -100,7 +101,7 @@ def _check_tree(parents: list[int], tokens: list[int]) -> None:
 
 
 def fill_masks(masks: list[MaskDelta], memory: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
-    """Write each mask to its row, numbered int64 ``[masks]``, of ``memory_of`` a bitmask."""
+    """Write each mask to its row of ``memory_of`` a bitmask; ``rows`` is int64 ``[masks]``."""
     records = np.fromiter([mask.address for mask in masks], np.int64, len(masks))
     num_rows, width = memory.shape
     written = fill_rows(

@@ -1,8 +1,8 @@
 """The memory of a host that masks are written to.
 
 A bitmask is int32 ``[rows, words]``: token ``t`` may come next if bit ``t % 32`` of word
-``t // 32`` of a row is set, as xgrammar and llguidance have it. Rows may have more words than the
-vocabulary takes, as models have more logits than tokens; those are cleared.
+``t // 32`` of a row is set. This is the format of xgrammar and llguidance. Rows may have more words
+than the vocabulary needs, since models have more logits than tokens; the other words are cleared.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ["Bitmask", "memory_of", "row_error", "row_numbers"]
 
 
 class _HasArray(Protocol):
-    """What shares its memory with numpy, such as a tensor of torch on the CPU."""
+    """An object that shares its memory with numpy, such as a torch tensor on the CPU."""
 
     def __array__(self) -> NDArray[Any]: ...
 
 
 Bitmask: TypeAlias = NDArray[np.int32] | _HasArray
-"""int32 ``[rows, words]`` in the memory of the processor."""
+"""int32 ``[rows, words]`` in the memory of the CPU."""
 
 _WAY_OUT = "Compiler.bitmask(rows) makes one, or pass a tensor of torch.int32 on the CPU"
 
 
 def memory_of(bitmask: Bitmask) -> NDArray[np.int32]:
-    """The memory itself, never a copy; raises RequestError for what cannot be written to."""
+    """Return the memory itself, never a copy; raises RequestError if it cannot be written to."""
     memory = bitmask if isinstance(bitmask, np.ndarray) else _shared(bitmask)
     if memory.dtype != np.int32 or memory.ndim != 2:
         raise RequestError(
@@ -50,7 +50,7 @@ def memory_of(bitmask: Bitmask) -> NDArray[np.int32]:
 
 
 def _shared(bitmask: _HasArray) -> NDArray[Any]:
-    """The memory of an object of another library."""
+    """Return the memory of an object of another library."""
     if not hasattr(bitmask, "__array__"):
         name = type(bitmask).__name__
         raise RequestError(
@@ -60,13 +60,13 @@ def _shared(bitmask: _HasArray) -> NDArray[Any]:
         )
     try:
         memory, again = np.asarray(bitmask), np.asarray(bitmask)
-    except (TypeError, RuntimeError) as error:  # what torch says of another device, or of gradients
+    except (TypeError, RuntimeError) as error:  # torch: it is on another device, or has gradients
         raise RequestError(
             f"the bitmask shares no memory with numpy: {error}",
             field="bitmask",
             hint="fill one in the memory of the processor, then move it to the device",
         ) from error
-    # Two copies never overlap, so that the quick question is enough.
+    # Two copies never overlap, so the quick test is enough.
     if memory.size and not np.may_share_memory(memory, again):
         raise RequestError(
             f"a {type(bitmask).__name__} gives numpy a copy, which would be filled in its place",
@@ -77,7 +77,7 @@ def _shared(bitmask: _HasArray) -> NDArray[Any]:
 
 
 def row_numbers(rows: list[int] | range, memory: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Rows int64 ``[rows]`` of a memory; raises RequestError for one that it does not have."""
+    """Return row numbers as int64 ``[rows]``; raises RequestError for a row that does not exist."""
     if not rows:
         return np.empty(0, dtype=np.int64)
     is_range = isinstance(rows, range)
@@ -88,7 +88,7 @@ def row_numbers(rows: list[int] | range, memory: NDArray[np.int32]) -> NDArray[n
 
 
 def row_error(memory: NDArray[np.int32], row: int, num_words: int) -> RequestError:
-    """Why a mask of so many words cannot be written to a row."""
+    """Return the error that says why a mask of ``num_words`` cannot be written to a row."""
     rows, width = memory.shape
     if not 0 <= row < rows:
         return RequestError(

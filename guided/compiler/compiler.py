@@ -1,4 +1,4 @@
-"""A compiler for one vocabulary, and the constraints that it compiled."""
+"""A compiler for one vocabulary, and the constraints that it has compiled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Compiled", "Compiler"]
 
 
 class Compiler:
-    """Compiles constraints for one tokenizer; make one a process, and use it from any thread."""
+    """Compiles constraints for one tokenizer; make one per process, and use it from any thread."""
 
     def __init__(
         self,
@@ -41,10 +41,10 @@ class Compiler:
         num_logits: int | None = None,
         limits: ConstraintLimits | None = None,
     ) -> None:
-        """``end_ids`` are the tokens that the host stops at, beside those the tokenizer knows.
+        """``end_ids`` are the tokens at which the host stops, besides those the tokenizer knows.
 
-        ``num_logits`` is how many the model has, where these may be fewer than the tokens. Takes
-        about a second; raises ModelError for a tokenizer that cannot be used.
+        ``num_logits`` is the number of logits of the model, if it may be smaller than the number of
+        tokens. This takes about a second. Raises ModelError for a tokenizer that cannot be used.
         """
         self.vocabulary: Final[Vocabulary] = vocabulary_of(tokenizer, end_ids, num_logits)
         self._core = ConstraintCompiler(self.vocabulary, limits)
@@ -61,7 +61,7 @@ class Compiler:
     ) -> Compiled:
         """Compile a JSON Schema (text or dict), a Python type, or a constraint such as ``Regex``.
 
-        The constraints used last are kept, and refusals as well, as the limits say. Raises
+        The constraints used last are kept within ``limits``, and so are refusals. Raises
         InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or LimitExceededError.
         """
         structure = structure_of(constraint, json_options, documents)
@@ -70,13 +70,13 @@ class Compiler:
         return Compiled(self._core, structure, made, self._ends, time.thread_time() - began)
 
     def bitmask(self, rows: int) -> NDArray[np.int32]:
-        """Memory for masks, all of them empty: int32 ``[rows, words]``."""
+        """Return memory for masks, int32 ``[rows, words]``, in which no token is allowed yet."""
         if number(rows, "rows") < 0:
             raise RequestError(f"{rows} rows", field="rows", hint="give how many rows there are")
         return np.zeros((rows, len(self._ends.base)), dtype=np.int32)
 
     def rehearse(self, json_options: JsonOptions | None = None) -> None:
-        """Load machine code and make what all constraints share, which else the first ones do."""
+        """Load machine code and build what constraints share, so that the first ones need not."""
         self._core.rehearse(json_options)
 
 
@@ -94,31 +94,31 @@ class Compiled:
         self.constraint: Final = constraint
         table = made.machine.parts.table
         self.cost: Final = CompileCost(seconds, table.num_rows, memory_of_machine(made.machine))
-        """What it took; next to no time where the compiler had it already."""
+        """What compiling took: almost nothing if the compiler already had the constraint."""
         self._compiler = compiler
         self._made = made
         self._ends: Final = ends
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the constraint; equal ones are compiled once."""
+        """SHA-256 of the constraint; equal constraints are compiled once."""
         return self.constraint.digest()
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The tokens that masks are about."""
+        """The tokens that masks refer to."""
         return self._made.binding.vocabulary
 
     @property
     def nbytes(self) -> int:
-        """What it holds now, about, masks aside; it grows while answers are written."""
+        """About how many bytes it takes now, without masks; it grows while answers are written."""
         return self._made.nbytes
 
     def matcher(self) -> Matcher:
-        """A matcher before the first token of an answer.
+        """Return a matcher before the first token of an answer.
 
-        Where the recogniser has grown to a good part of its limits the constraint is compiled anew,
-        once for all answers from then on; those under way keep the old one.
+        If the recogniser has grown to a good part of its limits, the constraint is compiled again,
+        once for all later answers; answers in progress keep the old one.
         """
         self._made = self._compiler.renewed(self._made, self.constraint)
         return Matcher(self._made.start(), self._ends)

@@ -1,7 +1,7 @@
-"""The tokenizer in the folder of a model, as transformers would load it, without transformers.
+"""Load the tokenizer in the folder of a model as transformers would, without transformers.
 
-``tokenizer.json`` does not know all special tokens: some are named in ``tokenizer_config.json``
-alone. A mask that took such a token for text would let it into answers.
+``tokenizer.json`` does not list all special tokens: some are named only in
+``tokenizer_config.json``. A mask that took such a token for text would allow it in answers.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ __all__ = ["Folder", "read_folder"]
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _EARLIER_NAMES = "special_tokens_map.json"
-"""Where versions before 5 of transformers wrote the names of special tokens."""
+"""Where versions of transformers before 5 wrote the names of special tokens."""
 _MODEL_CONFIGS = ("generation_config.json", "config.json")
-"""Where a model says by which tokens its answers end."""
+"""Where a model says which tokens end its answers."""
 _LISTS = ("additional_special_tokens", "extra_special_tokens")
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 _AGAIN = "fetch the model again"
 
 
 class Folder(NamedTuple):
-    """What the files of a folder say of its tokenizer."""
+    """What the files of a folder say about its tokenizer."""
 
     description: Description
-    """``tokenizer.json`` with the tokens that only the other files have."""
+    """``tokenizer.json``, with the tokens added that only the other files contain."""
     special_ids: frozenset[int]
-    """The tokens that are special by name; the description says it of others."""
+    """The tokens that are special by name; the description marks the others."""
     end_ids: tuple[int, ...]
 
 
 def read_folder(folder: Path) -> Folder:
-    """Raises ModelError where the folder has no tokenizer, and for files that make no sense."""
+    """Read a folder; raises ModelError if it has no tokenizer or a file is malformed."""
     file = folder / _TOKENIZER
     if not file.is_file():
         raise ModelError(
@@ -49,7 +49,7 @@ def read_folder(folder: Path) -> Folder:
         )
     tokenizer = _tokenizer_in(file)
     config = _read(folder / _TOKENIZER_CONFIG)
-    # What is said of a token anew holds; it keeps the number that it has.
+    # What a file says about a known token replaces what was known; the token keeps its id.
     tokenizer.add_tokens(_listed_tokens(config, folder / _TOKENIZER_CONFIG))
     if "added_tokens_decoder" not in config:
         config |= _read(folder / _EARLIER_NAMES)
@@ -66,12 +66,12 @@ def _tokenizer_in(file: Path) -> Tokenizer:
 
     try:
         return Tokenizer.from_file(str(file))
-    except Exception as error:  # tokenizers has no error of its own
+    except Exception as error:  # tokenizers has no exception class of its own
         raise ModelError(f"{file} describes no tokenizer: {error}", hint=_AGAIN) from error
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What a file holds; nothing where it is missing."""
+    """Return the JSON object in a file; empty if the file is missing."""
     if not file.is_file():
         return {}
     try:
@@ -84,7 +84,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _listed_tokens(config: dict[str, Any], file: Path) -> list[AddedToken]:
-    """The tokens of ``added_tokens_decoder``, in the order of their ids."""
+    """Return the tokens of ``added_tokens_decoder``, ordered by id."""
     from tokenizers import AddedToken
 
     try:
@@ -103,7 +103,7 @@ def _listed_tokens(config: dict[str, Any], file: Path) -> list[AddedToken]:
 
 
 def _add_named(tokenizer: Tokenizer, named: dict[str, list[str]]) -> dict[str, int]:
-    """Add the tokens that are named, and were not added, as special ones; all added by text."""
+    """Add the named tokens that are missing, as special; returns ids of all added ones by text."""
     from tokenizers import AddedToken
 
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
@@ -113,7 +113,7 @@ def _add_named(tokenizer: Tokenizer, named: dict[str, list[str]]) -> dict[str, i
 
 
 def _named_texts(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """The texts of special tokens by what names them: each has a name, or they are listed."""
+    """Yield the texts of special tokens by what names them: a name of their own, or a list."""
     for name, value in config.items():
         if name in _LISTS:
             tokens = [*value.values()] if isinstance(value, dict) else value
@@ -124,13 +124,13 @@ def _named_texts(config: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _text_of(token: object) -> str | None:
-    """The text of a token; some versions of transformers write more of it than that."""
+    """Return the text of a token; some versions of transformers write it inside an object."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else None
 
 
 def _ends_in(file: Path) -> list[int]:
-    """The end-of-sequence tokens that a config names: none, one or a list."""
+    """Return the end-of-sequence tokens that a config names: none, one or a list."""
     named = _read(file).get("eos_token_id")
     if named is None:
         return []

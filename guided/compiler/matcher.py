@@ -1,4 +1,4 @@
-"""A position in an answer that moves in place, as hosts keep one for each sequence."""
+"""A position in an answer that moves in place, because hosts keep one per sequence."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ __all__ = ["Matcher"]
 
 
 class Matcher:
-    """Where an answer stands; made by ``Compiled.matcher()``, used by one thread at a time.
+    """A position in an answer; made by ``Compiled.matcher()``, used by one thread at a time.
 
-    Different matchers may be used at the same time, those of one constraint too. What a position
-    takes may be too much for its limits: then any method but ``shortest_completion`` raises
-    LimitExceededError, nothing has moved, and the answer can be closed along the completion.
+    Different matchers may be used at the same time, even those of one constraint. A position may
+    take more work or room than its limits allow. Then every method except ``shortest_completion``
+    raises LimitExceededError, the matcher has not moved, and the completion can be used to close
+    the answer.
     """
 
     __slots__ = ("_at", "_ends", "_is_terminated", "_passed")
 
     def __init__(self, at: ConstraintMatcher, ends: MaskDelta) -> None:
-        """Internal, and may change: what it takes is no part of the interface.
+        """Internal: the parameters are not part of the interface and may change.
 
-        ``ends`` is the mask of the end-of-sequence tokens alone.
+        ``ends`` is the mask that allows only the end-of-sequence tokens.
         """
         self._at = at
         self._ends: Final = ends
         self._passed: list[ConstraintMatcher] = []
-        """The positions before the tokens accepted so far, an end-of-sequence token aside."""
+        """The positions before each token accepted so far, except an end-of-sequence token."""
         self._is_terminated = False
 
     # --- where it stands ------------------------------------------------------------------
@@ -48,18 +49,19 @@ class Matcher:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing but the end may follow: the text is whole, its end not yet accepted."""
+        """Whether only the end may follow: the text is complete, its end is not accepted yet."""
         return self._at.is_complete
 
     @property
     def is_terminated(self) -> bool:
-        """Whether an end-of-sequence token was accepted; nothing may follow, and masks allow such
-        tokens alone, so that no row is empty."""
+        """Whether an end-of-sequence token was accepted. Nothing may follow then; masks allow only
+        end-of-sequence tokens, so that no row is empty.
+        """
         return self._is_terminated
 
     @property
     def num_tokens(self) -> int:
-        """Tokens accepted so far, which is as far as ``rollback`` goes."""
+        """How many tokens were accepted so far; ``rollback`` can take back that many."""
         return len(self._passed) + self._is_terminated
 
     # --- masks ----------------------------------------------------------------------------
@@ -67,9 +69,9 @@ class Matcher:
     def fill_bitmask(self, bitmask: Bitmask, row: int = 0, *, budget: int | None = None) -> None:
         """Write which tokens may come next to one row of int32 ``[rows, words]``.
 
-        With a ``budget`` only those after which the answer can still end within so many tokens, the
-        next one counted and the end-of-sequence token not; raises LimitExceededError where even the
-        shortest completion is longer.
+        With a ``budget``, only tokens are allowed after which the answer can still end within the
+        budget. The next token counts towards it, an end-of-sequence token does not. Raises
+        LimitExceededError if even the shortest completion is longer.
         """
         memory = memory_of(bitmask)
         delta = self._mask(budget)
@@ -79,10 +81,10 @@ class Matcher:
         delta.fill(memory[row, :num_words])
         memory[row, num_words:] = 0
 
-    # What batches and integrations read of it.
+    # Batches and integrations use the following members.
 
     def _mask(self, budget: int | None = None) -> MaskDelta:
-        """The same as it is kept: by how it differs from a mask that many begin from."""
+        """Return the mask as it is stored: as the difference from a mask that many share."""
         if self._is_terminated:
             return self._ends
         at = self._at
@@ -107,7 +109,7 @@ class Matcher:
     # --- moving ---------------------------------------------------------------------------
 
     def accept(self, tokens: Iterable[int]) -> bool:
-        """Move over tokens, all of them or none: False where one is not allowed, nothing moved."""
+        """Move over all of these tokens; if one is not allowed, return False and do not move."""
         asked = numbers(tokens, "tokens")
         reached, is_terminated = self._follow(asked)
         if len(reached) + is_terminated < len(asked):
@@ -119,12 +121,12 @@ class Matcher:
         return True
 
     def validate(self, tokens: Iterable[int]) -> int:
-        """How many of the tokens may follow, up to the first that may not; nothing is moved."""
+        """Return how many of the tokens may follow, up to the first that may not; does not move."""
         reached, is_terminated = self._follow(numbers(tokens, "tokens"))
         return len(reached) + is_terminated
 
     def _follow(self, tokens: list[int]) -> tuple[list[ConstraintMatcher], bool]:
-        """The positions after tokens as far as these are allowed, and whether an end follows."""
+        """Return the positions after the allowed tokens, and whether an end comes after them."""
         at, reached = self._at, list[ConstraintMatcher]()
         if self._is_terminated:
             return reached, False
@@ -137,7 +139,7 @@ class Matcher:
         return reached, False
 
     def rollback(self, num_tokens: int) -> None:
-        """Take back the last tokens; raises RequestError for more than were accepted."""
+        """Take back the last tokens; raises RequestError if fewer were accepted."""
         if not 0 <= number(num_tokens, "num_tokens") <= self.num_tokens:
             raise RequestError(
                 f"cannot take back {num_tokens} tokens where {self.num_tokens} were accepted",
@@ -153,11 +155,11 @@ class Matcher:
             del self._passed[-texts:]
 
     def reset(self) -> None:
-        """Go back to before the first token."""
+        """Go back to the position before the first token."""
         self.rollback(self.num_tokens)
 
     def fork(self) -> Matcher:
-        """Another matcher at the same position, with the same tokens after it."""
+        """Return another matcher at the same position, which can be rolled back as far."""
         fork = Matcher(self._at, self._ends)
         fork._passed = [*self._passed]
         fork._is_terminated = self._is_terminated
@@ -166,17 +168,17 @@ class Matcher:
     # --- what must come -------------------------------------------------------------------
 
     def forced(self, forcing: Forcing = Forcing.CANONICAL) -> tuple[TokenId, ...]:
-        """Tokens that have to come next, as the tokenizer spells them; often none.
+        """Return tokens that must come next, as the tokenizer spells them; often there are none.
 
-        They are what ``accept`` takes next, without a call of the model. An end-of-sequence token
-        is not among them: ``is_complete`` says that it is due.
+        Pass them to ``accept`` without calling the model. An end-of-sequence token is never among
+        them: ``is_complete`` says when it is due.
         """
         return () if self._is_terminated else self._at.forced_run(forcing)
 
     def shortest_completion(self, budget: int | None = None) -> tuple[TokenId, ...] | None:
-        """Tokens that end the answer, close to as few as can be, without an end-of-sequence token.
+        """Return nearly as few tokens as can end the answer, without an end-of-sequence token.
 
-        Empty where it may end here, ``None`` where it takes more than ``budget``.
+        Empty if the answer may end here, ``None`` if more than ``budget`` tokens are needed.
         """
         if self._is_terminated:
             return ()

@@ -1,4 +1,4 @@
-"""Numbers of tokens and rows out of whatever a host keeps them in: int, numpy, a tensor."""
+"""Read numbers of tokens and rows from what a host keeps them in: ints, numpy, a tensor."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["number", "numbers"]
 
 
 def number(value: int, field: str) -> int:
-    """The number; raises RequestError for what is none, as fractions and truth values are."""
+    """Return the number; raises RequestError for anything else, such as a fraction or a bool."""
     return value if type(value) is int else numbers((value,), field)[0]
 
 
 def numbers(values: Iterable[int], field: str) -> list[int]:
-    """The same of several."""
+    """Return several numbers in the same way."""
     try:
         found = list(values)
         kinds = set(map(type, found))

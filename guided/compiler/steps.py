@@ -1,4 +1,4 @@
-"""One token further, where that is allowed: what matchers and draft trees move by."""
+"""Advance a position by one token if that is allowed; matchers and draft trees use this."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ __all__ = ["after", "is_end"]
 
 
 def after(at: ConstraintMatcher, token: int) -> ConstraintMatcher | None:
-    """The position after a token of text, ``None`` where it is not allowed.
+    """Return the position after a token of text, ``None`` if the token is not allowed.
 
-    Hosts offer whatever their model has a logit for, which may be more than there are tokens.
+    Hosts offer any token that their model has a logit for, and there may be more logits than
+    tokens.
     """
     if not 0 <= token < len(at.constraint.binding.vocabulary):
         return None
@@ -23,5 +24,5 @@ def after(at: ConstraintMatcher, token: int) -> ConstraintMatcher | None:
 
 
 def is_end(at: ConstraintMatcher, token: int) -> bool:
-    """Whether a token ends the answer here."""
+    """Return whether a token ends the answer here."""
     return at.is_accepting and token in at.constraint.binding.vocabulary.end_ids

@@ -1,4 +1,4 @@
-"""The vocabulary of whatever a host has its tokenizer in; loads neither torch nor transformers."""
+"""Read the vocabulary of a host's tokenizer of any kind; loads neither torch nor transformers."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ AnyTokenizer: TypeAlias = "Vocabulary | PreTrainedTokenizerBase | Tokenizer | st
 def vocabulary_of(
     tokenizer: AnyTokenizer, end_ids: Iterable[int] = (), num_logits: int | None = None
 ) -> Vocabulary:
-    """The vocabulary, with ``end_ids`` beside the end-of-sequence tokens that the tokenizer knows.
+    """Return the vocabulary, which ends at ``end_ids`` and the tokenizer's end-of-sequence tokens.
 
-    Tokens from ``num_logits`` on can never be chosen and are left out. Raises ModelError for a
-    tokenizer that cannot be used, and where no token would end an answer.
+    Tokens from ``num_logits`` on can never be chosen and are left out. Raises ModelError if the
+    tokenizer cannot be used, or if no token would end an answer.
     """
     ends = numbers(end_ids, "end_ids")
     if num_logits is not None and number(num_logits, "num_logits") < 1:
@@ -80,5 +80,5 @@ def vocabulary_of(
 def _is_of_transformers(
     tokenizer: PreTrainedTokenizerBase | Tokenizer,
 ) -> TypeGuard[PreTrainedTokenizerBase]:
-    """Told without loading transformers: theirs alone say whether they are fast."""
+    """Check without loading transformers: only its tokenizers have ``is_fast``."""
     return hasattr(tokenizer, "is_fast")

@@ -211,7 +211,7 @@ class ConstraintCompiler:
         return None if compiled is not None and _is_full(compiled) else compiled
 
     def _compile_with_end(self, constraint: Structure) -> CompiledConstraint:
-        """Also search the first end, while no other thread can wait for the constraint's lock."""
+        """Also look for the first end while no other thread can wait for the constraint's lock."""
         compiled = self._compile(constraint)
         compiled.start().fits(_ANY_BUDGET)
         return compiled

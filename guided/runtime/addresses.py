@@ -1,6 +1,7 @@
-"""Arrays handed to kernels by their addresses, all in one.
+"""Arrays passed to kernels by their addresses, all in one array.
 
-To take an array apart costs a kernel's caller some tenth of a microsecond, and walks read a dozen.
+For the caller of a kernel, unpacking one array takes about a tenth of a microsecond, and walks read
+a dozen of them.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ __all__ = ["addresses_of", "enter_address", "table_at"]
 
 
 def addresses_of(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """What ``table_at`` finds arrays by, of one dimension or two, that lie in order of C.
+    """Return the table by which ``table_at`` finds arrays of one or two dimensions, in C order.
 
-    int64 ``[arrays, 2]``: where each begins, and its length. Whoever has it keeps the arrays.
+    int64 ``[arrays, 2]``: the address of each array, and its length. The caller must keep the
+    arrays alive.
     """
     addresses = np.empty((len(arrays), 2), dtype=np.int64)
     for number, array in enumerate(arrays):
@@ -35,9 +37,9 @@ def enter_address(addresses: NDArray[np.int64], number: int, array: NDArray[Any]
 
 
 def _table_at(_: Any, address: Any, length: Any, columns: Any, kind: Any) -> Any:
-    """In a kernel, the array at an address, by its length, columns and numpy's name of its kind.
+    """In a kernel, return the array at an address, given its length, columns and numpy type.
 
-    Of one dimension without columns (``None``).
+    If ``columns`` is ``None``, the array has one dimension.
     """
     sizes = (length,) if isinstance(columns, types.NoneType) else (length, columns)
     found = types.Array(kind.dtype, len(sizes), "C")

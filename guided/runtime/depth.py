@@ -1,8 +1,9 @@
 """Room for searches that nest as deeply as a schema does.
 
-How deeply calls may nest is a setting of the process and no matter of ours, and compiled code has
-no such bound at all: it nests on the stack of its thread until the process ends. So what nests
-counts its calls, and continues on the stack of another thread before that of one is used up.
+How deeply calls may nest is a setting of the process, which we do not change. Compiled code has no
+such bound at all: it nests until the stack of its thread overflows and the process dies. So a
+nested search counts its calls, and continues on the stack of another thread before the current one
+is full.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from guided.errors import LimitExceededError
 __all__ = ["MAX_CALLS", "Nesting"]
 
 MAX_CALLS: Final = 20_000
-"""Calls inside of one another, on all stacks together: a thousand values inside of one another."""
+"""How many calls may be nested, on all stacks together: enough for a thousand nested values."""
 CALLS_OF_A_STACK: Final = 400
-"""Calls on the stack of one thread. An interpreter allows 1,000, those of our caller among them;
-compiled, they take some 50 KiB."""
+"""Calls on the stack of one thread. An interpreter allows 1,000, including those of our caller;
+compiled, they take about 50 KiB."""
 
 _Result = TypeVar("_Result")
 
 
 class Nesting:
-    """Counts the calls of one search that are inside of one another."""
+    """Counts the nested calls of one search."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def within(self, calls: int, act: Callable[[], _Result]) -> _Result:
-        """What ``act`` returns; it nests at most ``calls`` calls before it calls this again.
+        """Return what ``act`` returns; it nests at most ``calls`` calls before it calls this again.
 
         Raises LimitExceededError past MAX_CALLS.
         """
@@ -41,8 +42,8 @@ class Nesting:
             raise _too_deep()
         self.calls += calls
         try:
-            # A stack of our own begins with each multiple of CALLS_OF_A_STACK, so it holds fewer
-            # than that and ``calls`` together.
+            # A new stack of ours begins at each multiple of CALLS_OF_A_STACK, so one stack holds
+            # fewer than that plus ``calls``.
             if before // CALLS_OF_A_STACK == self.calls // CALLS_OF_A_STACK:
                 return act()
             return _on_new_stack(act)
@@ -51,7 +52,7 @@ class Nesting:
 
 
 class _Outcome(Generic[_Result]):
-    """What comes of an act; on another thread, which has the context variables of this one."""
+    """The outcome of an act on another thread, which gets this thread's context variables."""
 
     def __init__(self, act: Callable[[], _Result]) -> None:
         self.act = act
@@ -67,13 +68,13 @@ class _Outcome(Generic[_Result]):
 
 
 def _on_new_stack(act: Callable[[], _Result]) -> _Result:
-    """What ``act`` returns or raises, called by a thread that is waited for."""
+    """Return or raise what ``act`` does; another thread calls it while this one waits."""
     outcome = _Outcome(act)
     thread = threading.Thread(target=outcome.find, name="guided-depth", daemon=True)
     thread.start()
     try:
         thread.join()
-    except BaseException:  # somebody wants to end: not before what both work on is left alone
+    except BaseException:  # an interrupt: it must not leave before the other thread is done
         thread.join()
         raise
     if outcome.raised:
@@ -82,7 +83,7 @@ def _on_new_stack(act: Callable[[], _Result]) -> _Result:
 
 
 def _too_deep() -> LimitExceededError:
-    """A schema whose parts stand too deeply inside of one another."""
+    """Return the error for a schema whose parts are nested too deeply."""
     return LimitExceededError(
         "the schema nests too deeply",
         limit=MAX_CALLS,

@@ -9,7 +9,7 @@ __all__ = ["digest_with_rests"]
 
 
 def digest_with_rests(constraint: Structure) -> str:
-    """``constraint.digest()``, with rests between its parts where it is time to."""
+    """Return ``constraint.digest()``; pauses between its parts when it is time to."""
     inner = constraint.inner()
     if not inner:
         return constraint.digest()

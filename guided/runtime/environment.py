@@ -1,4 +1,4 @@
-"""What the libraries of a model call read from the environment; has to be said before torch."""
+"""What the libraries of a model call read from the environment; must be set before torch loads."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import os
 __all__ = ["prepare_environment"]
 
 _KERNELS = 256
-"""Enough for the shapes that the own forward pass, in whole tiles of rows, mostly comes to."""
+"""Enough for most of the shapes in our own forward pass, which uses whole tiles of rows."""
 
 
 def prepare_environment() -> None:
-    """Say how threads wait and what oneDNN keeps, unless the environment already does.
+    """Set how threads wait and what oneDNN keeps, unless the environment already says so.
 
     Threads wait for others by spinning, which makes a call many times slower when something else
-    wants a core. oneDNN keeps about half a MiB for each shape of a matrix product, 1,024 of them.
+    needs a core. oneDNN keeps about half a MiB for each shape of a matrix product, by default 1,024
+    of them.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")

@@ -1,8 +1,8 @@
 """A bound on the work for a constraint, counted rather than timed, so that it is repeatable.
 
-What is built for one goes through many small functions, and all of them draw on one tank.
-It is held in a context variable, so work in different threads does not share it. As it is counted
-everywhere, it is also where long work can be made to rest: a *pace* says how.
+Building something for a constraint goes through many small functions, and all of them draw on one
+*tank* of units. It is a context variable, so work in different threads does not share it. As work
+is counted everywhere, this is also where long work can pause: a *pace* says how.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = [
 _Item = TypeVar("_Item")
 
 _ITEMS: Final = 500
-"""Items between two looks whether it is time to rest, some microseconds each."""
+"""Items between two checks whether it is time to pause; each takes a few microseconds."""
 STAND_STILL: Final = 2**40
-"""Units of a rest that has to be taken: the work cannot go on before others have."""
+"""Units passed to ``rest`` if it must pause: work cannot continue before others have run."""
 
 
 class Pace:
-    """How work shares its thread with others: what it calls from time to time."""
+    """How work shares its thread with others: the functions it calls from time to time."""
 
     __slots__ = ("come_back", "every", "leave", "rest")
 
@@ -50,10 +50,10 @@ class Pace:
         leave: Callable[[int], None],
         come_back: Callable[[], None],
     ) -> None:
-        """``rest`` is called after each ``every`` units or so, with how many they were.
+        """``rest`` is called after about every ``every`` units, with how many units they were.
 
-        ``leave`` and ``come_back`` are called around what takes about as many units but no Python;
-        ``leave`` may raise, and then it is not begun.
+        ``leave`` and ``come_back`` are called around work that runs no Python; ``leave`` gets about
+        how many units it takes. If ``leave`` raises, that work does not begin.
         """
         self.every: Final = every
         self.rest: Final = rest
@@ -69,10 +69,10 @@ class _Tank:
         self.purpose = purpose
         self.pace = _pace.get()
         self.mark = 0 if self.pace is None else self._next_mark()
-        """Something is to be done when less than this is left."""
+        """Something must be done when fewer units than this are left."""
 
     def reach_mark(self) -> None:
-        """Rest, or raise LimitExceededError; called when less than ``mark`` is left."""
+        """Pause, or raise LimitExceededError; called when fewer units than ``mark`` are left."""
         if self.left < 0:
             raise LimitExceededError(
                 f"{self.purpose} takes more than {self.limit} units of work",
@@ -95,7 +95,7 @@ _pace: Final[ContextVar[Pace | None]] = ContextVar("pace", default=None)
 
 
 def paced(pace: Pace) -> AbstractContextManager[None]:
-    """Have limited work in the block keep a pace."""
+    """Make limited work in the block keep a pace."""
     return _Paced(pace)
 
 
@@ -116,14 +116,14 @@ class _Paced:
 
 
 def breathe() -> None:
-    """Rest if it is time to; for stretches in which little or nothing is counted."""
+    """Pause if it is time to; for stretches in which little or nothing is counted."""
     pace = _pace.get()
     if pace is not None:
         pace.rest(0)
 
 
 def breathing(items: Iterable[_Item]) -> Iterator[_Item]:
-    """The items, of which there may be many, with a rest between them where it is time to."""
+    """Yield the items, of which there may be many; pauses between them when it is time to."""
     left = 0
     for item in items:
         if not left:
@@ -134,9 +134,9 @@ def breathing(items: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def apart(units: int) -> AbstractContextManager[None]:
-    """Let others go on during the block, which takes about so many units and no Python.
+    """Let others run during the block, which takes about ``units`` and runs no Python.
 
-    It is about calls of kernels, which run without the interpreter's lock.
+    It is meant for calls of kernels, which run without the GIL.
     """
     return _Apart(_pace.get(), units)
 
@@ -158,9 +158,10 @@ class _Apart:
 
 
 def take_lock(lock: threading.RLock) -> None:
-    """Acquire a lock that work may hold while it rests.
+    """Acquire a lock that other work may hold while it pauses.
 
-    Work that keeps a pace rests until it gets the lock, as who holds it may wait for that rest.
+    Work that keeps a pace pauses until it gets the lock, because the holder may be waiting for that
+    pause.
     """
     if lock.acquire(False):
         return
@@ -178,7 +179,7 @@ def limited_work(
     """Let the block spend at most ``limit`` units, each about a microsecond.
 
     The block raises LimitExceededError, which names its ``purpose``, when it would spend more. With
-    a ``lock``, which is held in the block, it may be entered again and again, by several threads.
+    a ``lock``, which is held in the block, it may be entered repeatedly, by several threads.
     """
     return LimitedWork(limit, purpose, lock)
 
@@ -200,13 +201,13 @@ class LimitedWork:
         self.leave()
 
     def enter(self) -> None:
-        """Begin the block. For every token, and a statement ``with`` takes longer."""
+        """Begin the block. Called for every token, because a ``with`` statement takes longer."""
         if self._lock is not None and not self._lock.acquire(False):
             take_lock(self._lock)
         self._outer.append(_tank.set(_Tank(self._limit, self._purpose)))
 
     def leave(self) -> None:
-        """End the block, also where it raised."""
+        """End the block, even if it raised."""
         outer = self._outer.pop()
         if outer is not None:
             _tank.reset(outer)
@@ -215,7 +216,7 @@ class LimitedWork:
 
 
 class LimitedSteps(LimitedWork):
-    """Limited work of blocks most of which spend nothing; those that do have to say so before."""
+    """Limited work in blocks most of which spend nothing; the others call ``begin`` first."""
 
     __slots__ = ()
 
@@ -231,9 +232,9 @@ class LimitedSteps(LimitedWork):
         return bool(self._outer) and self._outer[-1] is not None
 
     def begin(self) -> bool:
-        """Count from here on; False where the block counts already, and nothing is begun.
+        """Count from here on; returns False, and begins nothing, if the block counts already.
 
-        Outside of a block it does nothing and says True, so callers need not ask where they are.
+        Outside a block it does nothing and returns True, so callers need not know where they are.
         """
         if self.has_begun:
             return False
@@ -243,13 +244,13 @@ class LimitedSteps(LimitedWork):
 
 
 def units_left() -> int | None:
-    """What may still be spent, ``None`` outside of ``limited_work``."""
+    """Return how many units may still be spent, ``None`` outside ``limited_work``."""
     tank = _tank.get()
     return None if tank is None else tank.left
 
 
 def spend(units: int) -> None:
-    """Draw on the tank; outside of ``limited_work`` nothing is counted."""
+    """Take units from the tank; outside ``limited_work`` nothing is counted."""
     tank = _tank.get()
     if tank is None:
         return

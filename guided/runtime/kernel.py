@@ -1,11 +1,11 @@
 """How functions over arrays are compiled by numba.
 
-Three decorators, which keep the signature of a function, so that mypy checks kernels and their
-callers against the types that are written down. Numba does not read these types: it compiles a
-function anew for the types of the arguments that it is called with.
+There are three decorators. They keep the signature of a function, so that mypy checks kernels and
+their callers against the written types. Numba does not read these types: it compiles a function
+again for each combination of argument types that it is called with.
 
-Most kernels are compiled without numba's reference counts (``_nrt``). Such a kernel neither makes
-nor keeps an array, or it fails to compile. Counting is atomic and would take four fifths of the
+Most kernels are compiled without numba's reference counts (``_nrt``). Such a kernel must neither
+make nor keep an array, or it fails to compile. Counting is atomic and would take four fifths of the
 time of a walk over a vocabulary.
 """
 
@@ -34,7 +34,7 @@ def kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _R
 
 
 def making_kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """As ``kernel``, for a function that makes arrays; Python may call it, and others like it."""
+    """Like ``kernel``, for a function that makes arrays; Python and kernels like it may call it."""
     return _compiled(function, nogil=True, _nrt=True)
 
 

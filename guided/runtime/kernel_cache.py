@@ -1,12 +1,13 @@
-"""Where compiled kernels lie on the disk, and when they are too old.
+"""Where compiled kernels are on the disk, and when they are outdated.
 
-Numba compiles a kernel anew when the file changes that it stands in. Ours take parts of other files
-in, and read constants of those they import: what they depend on is all modules that hold kernels,
-and what these import. The time of a file says nothing, so that kernels may be copied with it.
+Numba compiles a kernel again when the file that contains it changes. Our kernels inline parts of
+other files and read constants of the modules they import, so they depend on all modules that
+contain kernels and on what these import. The time of a file is ignored, so that kernels may be
+copied with it.
 
-An installation holds kernels for the processor that it was made on (``guided/kernels``, see
-``setup.py``), which are read and never written. What they do not have lies where numba keeps it, or
-where nothing may be written in a folder of this process, which goes with it.
+An installation contains kernels for the processor that it was made on (``guided/kernels``, see
+``setup.py``), which are read and never written. Other kernels are where numba keeps them. If
+nothing may be written there, they are in a folder of this process, which is removed with it.
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ __all__ = [
 ]
 
 INSTALLED = "kernels"
-"""Folder of the package with the kernels that came with it, by package."""
+"""Folder of the package with the kernels that were installed with it, by package."""
 
 _ROOT = Path(__file__).parent.parent
 _PACKAGES = (
     *("decoding", "grammar/machine", "grammar/network", "json_schema/formulas"),
     *("json_schema/machine", "machine", "masks", "model/cpu", "regular", "runtime"),
 )
-"""Packages of kernels."""
+"""Packages that contain kernels."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.[\w.]*kernel)\b", re.MULTILINE)
 _IMPORTED = re.compile(r"^from guided\.([\w.]+) import", re.MULTILINE)
 
 
 @cache
 def digest_of_sources() -> bytes:
-    """What tells the sources of kernels from those of another version."""
+    """Return a digest that distinguishes these sources of kernels from those of other versions."""
     digest = hashlib.sha256()
     for file, text in sorted(_sources().items()):
         digest.update(f"{file.relative_to(_ROOT)}\0{text}".encode())
@@ -59,7 +60,7 @@ def digest_of_sources() -> bytes:
 
 
 def _sources() -> dict[Path, str]:
-    """The modules that hold kernels, and what these import of ours."""
+    """Return the modules that contain kernels, and those of ours that they import."""
     texts = {file: file.read_text("utf-8") for name in _PACKAGES for file in _files(name)}
     waiting = [file for file, text in texts.items() if _HOLDS_KERNELS.search(text)]
     found: dict[Path, str] = {}
@@ -78,10 +79,10 @@ def _files(package: str) -> Iterator[Path]:
 
 
 class _Index(IndexDataCacheFile):
-    """The compiled forms of a kernel on the disk, of which those of other sources are not read.
+    """The compiled forms of a kernel on the disk; forms of other sources are not read.
 
-    Numba unpickles an index before it looks at the sources, and types that it names may be gone by
-    then; the version is what it looks at first.
+    Numba unpickles an index before it looks at the sources, and types that the index names may no
+    longer exist. But it looks at the version first.
     """
 
     def __init__(self, folder: str, name: str, sources: object) -> None:
@@ -90,7 +91,7 @@ class _Index(IndexDataCacheFile):
 
 
 class KernelCache(FunctionCache):
-    """The compiled forms of a kernel: those of the installation, and those made since."""
+    """The compiled forms of a kernel: the installed ones, and those compiled since."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -111,7 +112,7 @@ class KernelCache(FunctionCache):
         return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def is_on_disk(self, target_context: Any) -> bool:
-        """Whether some form of the kernel was compiled for this processor from these sources."""
+        """Return whether some form of the kernel was compiled for this processor and sources."""
         processor = target_context.codegen().magic_tuple()
         return any(
             of_processor == processor
@@ -123,23 +124,23 @@ class KernelCache(FunctionCache):
 
 @cache
 def compile_again_with_sources() -> None:
-    """Have kernels of this package compiled anew whenever any of their sources is another one.
+    """Make kernels of this package be compiled again whenever any of their sources changes.
 
-    Those of other packages are cached as before.
+    Kernels of other packages are cached as before.
     """
     locators = CacheImpl._locator_classes
     CacheImpl._locator_classes = [*map(_of_ours, [*locators, _OfThisProcess]), *locators]
 
 
 class _OfThisProcess(InTreeCacheLocator):
-    """Numba's last resort is the user's cache; who has none could not even import a kernel."""
+    """Used if there is no user's cache, numba's last resort: no kernel could be imported then."""
 
     def get_cache_path(self) -> str:
         return _own_folder()
 
 
 def is_kept_for_others() -> bool:
-    """Whether what was compiled lies where another process finds it."""
+    """Return whether what was compiled is where another process finds it."""
     return _own_folder.cache_info().currsize == 0
 
 
@@ -151,7 +152,7 @@ def _own_folder() -> str:
 
 
 def _of_ours(locator: Any) -> type[Any]:
-    """The locator of a cache, which says where kernels lie and what they depend on, for ours."""
+    """Return a subclass of a locator, for our kernels: where they are and what they depend on."""
 
     class Ours(locator):  # type: ignore[misc]
         @classmethod

@@ -1,4 +1,4 @@
-"""Being told that a kernel is compiled, for those whom somebody waits for."""
+"""Learn that a kernel is being compiled, to tell somebody who waits for it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class _Listener(event.Listener):
         self._tell = tell
         self._begun = 0
 
-    def on_start(self, event: Any) -> None:  # noqa: ARG002 - which kernel it is says little
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - which kernel it is does not matter
         self._begun += 1
         self._tell(self._begun)
 
     def on_end(self, event: Any) -> None:
-        """Nothing: the next one begins, or the work is done."""
+        """Do nothing: the next kernel begins, or the work is done."""
 
 
 @contextmanager
 def telling_of_kernels(tell: Callable[[int], None]) -> Iterator[None]:
-    """Call ``tell`` before each kernel that is compiled inside, with its number from 1 on.
+    """Call ``tell`` before each kernel that the block compiles, with its number from 1 on.
 
-    Kernels that are read from the disk are not told of, as nobody waits for them.
+    Kernels that are loaded from the disk are not reported, as nobody waits for them.
     """
     listener = _Listener(tell)
     event.register(_COMPILING, listener)  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""Things of which each thread has one of its own.
+"""Values of which each thread has its own.
 
-This module is interpreted: a class that is compiled and derives from ``threading.local`` has the
-same attributes in all threads.
+This module must stay interpreted: in a compiled class that derives from ``threading.local``, all
+threads share the attributes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class OfThread(Generic[T]):
-    """One thing a thread, made when the thread first asks for it, and gone with the thread."""
+    """One value per thread, made when the thread first asks for it, and gone with the thread."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._local = threading.local()
 
     def get(self) -> T:
-        """That of this thread."""
+        """Return this thread's value."""
         try:
             found: T = self._local.thing
         except AttributeError:
