@@ -322,7 +322,7 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
     """A body with the prefix before its own rules, and ``blank`` before each of its terminals.
 
     ``own`` are the names of the grammar's rules; calls of others are of what fills its holes.
-    ``blank`` is ``None`` where nothing is ignored. Holes, special tokens and calls of other rules
+    ``blank`` is ``None`` if nothing is ignored. Holes, special tokens and calls of other rules
     count as terminals: blank stands before them.
     """
 

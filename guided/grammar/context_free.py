@@ -170,7 +170,7 @@ def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
 
 
 def with_inner(body: Body, change: Callable[[Body], Body]) -> Body:
-    """The body with each of the bodies that it is made of changed; itself where it has none.
+    """The body with each of the bodies that it is made of changed; itself if it has none.
 
     Rules that it calls are not followed.
     """

@@ -173,7 +173,7 @@ def _text(regular: Regular) -> str | None:
 
 
 def _single(part: Regular) -> str | None:
-    """A part as it stands in a text in quotes, ``None`` where it is not a single character."""
+    """A part as it stands in a text in quotes, ``None`` if it is not a single character."""
     if not isinstance(part, Chars) or len(part.chars.ranges) != 1:
         return None
     low, high = part.chars.ranges[0]

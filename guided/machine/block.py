@@ -35,7 +35,7 @@ class Block:
     is the one byte that may follow, DEAD for none or several. ``beat`` int8 and ``need`` int32, the
     least number of code points still to come, serve blocks that count. In these no way has more
     code points than ``need``, so it may be longer in bytes than the shortest: ``left`` is then its
-    length, and where a string begins the least count is added to it.
+    length, and when a string begins the least count is added to it.
     """
 
     dfa: ByteDfa
@@ -68,7 +68,7 @@ class Block:
         """The text along ``way`` from the start, ignoring bounds on the count.
 
         It is the shortest that the automaton accepts; in blocks whose ways were chosen by code
-        points, one with the fewest of these. Empty where the start accepts.
+        points, one with the fewest of these. Empty if the start accepts.
         """
         text, state = bytearray(), 0
         while self.way[state] != STOP:

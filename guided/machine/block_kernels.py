@@ -100,7 +100,7 @@ def _classes_apart(
 ) -> tuple[NDArray[np.bool_], int, int]:
     """The classes that some accepting state reads and that may also follow the rule.
 
-    Such a class is a class of its own in the table, even where the rule alone would not
+    Such a class is a class of its own in the table, even if the rule alone would not
     distinguish it. States that call are left out, as their rows read no byte. Also returns at how
     many states and classes that happens, and how many states call: the room that ``rule_rows``
     fills, so its tests have to be the same. The arguments are those of ``rule_rows``.

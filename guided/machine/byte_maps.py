@@ -86,7 +86,7 @@ class ByteMaps:
         return number
 
     def splitting_off_one(self, under: int) -> NDArray[np.int32]:
-        """``splitting_off`` for single bytes, int32 ``[256]``; DEAD where not made yet."""
+        """``splitting_off`` for single bytes, int32 ``[256]``; DEAD if not made yet."""
         splits = self._splits_of_one.get(under)
         if splits is None:
             # Another thread may have come first: both have to write into the same array.
@@ -104,7 +104,7 @@ class ByteMaps:
     def _split_off(self, byte_class: bytes, bytes_: tuple[int, ...], first: int) -> int:
         """The number of a map in which ``bytes_`` have the classes from ``first`` on, in order.
 
-        Raises LimitExceededError where a class would not fit into a byte.
+        Raises LimitExceededError if a class would not fit into a byte.
         """
         if first + len(bytes_) > _MAX_CLASSES:
             raise LimitExceededError(

@@ -1,6 +1,6 @@
 """The pushdown machine that all recognisers are: automata over bytes, and a stack around them.
 
-A byte moves the row by a table look-up. Where an automaton ends, its *exit action* is taken, which
+A byte moves the row by a table look-up. When an automaton ends, its *exit action* is taken, which
 pushes or pops the stack and determines the row where the next automaton begins. Subclasses define
 the frames of a stack and what exit actions do to them; everything else is here.
 """
@@ -37,7 +37,7 @@ class PushdownMachine:
     def after_exit(self, state: State) -> State | None:
         """The state after the exit action of the row.
 
-        ``None`` where the row has none, or its action must not be taken.
+        ``None`` if the row has none, or its action must not be taken.
         """
         raise NotImplementedError
 
@@ -63,9 +63,9 @@ class PushdownMachine:
     # --- shared -------------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows.
+        """The state after ``byte``, ``None`` if it is not allowed; may lay down rows.
 
-        Raises LimitExceededError where that would take too many.
+        Raises LimitExceededError if that would take too many.
 
         ``machine_kernels.after_byte`` does the same in compiled code: change both or none.
         """
@@ -79,7 +79,7 @@ class PushdownMachine:
         return None
 
     def advance(self, state: State, text: bytes) -> State | None:
-        """The state after all bytes of ``text``, ``None`` where one is not allowed."""
+        """The state after all bytes of ``text``, ``None`` if one is not allowed."""
         current: State | None = state
         for byte in text:
             if current is None:
@@ -88,7 +88,7 @@ class PushdownMachine:
         return current
 
     def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` where there is a choice or the text may end.
+        """The one byte that may follow, ``None`` if there is a choice or the text may end.
 
         ``None`` may be wrong, a byte never is: forced runs are made of these bytes.
         """

@@ -42,7 +42,7 @@ def state_of(stack: int, row: int, count: int = 0, texts: tuple[bytes, ...] = ()
 class Recognizer(Protocol):
     """A machine whose states are a stack and a row of its table.
 
-    It may grow with every call, and raises LimitExceededError where it would grow too large.
+    It may grow with every call, and raises LimitExceededError if it would grow too large.
     """
 
     start: State
@@ -50,13 +50,13 @@ class Recognizer(Protocol):
     sharing: StateSharing
 
     def advance(self, state: State, text: bytes) -> State | None:
-        """The state after all bytes of ``text``, ``None`` where one is not allowed."""
+        """The state after all bytes of ``text``, ``None`` if one is not allowed."""
         ...
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
         """The stack and the row that an exit action leads to.
 
-        The row is DEAD where the action must not be taken. EXACT in place of the stack means that
+        The row is DEAD if the action must not be taken. EXACT in place of the stack means that
         the result depends on a text that was written, or on what was cut off a truncated stack:
         callers look at this first, and the row beside it means nothing. The result is kept, so it
         must depend on stack and action alone.
@@ -68,9 +68,9 @@ class Recognizer(Protocol):
         ...
 
     def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` where there is a choice or the text may end.
+        """The one byte that may follow, ``None`` if there is a choice or the text may end.
 
-        May also be ``None`` where only looking at every byte would show that there is one.
+        May also be ``None`` if only looking at every byte would show that there is one.
         """
         ...
 

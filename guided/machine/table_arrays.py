@@ -51,7 +51,7 @@ class TableArrays:
     DEAD may leave its block: the recogniser then resolves the label in the current stack. LEFT is
     the number of bytes to the nearest label along WAY (STOP at the label), and AIM is that label.
     ONLY is the one byte with which a row continues, DEAD for none or several, and EXITS marks rows
-    with a label and no byte with which to continue. ONLY and AIM may be DEAD where more could be
+    with a label and no byte with which to continue. ONLY and AIM may be DEAD if more could be
     known, as in overlays and in keys.
 
     Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
@@ -135,7 +135,7 @@ class TableArrays:
         for row in range(self.num_rows):
             edges = self.edges(row)
             assert all(0 <= target < self.num_rows for target in edges.values()), row
-            # ONLY and AIM may be DEAD where more is known: that costs time and is never wrong.
+            # ONLY and AIM may be DEAD if more is known: that costs time and is never wrong.
             only = next(iter(edges)) if len(edges) == 1 else DEAD
             assert self.only[row] in (only, DEAD), (row, self.only[row], only)
             assert self.way[row] == STOP or self.way[row] in edges, row

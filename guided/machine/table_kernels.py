@@ -367,7 +367,7 @@ def lay_overlays(
     """Write overlays from row ``first`` and cell ``at`` on; see ``TransitionTable.lay_over``.
 
     ``kind`` and ``width`` are the map of the rows ``under`` and its number of classes. ``singles``
-    has by byte the map ``kind`` with that byte split off, DEAD where not made yet. Rows whose map
+    has by byte the map ``kind`` with that byte split off, DEAD if not made yet. Rows whose map
     the caller has to set are written to ``without_kind``: their place, and where their edges begin
     and end. Returns the number of these rows.
     """

@@ -138,7 +138,7 @@ class CompiledConstraint:
     def position(self, state: State) -> Position:
         """The position of a state, usually the remembered one.
 
-        Makes an equal one where ``max_positions`` made it forget, or where two threads request a
+        Makes an equal one if ``max_positions`` made it forget, or if two threads request a
         new one at once. At ``max_positions`` it forgets all positions and walks together; positions
         that matchers hold live on and stay valid.
         """
@@ -159,10 +159,10 @@ class CompiledConstraint:
         return position
 
     def after(self, position: Position, token: TokenId) -> Position:
-        """The position after ``token``; raises TokenRejectedError where it is not allowed.
+        """The position after ``token``; raises TokenRejectedError if it is not allowed.
 
-        End-of-sequence tokens lead nowhere, so they are rejected even where a mask has them. Raises
-        LimitExceededError where the machine would grow too large.
+        End-of-sequence tokens lead nowhere, so they are rejected even if a mask has them. Raises
+        LimitExceededError if the machine would grow too large.
 
         The result is remembered in ``position.after``, which callers look at first.
         """
@@ -200,7 +200,7 @@ class CompiledConstraint:
         return delta
 
     def lone_token(self, position: Position) -> int | None:
-        """The only allowed token, or ``None`` where several or none are allowed."""
+        """The only allowed token, or ``None`` if several or none are allowed."""
         delta = self.mask(position)
         assert position.held is not None, position
         return position.held.lone(delta)
@@ -213,7 +213,7 @@ class CompiledConstraint:
         May leave out a few that would fit: see ``Endings``. The caller owns the returned mask.
 
         ``budget`` counts the next token, and has to be one that ``fits``. Raises LimitExceededError
-        where it takes too much work.
+        if it takes too much work.
         """
         state, mask = position.state, self.mask(position).mask()
         vocabulary = self.binding.vocabulary
@@ -221,7 +221,7 @@ class CompiledConstraint:
             kept = self._endings.tokens_within(state, mask, budget)
             ends = [*vocabulary.end_ids] if position.is_accepting else []
             if not position.is_accepting:
-                # Keep the shortest end open even where the bound was too careful and left it out.
+                # Keep the shortest end open even if the bound was too careful and left it out.
                 ends = [*self._endings.kept_shortest(state)[:1]]
             tokens = np.concatenate([*kept, np.array(ends, dtype=np.int64)])
             return mask_of(len(vocabulary), tokens)
@@ -372,7 +372,7 @@ class ConstraintMatcher:
     def _lone_tokens(self) -> tuple[TokenId, ...]:
         """The chain of tokens that are each the only one in their mask.
 
-        It ends: a position that is not complete has a completion, and where only one token may
+        It ends: a position that is not complete has a completion, and if only one token may
         follow, it leads there. End tokens are not in it.
         """
         run: list[TokenId] = []

@@ -92,7 +92,7 @@ class Endings:
     def fits(self, state: State, budget: int) -> bool:
         """Whether at most ``budget`` tokens end the text.
 
-        Where a bound from the number of bytes left suffices, no end in tokens is worked out.
+        If a bound from the number of bytes left suffices, no end in tokens is worked out.
         """
         # A token has at least one byte.
         if self._machine.bytes_left(state) <= budget:

@@ -74,7 +74,7 @@ def _cover(
 ) -> None:
     """Fill ``steps`` and ``needed``, by place in the text.
 
-    Where no tokens spell the rest, ``needed`` exceeds the number of bytes.
+    If no tokens spell the rest, ``needed`` exceeds the number of bytes.
     """
     nodes, _, child_bytes, child_nodes = arrays
     size = len(text)

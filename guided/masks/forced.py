@@ -1,6 +1,6 @@
 """Forced runs: tokens that a constraint leaves no choice about, spelled as the tokenizer would.
 
-Where only one byte may follow, and one after that, the bytes are certain, but how they split into
+If only one byte may follow, and one after that, the bytes are certain, but how they split into
 tokens is up to the model. A split that differs from training distorts what the model says next. So
 a run is what the tokenizer's spellings of all texts that may still come have in common. See
 docs/forced-runs.md.
@@ -108,7 +108,7 @@ class RunSpeller:
         The tokens are those up to the last special one. The text is the left context and the whole
         characters after these; the state is the one after it, and the context is returned as well.
 
-        The state is ``None`` where nothing more is certain: no whole character has to follow, or
+        The state is ``None`` if nothing more is certain: no whole character has to follow, or
         how the tokenizer splits texts is unknown.
         """
         if left == UNKNOWN_CONTEXT or self._rules.splitting is None:
@@ -127,7 +127,7 @@ class RunSpeller:
     def _up_to_special(self, forced: bytes, left: bytes) -> tuple[Tokens, int | None]:
         """The tokens up to the last special one in certain bytes, and where the rest begins.
 
-        The place is ``None`` where nothing more is certain: the bytes leave a choice of special
+        The place is ``None`` if nothing more is certain: the bytes leave a choice of special
         tokens. A place of 0 means that there is no special token.
 
         ``left`` stands only before the first of the bytes: the left context after a special token

@@ -2,7 +2,7 @@
 
 They lead from a row to a few rows, from which they lead to those rows again. In a string of any
 text all bytes are free but the quote, the backslash and control characters. So are they in a string
-that may match a pattern anywhere, though it has as many rows as the pattern. Where everything below
+that may match a pattern anywhere, though it has as many rows as the pattern. If everything below
 a node of the trie is free, its tokens are taken without looking at them one by one.
 """
 

@@ -43,8 +43,8 @@ def vocabulary_from_tokenizer(
     ``end_ids`` are end-of-sequence tokens besides the tokenizer's own. Tokens from ``logits_width``
     on have no logit, so they can never be chosen and are left out.
 
-    Raises ModelError where the tokens do not say which bytes they stand for, where the tokenizer
-    cannot spell every text, and where an end-of-sequence token has no logit.
+    Raises ModelError if the tokens do not say which bytes they stand for, if the tokenizer cannot
+    spell every text, or if an end-of-sequence token has no logit.
     """
     if not tokenizer.is_fast:
         raise ModelError(
@@ -156,7 +156,7 @@ def _steps(description: Description) -> Iterator[Description]:
 
 
 def _letter_for_space(description: Description) -> str | None:
-    """The letter that the tokenizer writes for a space, ``None`` where spaces stay spaces.
+    """The letter that the tokenizer writes for a space, ``None`` if spaces stay spaces.
 
     The first step that replaces spaces decides: it is the one that sees them.
     """
@@ -171,7 +171,7 @@ def _letter_for_space(description: Description) -> str | None:
 def _token_texts(description: Description) -> dict[int, str]:
     """The texts of all tokens by id, as the tokenizer writes them; added tokens included.
 
-    Where the model and the added tokens have a text for the same id, the added one counts.
+    If the model and the added tokens have a text for the same id, the added one counts.
     """
     vocab = description["model"]["vocab"]
     if isinstance(vocab, dict):

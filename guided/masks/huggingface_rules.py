@@ -43,7 +43,7 @@ def found_texts(
     """The added tokens that are found in texts: those found in the text as it stands, then those
     found once it is normalized.
 
-    ``None`` where a find depends on its surroundings, as for a single word, or where a token stands
+    ``None`` if a find depends on its surroundings, as for a single word, or if a token stands
     for other bytes than those that it is found by. Special tokens stand for no text, and no text
     contains ``letter``, which the tokenizer writes for spaces.
 
@@ -62,7 +62,7 @@ def found_texts(
 
 
 def splitting_of(description: _Description, letter: str | None) -> Splitting | None:
-    """How the tokenizer splits texts, ``None`` where that is not known.
+    """How the tokenizer splits texts, ``None`` if that is not known.
 
     ``letter`` is what it writes for spaces; texts themselves do not contain it.
 
@@ -127,9 +127,9 @@ def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
 
 
 def _string_stage(text: str, behavior: str, letter: str | None) -> SplitAutomaton | None:
-    """The automaton of a step that looks for ``text``; ``None`` where it splits nothing.
+    """The automaton of a step that looks for ``text``; ``None`` if it splits nothing.
 
-    ``letter`` is what spaces were replaced by before the step, ``None`` where they were not.
+    ``letter`` is what spaces were replaced by before the step, ``None`` if they were not.
     Merging is known only for a single character other than the letter, in tokenizers with a letter.
 
     UnknownPatternError makes the whole splitting unknown; ``None`` only says that this step never

@@ -45,8 +45,8 @@ def make_speller(
 ) -> tuple[Speller, SpellingRules]:
     """A speller for the tokenizer described, and its rules.
 
-    ``space`` is the letter that it writes for spaces, ``None`` where it has none. Raises ModelError
-    where the tokenizer loses part of a text, or lacks the token of a byte that the speller needs.
+    ``space`` is the letter that it writes for spaces, ``None`` if it has none. Raises ModelError
+    if the tokenizer loses part of a text, or lacks the token of a byte that the speller needs.
     """
     from tokenizers import Tokenizer
 
@@ -77,7 +77,7 @@ def _byte_tokens(description: _Description) -> dict[int, int]:
 
 
 def _tokens_of_bytes(text: str, byte_tokens: Mapping[int, int]) -> list[int]:
-    """The tokens of the bytes of a text; raises ModelError where a byte has none."""
+    """The tokens of the bytes of a text; raises ModelError if a byte has none."""
     for byte in text.encode():
         if byte not in byte_tokens:
             raise ModelError(
@@ -88,7 +88,7 @@ def _tokens_of_bytes(text: str, byte_tokens: Mapping[int, int]) -> list[int]:
 
 
 class _Spelling:
-    """Spells with the tokenizer; raises ModelError where part of the text was lost.
+    """Spells with the tokenizer; raises ModelError if part of the text was lost.
 
     ``texts`` has the bytes of every token that the tokenizer may return, empty for special ones.
     """
@@ -100,7 +100,7 @@ class _Spelling:
         self._texts = texts
 
     def __call__(self, text: str) -> Sequence[int]:
-        """The tokens of a text; raises ModelError where their bytes are not those of the text."""
+        """The tokens of a text; raises ModelError if their bytes are not those of the text."""
         tokens = self._encode(text)
         if b"".join(map(self._texts.__getitem__, tokens)) != text.encode():
             raise ModelError(
@@ -198,7 +198,7 @@ def _rules(
 def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) -> Tokenizer:
     """A tokenizer that joins the parts of one piece, and does not look for it as a whole.
 
-    ``space`` is how the vocabulary writes a space, ``None`` where it writes a space as it is:
+    ``space`` is how the vocabulary writes a space, ``None`` if it writes a space as it is:
     pieces come with plain spaces, so this one step stays. The model of ``spelling`` is in use
     there, so a model with another setting is made from the description, not by changing that one.
     """
@@ -218,7 +218,7 @@ def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) ->
 class _JoiningBytes:
     """Joins parts of pieces from bytes; the parts may begin and end inside characters.
 
-    Returns ``None`` where the tokens do not spell all bytes of a part, because the model lost some.
+    Returns ``None`` if the tokens do not spell all bytes of a part, because the model lost some.
     """
 
     def __init__(self, model: Tokenizer, texts: Sequence[bytes]) -> None:
@@ -234,7 +234,7 @@ class _JoiningText:
     """Joins parts of pieces from characters; the bytes of one that has begun become tokens.
 
     For tokenizers with byte fallback. ``ties`` is ``None`` for models that have none, ``space``
-    where the vocabulary writes a space as it is. Parts contain no byte without a token:
+    if the vocabulary writes a space as it is. Parts contain no byte without a token:
     constraints leave those out (``Vocabulary.missing_bytes``).
     """
 
@@ -253,7 +253,7 @@ class _JoiningText:
         self._space = space
 
     def __call__(self, part: bytes) -> Sequence[int] | None:
-        """The tokens of a part of a piece; ``None`` where it ends inside a character."""
+        """The tokens of a part of a piece; ``None`` if it ends inside a character."""
         # It may begin inside a character; where it ends inside one, its tokens are not known.
         size = next((at for at, byte in enumerate(part) if byte & 0xC0 != 0x80), len(part))
         try:

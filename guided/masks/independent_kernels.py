@@ -120,7 +120,7 @@ def walk_inside(
         _put(level, target, count, least, characters, rows, path)
         if not are_free_below(node - 1, target, machine, text.below, free):
             continue
-        # The tokens are taken without looking at them. Where the rows do not count, all of them
+        # The tokens are taken without looking at them. If the rows do not count, all of them
         # have the same least number of code points.
         if beat == TICK:
             first = count - characters + rows[entered, NEED]

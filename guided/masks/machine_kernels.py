@@ -78,7 +78,7 @@ UNRESOLVED: Final = 3
 They may follow (ALIVE); they may not (DIES); that depends on a text, which Python has to look at
 (UNSURE); or a transition is missing (UNRESOLVED).
 
-Where the status is ALIVE, stack, row and count are those after the bytes. On UNRESOLVED stack and
+If the status is ALIVE, stack, row and count are those after the bytes. On UNRESOLVED stack and
 row hold the stack and the exit action of the missing transition: Python resolves it and calls
 again. On DIES and UNSURE they mean nothing.
 """

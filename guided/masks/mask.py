@@ -39,7 +39,7 @@ def tokens_of(mask: Mask) -> NDArray[np.int64]:
 
     Both ways find the same; which one is taken matters only for speed.
     """
-    # Where few words have a bit set, only those are unpacked.
+    # If few words have a bit set, only those are unpacked.
     used = np.flatnonzero(mask)
     if len(used) > len(mask) // 4:
         return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
@@ -56,7 +56,7 @@ def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def lone_token(mask: Mask) -> int | None:
-    """The only allowed token, or ``None`` where several or none are allowed.
+    """The only allowed token, or ``None`` if several or none are allowed.
 
     The words are read as unsigned, since the highest bit of a word makes an int32 negative.
     """

@@ -57,7 +57,7 @@ class MaskDelta:
         return self._address
 
     def fill(self, out: Mask) -> None:
-        """Write the mask to ``out``; raises ValueError where that has another size."""
+        """Write the mask to ``out``; raises ValueError if that has another size."""
         if len(out) != len(self.base):
             raise ValueError(f"a mask of {len(self.base)} words does not fit {len(out)}")
         fill_words(self.base, self.changes, out)
@@ -69,7 +69,7 @@ class MaskDelta:
         return out
 
     def allows(self, token: int) -> bool:
-        """Whether the mask allows a token; raises IndexError where it has no such token."""
+        """Whether the mask allows a token; raises IndexError if it has no such token."""
         if not 0 <= token >> 5 < len(self.base):
             raise IndexError(f"token {token} of a mask of {len(self.base)} words")
         return bool(word_at(self.base, self.changes, token >> 5) >> (token & 31) & 1)
@@ -79,7 +79,7 @@ class MaskDelta:
         return bool(is_same(self.base, self.changes, mask))
 
     def lone_token(self) -> int | None:
-        """The only allowed token, or ``None`` where several or none are allowed."""
+        """The only allowed token, or ``None`` if several or none are allowed."""
         return lone_token(self.mask())
 
 

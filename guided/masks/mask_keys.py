@@ -87,7 +87,7 @@ def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
     leading, stays = survey_bytes(arrays, row)
     outline = None if leading < _FEW_BYTES else outline_of(arrays, row, reach)
     # A count distinguishes blanks. With an exit action each site would be uncertain separately,
-    # where a walk from the row finds one doubt for all.
+    # while a walk from the row finds one doubt for all.
     takes_blanks = stays and outline is None and packed[HIGH] < 0 and packed[LABEL] == DEAD
     return RowTraits(packed[LOW], high, like, outline, takes_blanks=takes_blanks)
 

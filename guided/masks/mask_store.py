@@ -24,7 +24,7 @@ _HOLDER_BYTES: Final = 512
 class _Entry:
     """What the store knows about one holder, without keeping it alive.
 
-    ``base`` is the ``id`` of the base. Where all holders of a base are gone but not yet forgotten,
+    ``base`` is the ``id`` of the base. If all holders of a base are gone but not yet forgotten,
     another base may get the same number; the two then count as one of the same size.
     """
 
@@ -76,7 +76,7 @@ class MaskStore:
         masks must come with equal fingerprints to share a holder.
         """
         # Different masks may have one fingerprint, so the words decide; the next free number is
-        # then the key of the second. Where the first is forgotten, the second may be stored twice,
+        # then the key of the second. If the first is forgotten, the second may be stored twice,
         # which only costs memory.
         key = fingerprint
         with self._lock:

@@ -51,11 +51,11 @@ class Matcher(Protocol):
         ...
 
     def advance(self, token: TokenId) -> Matcher:
-        """The position after ``token``; raises TokenRejectedError where the mask forbids it."""
+        """The position after ``token``; raises TokenRejectedError if the mask forbids it."""
         ...
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
-        """Tokens that have to come next; empty where there is a choice or forcing is off."""
+        """Tokens that have to come next; empty if there is a choice or forcing is off."""
         ...
 
     def likely_run(self) -> tuple[TokenId, ...]:
@@ -63,7 +63,7 @@ class Matcher(Protocol):
         ...
 
     def shortest_end(self) -> tuple[TokenId, ...]:
-        """Tokens that end the answer, close to as few as possible; empty where it may end here.
+        """Tokens that end the answer, close to as few as possible; empty if it may end here.
 
         Raises nothing once ``fits`` has returned.
         """
@@ -72,7 +72,7 @@ class Matcher(Protocol):
     def fits(self, budget: int) -> bool:
         """Whether ``shortest_end`` has at most ``budget`` tokens; cheap for large budgets.
 
-        Raises LimitExceededError where finding an end takes too much work.
+        Raises LimitExceededError if finding an end takes too much work.
         """
         ...
 

@@ -4,7 +4,7 @@ The outline of a row is all that a token can reach from it up to the closing quo
 order of a breadth-first search. So strings of different schemas, strings with different bounds on
 their length, and the parts of patterns after which anything may follow turn out to be the same.
 
-Where many rows can be reached the outline ends at a *horizon*, some bytes away: rows from which a
+If many rows can be reached, the outline ends at a *horizon*, some bytes away: rows from which a
 pattern may still repeat something forty times or forty-one have the same outline, and the few
 tokens that are longer continue from there as they do after a closing quote.
 """
@@ -103,7 +103,7 @@ class _Search(NamedTuple):
 
 
 def _searched(arrays: MachineArrays, row: int, reach: int) -> _Search:
-    """What is found from a row on, valid until the next search; empty where there is no outline.
+    """What is found from a row on, valid until the next search; empty if there is no outline.
 
     Only ``closings`` is copied out of scratch memory: ``Outline`` keeps it. ``numbers`` is made
     for each search, which needs it all zero.

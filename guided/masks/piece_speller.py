@@ -21,7 +21,7 @@ _PAIRS: Final = 65_536
 class PieceSpeller:
     """Spells for one vocabulary.
 
-    Raises SplitUncertainError where the rules do not say how the tokenizer splits a text. A text
+    Raises SplitUncertainError if the rules do not say how the tokenizer splits a text. A text
     that *is found* is one that the tokenizer takes for a token wherever it stands, before it splits
     the text around it.
     """
@@ -34,7 +34,7 @@ class PieceSpeller:
         # Both remember only what follows from their keys and the rules, so any thread may use them
         # and either may be cleared at any time.
         self._parts: dict[bytes, Tokens | None] = {}
-        """Tokens by part of a piece; ``None`` where they do not make up the whole part."""
+        """Tokens by part of a piece; ``None`` if they do not make up the whole part."""
         self._pairs: dict[tuple[Tokens, TokenId], bool] = {}
         """Whether a token may stand after these tokens."""
 
@@ -81,9 +81,9 @@ class PieceSpeller:
         """The tokens from the place ``begun`` on of a text in which nothing is to be found.
 
         The text is decoded, so it must begin and end between characters, as what ``_found`` finds
-        does. Where it is not known how texts are split, it counts as one piece.
+        does. If it is not known how texts are split, it counts as one piece.
 
-        Empty where ``begun`` is at the end or after it.
+        Empty if ``begun`` is at the end or after it.
         """
         if begun >= len(text):
             return ()

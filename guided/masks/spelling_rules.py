@@ -69,11 +69,11 @@ class SpellingRules:
         letter: bytes = b"",
     ) -> None:
         self.splitting = splitting
-        """How texts are split into pieces, ``None`` where that is not known."""
+        """How texts are split into pieces, ``None`` if that is not known."""
         self.joined = joined
         """The tokens of a part of a piece that begins and ends with one of them.
 
-        ``None`` where the part begins or ends inside a character and its tokens are not known.
+        ``None`` if the part begins or ends inside a character and its tokens are not known.
         """
         self.found = [FoundTexts(tokens) for tokens in found if tokens]
         """What is found before anything else, one mapping after the other in what is left."""

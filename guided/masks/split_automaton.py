@@ -57,8 +57,8 @@ class SplitAutomaton:
     def match(self, text: str, begin: int) -> tuple[int, int | None]:
         """The state after a text that may continue, and where the longest match so far ends.
 
-        The match begins at ``begin``. The state is DEAD where no continuation of the text makes the
-        match longer; the end is ``None`` where nothing has matched yet. The end is after ``begin``,
+        The match begins at ``begin``. The state is DEAD if no continuation of the text makes the
+        match longer; the end is ``None`` if nothing has matched yet. The end is after ``begin``,
         as no program matches the empty text (``program_of``): ``Splitting`` would not advance
         otherwise. A match that would end with the text is not reported: see ``ends`` and
         ``is_sure``.
@@ -135,7 +135,7 @@ class SplitAutomaton:
     def _classes_of(self, character: str) -> int:
         """The classes that hold a character, one bit for each.
 
-        Where too many characters are remembered all are forgotten, and ``_behind`` with them.
+        If too many characters are remembered all are forgotten, and ``_behind`` with them.
         """
         classes = self._classes.get(character)
         if classes is None:

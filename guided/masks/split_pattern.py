@@ -30,7 +30,7 @@ CharacterTest: TypeAlias = Callable[[str], bool]
 READ: Final = 0
 """Read a character of the class ``first``."""
 FORK: Final = 1
-"""Continue at ``first``, and where that fails, at ``second``; a jump where both are the same. They
+"""Continue at ``first``, and if that fails, at ``second``; a jump if both are the same. They
 are numbers of steps, so they change when steps are moved (``_moved``)."""
 FOLLOWED: Final = 2
 """Continue if the next character is in the class ``first``."""
@@ -139,7 +139,7 @@ class _Reader:
     def _sequence(self, *, ignores_case: bool) -> None:
         """Atoms with their repeats up to a bar or a closing bracket.
 
-        Where case is ignored, two letters that fold to one character are refused: the matcher would
+        If case is ignored, two letters that fold to one character are refused: the matcher would
         take that character for both, and steps read one character each.
         """
         before = ""

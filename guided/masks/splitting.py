@@ -31,7 +31,7 @@ class _Way:
     def __init__(self, cuts: Cuts, state: int, is_between: bool) -> None:
         self.cuts = cuts
         self.state = state
-        """That of the match that may take the open piece; DEAD where none does."""
+        """That of the match that may take the open piece; DEAD if none does."""
         self.is_between = is_between
         """Whether the open piece stands between matches."""
         self.begin = cuts[-1] if cuts else 0
@@ -137,7 +137,7 @@ class Splitting:
     def _ways_of(self, text: str, number: int) -> list[_Way]:
         """The ways of one stage alone, the one with the longest open piece first.
 
-        There is at least one. Raises SplitUncertainError where a match has begun that may still
+        There is at least one. Raises SplitUncertainError if a match has begun that may still
         fail, and nothing shorter matched: then it is not known where the next piece begins.
         """
         stage = self._stages[number]

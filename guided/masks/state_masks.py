@@ -8,7 +8,7 @@ A mask is made from the first of these that there is::
     the mask of the row below, corrected                  names of members over any name
     a walk                                                on a context-independent mask, in strings
 
-Where that leaves tokens uncertain, they are tried one by one on the exact state.
+If that leaves tokens uncertain, they are tried one by one on the exact state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["StateMasks"]
 _ANYWHERE: Final = -1
 """In place of the stack, in keys of walks that are the same in all stacks."""
 _TRUNCATED_DEPTHS: Final = (0, 2)
-"""Callers that are known at first, and where that leaves tokens uncertain: knowing more callers
+"""Callers that are known at first, and if that leaves tokens uncertain: knowing more callers
 leaves fewer tokens uncertain, and makes fewer states the same."""
 
 
@@ -78,7 +78,7 @@ class StateMasks:
         """The tokens that may follow a state, and where the mask is held.
 
         End-of-sequence tokens are among them where the state accepts. Raises LimitExceededError
-        where the machine is too full to make another mask.
+        if the machine is too full to make another mask.
         """
         parses = self._machine.sharing.parses(state)
         if parses:
@@ -169,7 +169,7 @@ class StateMasks:
     def _walked_truncated(self, state: State, key: MaskKey) -> KeptWalk | None:
         """The walk of a state made from those of its truncated stacks, enough for most tokens.
 
-        ``None`` where its stack has none. Where texts may end, truncated stacks have separate keys.
+        ``None`` if its stack has none. If texts may end, truncated stacks have separate keys.
         """
         found, is_accepting = None, False
         for depth in _TRUNCATED_DEPTHS:
@@ -207,7 +207,7 @@ class StateMasks:
         afterwards, with all longer tokens that begin with one of them.
 
         The key is the last text of the state. As texts are not in the key of a walk, what is found
-        here is never remembered with one. Empty where no free key is being written.
+        here is never remembered with one. Empty if no free key is being written.
         """
         parts, trie = self._machine.parts, self._walker.trie
         if not parts.table.is_key(state.row):

@@ -135,7 +135,7 @@ class Thinking:
         """See ``Matcher``.
 
         The first test is only a quick way to True: it reserves more for the end of the thoughts
-        than that takes. Where it fails, the end is worked out.
+        than that takes. If it fails, the end is worked out.
         """
         # Most budgets are so large that no end is worked out.
         if self.thoughts.fits(_LITTLE) and self.answer.fits(budget - _LITTLE):

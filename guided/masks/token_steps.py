@@ -56,7 +56,7 @@ class TokenSteps:
         self._scratch = scratch
 
     def advance(self, state: State, token: int) -> State | None:
-        """The exact state after a token, ``None`` where it is not allowed.
+        """The exact state after a token, ``None`` if it is not allowed.
 
         A token that stands for no text is never allowed. May raise LimitExceededError.
         """
@@ -96,7 +96,7 @@ class TokenSteps:
     def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
         """The bytes that have to follow, at most ``most``, and the state after each.
 
-        Only as far as compiled code can decide: there may be more where names or items must differ,
+        Only as far as compiled code can decide: there may be more if names or items must differ,
         so an empty result does not mean that there is a choice. May raise LimitExceededError.
         """
         if state.texts:
@@ -132,7 +132,7 @@ class TokenSteps:
         yield from (np.array(group) for group in groups.values())
 
     def _slots(self, state: State) -> NDArray[np.int32]:
-        """For each token a number for where it leads, NOWHERE where a walk cannot decide.
+        """For each token a number for where it leads, NOWHERE if a walk cannot decide.
 
         Numbers are equal where stack, row and count are, and mean nothing beyond that. A walk that
         stopped for a transition or for room begins again; what it wrote is overwritten.

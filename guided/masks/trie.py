@@ -68,14 +68,14 @@ class TokenTrie:
 
     ``nodes`` is int32 ``[nodes + 1, 5]``, one row per node and one to close the last. The tokens
     spelled by node ``i`` are ``token_ids`` from its FIRST_TOKEN to that of node ``i + 1``: several
-    where a vocabulary holds the same bytes twice. In the same way FIRST_CHILD locates its children
+    if a vocabulary contains the same bytes twice. In the same way FIRST_CHILD locates its children
     in ``child_bytes`` and ``child_nodes``, which are separate since most children are passed over.
     """
 
     nodes: NDArray[np.int32]
     below: NDArray[np.uint64]
     """uint64 ``[nodes, 3]``: the bytes below a node. Two words have one bit for each ASCII byte;
-    the last has ``CHARACTERS`` where there are others, with one bit more where they are not UTF-8
+    the last has ``CHARACTERS`` if there are others, with one bit more if they are not UTF-8
     from the node on; a token may end within a character."""
     characters: NDArray[np.uint16]
     """The number of characters of each of ``token_ids``, including one that the token ends within,
@@ -111,7 +111,7 @@ class TokenTrie:
         return TrieText(self.below, self.characters)
 
     def find(self, text: bytes) -> int | None:
-        """The node that spells ``text``, ``None`` where no token begins so."""
+        """The node that spells ``text``, ``None`` if no token begins so."""
         node = int(_find(self.arrays, np.frombuffer(text, dtype=np.uint8)))
         return None if node == _NOWHERE else node
 
@@ -181,7 +181,7 @@ def _find(arrays: TrieArrays, text: NDArray[np.uint8]) -> int:
 def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np.int32]) -> None:
     """Write to ``found``, for each place in a text, the node that spells the text from there on.
 
-    It is _NOWHERE where there is none, or no longer token begins with that.
+    It is _NOWHERE if there is none, or no longer token begins with that.
 
     ``found`` has a place for each byte of ``text``, and all of them are written.
     """

@@ -50,10 +50,10 @@ __all__ = ["correct_mask", "walk_to_slots"]
 def _next_difference(level: int, walk: Walk) -> tuple[int, int]:
     """The next child to which two rows of a level lead differently, and where the other row leads.
 
-    The child is the LAST of the level if there is none. Where the other row is DEAD, it is not
+    The child is the LAST of the level if there is none. If the other row is DEAD, it is not
     known what it allows, and every child counts as different.
 
-    A child is passed over only where both rows lead to the same row, or both to none and by the
+    A child is passed over only if both rows lead to the same row, or both to none and by the
     same exit action: then the mask of the other row holds for all below it.
     """
     path, machine, child_bytes = walk.path, walk.machine, walk.trie.child_bytes
@@ -88,7 +88,7 @@ def correct_mask(
     """Make the mask of a row from that of the ``other`` row, with which it shares most transitions.
 
     The other mask is ``base`` with ``changes``, see ``MaskDelta``, and has to be that of ``other``
-    in the same stack and with the same count. Where both rows lead to the same row, all below stays
+    in the same stack and with the same count. If both rows lead to the same row, all below stays
     the same; elsewhere what the other row may have set is forbidden and walked again. Returns what
     ``walk_sites`` does, with one difference: a finished walk that did not read the stack has
     changed nothing, so the mask is that of the other row.
@@ -126,7 +126,7 @@ def correct_mask(
             return result(status, at, target, path)
         path[level, CHILD] = child + 1
         node = walk.trie.child_nodes[child]
-        # Where the other row leaves its automaton, its mask does not decide what follows here.
+        # If the other row leaves its automaton, its mask does not decide what follows here.
         if there != DEAD and (rows[there, ROLE] == KEY_CLOSED or rows[there, EXITS]):
             there = DEAD
         if status != ALIVE or there == DEAD:

@@ -29,7 +29,7 @@ class UnigramTies:
     def agreed(self, text: str) -> int:
         """How many characters of a text all best spellings agree on.
 
-        What comes after the first tie is not examined, even where they agree again; 0 where the
+        What comes after the first tie is not examined, even if they agree again; 0 if the
         first pieces already differ.
         """
         ways = self._best_ways(text)

@@ -40,7 +40,7 @@ class Vocabulary:
     """Which bytes each token stands for, and which tokens end a text."""
 
     token_bytes: tuple[bytes | None, ...]
-    """By token id; ``None`` where a token is special or unused, so never part of a text."""
+    """By token id; ``None`` if a token is special or unused, so never part of a text."""
     end_ids: frozenset[TokenId]
     """The end-of-sequence tokens; there may be several, or none."""
     spell: Speller
@@ -94,7 +94,7 @@ class Vocabulary:
         """The same tokens, except that those with a name stand for no text.
 
         Constraints that ask for a token by name are bound to these, so that no token is read in two
-        ways. Token ids stay as they are. Where a token was text, the digest differs, so what is
+        ways. Token ids stay as they are. If a token was text, the digest differs, so what is
         compiled for the two is kept apart.
         """
         apart = frozenset(self.named.values())
@@ -173,7 +173,7 @@ def _digest(
 class TokenTexts:
     """What is read for all tokens, in a row, for compiled code.
 
-    For token ``t`` it is ``joined[bounds[t]:bounds[t + 1]]``, empty where it is never read.
+    For token ``t`` it is ``joined[bounds[t]:bounds[t + 1]]``, empty if it is never read.
     """
 
     token_bytes: Sequence[bytes | None]

@@ -250,7 +250,7 @@ def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Wa
     """The next child, from ``child`` on, whose byte may follow a row; ``last`` for none.
 
     ``part`` says which children are looked at, see ``INSIDE``. ``after`` is the row after the exit
-    action of ``row``; NOT_ASKED or DEAD where it is not known. A skipped child certainly may not
+    action of ``row``; NOT_ASKED or DEAD if it is not known. A skipped child certainly may not
     follow; a returned one may still turn out not to.
     """
     machine, child_bytes = walk.machine, walk.trie.child_bytes
@@ -310,7 +310,7 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
 def _doubt_child(level: int, node: int, target: int, walk: Walk) -> None:
     """Note a node whose last byte may or may not follow the state above.
 
-    Only where the walk is at ``home`` may the site name the row or action: elsewhere these may
+    Only if the walk is at ``home`` may the site name the row or action: elsewhere these may
     differ from those of the exact state, so all bytes are read again.
     """
     if walk.home != walk.path[level, STACK]:
@@ -428,7 +428,7 @@ def walk_sites(
     path = walk.path
     if not again:
         begin(stack, row, count, base, changes, walk)
-    # The level is a local variable, written back only where the walk stops: so it stays in a
+    # The level is a local variable, written back only when the walk stops: so it stays in a
     # register, and every look at a child waits for it.
     level = path[PROGRESS, LEVEL]
     for number in range(path[PROGRESS, SITE], len(sites)):

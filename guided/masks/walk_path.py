@@ -125,7 +125,7 @@ NOTHING: Final = 3
 """The children whose bytes lead on within the automaton of the row, those that come after its exit
 action, both, or none."""
 NOT_ASKED: Final = -2
-"""In place of the row after an exit action, before it is looked up; DEAD where none is known."""
+"""In place of the row after an exit action, before it is looked up; DEAD if none is known."""
 
 
 class Walk(NamedTuple):
@@ -154,7 +154,7 @@ def walk_at(
 ) -> Walk:
     """The arrays of a ``TokenTrie``, a ``PackedMachine`` and a ``Scratch`` at their addresses.
 
-    ``stack`` and ``row`` are those that the walk begins with, even where it continues from another
+    ``stack`` and ``row`` are those that the walk begins with, even if it continues from another
     node: they determine which key was being written then (``Walk.key_stack``).
     """
     arrays = machine_at(machine)

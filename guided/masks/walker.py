@@ -147,7 +147,7 @@ class Walker:
 
         It is added to what was ``begun``, whose mask is the memory that walks work in, and is
         overwritten. ``closings``, ``missing`` and ``left`` are explained at ``walk_sites``;
-        ``closings`` are the rows that the sites of ``mask`` name, empty where they name none.
+        ``closings`` are the rows that the sites of ``mask`` name, empty if they name none.
         """
         base, fingerprint = mask.mask_within(left)
         words = self._scratch.get().words

@@ -31,7 +31,7 @@ MAX_BLOCK_CELLS: Final = 8_000_000
 """Cells of a table over bytes, of 4 bytes each."""
 Spelling = Callable[[int, int], Iterator[ByteRanges]]
 """The spellings of the code points from a first to a last one, such as ``utf8_sequences``. The
-result is kept by its arguments, so it must depend only on them. Where the spellings of two ranges
+result is kept by its arguments, so it must depend only on them. If the spellings of two ranges
 first differ, they must agree on no byte: ``_template`` makes a trie of them."""
 
 
@@ -39,7 +39,7 @@ class ByteDfa:
     """A trimmed automaton over bytes; state 0 starts, and every state can still accept.
 
     ``byte_class`` is uint8 ``[256]``, ``next`` is int32 ``[states, classes]`` with DEAD for no
-    move. ``label`` is int32 ``[states]``: DEAD where a state does not accept, else what it accepts
+    move. ``label`` is int32 ``[states]``: DEAD if a state does not accept, else what it accepts
     as. The first ``between`` states, by default all, stand between two code points, the others
     inside one. None of the arrays may be changed: automata share them.
     """

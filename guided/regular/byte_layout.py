@@ -4,7 +4,7 @@ A *template* spells the classes of code points once, as a trie, and every state 
 ``é`` (C3 A9) as the first class and ``a`` as the second, with three byte classes::
 
     template   bytes    a   C3   A9
-    node 0             -3    1   -1      where a code point begins
+    node 0             -3    1   -1      if a code point begins
     node 1             -1   -1   -2      after C3
 
     state 0 leads by é to 0 and by a to 1; state 1 by é to 0
@@ -34,7 +34,7 @@ FIRST_CLASS: Final = -2
 def laid_out(
     table: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
 ) -> NDArray[np.int32] | None:
-    """The table over bytes, int32 ``[rows, byte classes]``, or None where it gets too large.
+    """The table over bytes, int32 ``[rows, byte classes]``, or None if it gets too large.
 
     ``table`` is int32 ``[states, classes]`` with -1 for no move. ``template`` spells the classes,
     int32 ``[nodes, byte classes]``: node 0 is where a code point begins, the others are inside one,

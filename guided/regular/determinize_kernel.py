@@ -76,7 +76,7 @@ def minimal_automaton(
 
     Returns the outcome; the steps it took; the table, int32 ``[states, columns]``, and the labels,
     0 or -1; the ranges of the columns as ``ranges_by_group`` has them, int32 ``[columns + 1]`` and
-    ``[2, ranges]``; and for each column the set that it equals, -1 where there is none.
+    ``[2, ranges]``; and for each column the set that it equals, -1 if there is none.
     """
     most_work, most_pieces, most_moves, most_cells = limits
     # ``numbers`` is cut into its lists here: one array makes a call cheaper than eleven do.
@@ -194,7 +194,7 @@ def _sets_alone(
 
     ``class_first`` and ``classes`` are those of ``_moves_over_classes``. Then the set itself can
     stand for the group, and its ranges need not be made again. Groups of several classes have -1
-    even where they equal some set: finding it would take longer.
+    even if they equal some set: finding it would take longer.
     """
     origin = np.full(groups, -1, dtype=np.int32)
     sizes = np.zeros(groups, dtype=np.int32)

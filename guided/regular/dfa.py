@@ -67,7 +67,7 @@ class Dfa:
 
     ``next`` is int32 ``[states, classes]`` with DEAD for no move; ``classes`` are disjoint sets of
     code points, and code points outside them lead nowhere. ``label`` is int32 ``[states]``: DEAD
-    where a state does not accept, else what it accepts as. An empty language has no states. Nothing
+    if a state does not accept, else what it accepts as. An empty language has no states. Nothing
     in it may be changed: the results of ``moves``, ``edges`` and ``accepting`` are kept.
     """
 
@@ -265,7 +265,7 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
 
     ``decide`` gets for each the label as which it accepts, or DEAD, and returns the label of the
     whole, or DEAD. It is called once for each combination that a text leads to, so it may accept
-    where none of them does (a complement); without automata it is called as ``decide(())``. Raises
+    if none of them does (a complement); without automata it is called as ``decide(())``. Raises
     LimitExceededError past MAX_DFA_STATES.
     """
     joint = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
@@ -329,7 +329,7 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     """The product of two sides: pairs of states that some text leads to, the start first.
 
     Equal pairs are merged only at the end (``_finished``), so there may be more than
-    MAX_DFA_STATES of them. Raises LimitExceededError where their table would have more than
+    MAX_DFA_STATES of them. Raises LimitExceededError if their table would have more than
     MAX_CELLS cells.
     """
     with apart(left.table.size + right.table.size):

@@ -81,7 +81,7 @@ class Value:
 
 
 class _Node(Value):
-    """A value made of ``parts``; raises LimitExceededError where they nest deeper than MAX_DEPTH.
+    """A value made of ``parts``; raises LimitExceededError if they nest deeper than MAX_DEPTH.
 
     ``fields`` are all that it is compared by, ``parts`` the expressions in them.
     """
@@ -280,7 +280,7 @@ def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
 def short_match(regular: Regular) -> str | None:
     """A short text that the expression matches as a whole, found without an automaton.
 
-    It need not be the shortest. ``None`` where none is easy to find: anchors are handled only at
+    It need not be the shortest. ``None`` if none is easy to find: anchors are handled only at
     the very beginning and end, look-around not at all. Cached for formats, which are large and
     often used.
     """
@@ -293,7 +293,7 @@ def short_match(regular: Regular) -> str | None:
 
 
 def _match(node: Regular) -> str | None:
-    """A short match of a part; ``None`` where none is easy to find, or there is none."""
+    """A short match of a part; ``None`` if none is easy to find, or there is none."""
     if isinstance(node, Chars):
         return _member(node.chars)
     if isinstance(node, Concat):
@@ -312,7 +312,7 @@ def _match(node: Regular) -> str | None:
 
 
 def _joined(texts: map[str | None]) -> str | None:
-    """The texts joined; ``None`` where one of them is, or where it gets too long (_MAX_SHORT)."""
+    """The texts joined; ``None`` if one of them is, or if it gets too long (_MAX_SHORT)."""
     whole = ""
     for text in texts:
         if text is None or len(whole) + len(text) > _MAX_SHORT:

@@ -29,7 +29,7 @@ __all__ = ["up_to_first", "without_text"]
 def up_to_first(end: str, texts: Dfa) -> Dfa:
     """The texts with ``end`` after them that have no earlier end.
 
-    Raises LimitExceededError where the automaton has too many states: it has one for each state
+    Raises LimitExceededError if the automaton has too many states: it has one for each state
     of ``texts`` and each beginning of ``end`` that may precede it.
     """
     ended = Concat((_expression(texts), literal(end)))

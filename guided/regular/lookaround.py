@@ -154,7 +154,7 @@ class LookaroundSubsets:
         return self._state(self._closed([(0, _FREE)], here), here)
 
     def step(self, state: State, index: int) -> State | None:
-        """The state after a code point of a class, None where no match can follow.
+        """The state after a code point of a class, None if no match can follow.
 
         ``index`` is the place of the class among those of ``parts``.
         """
@@ -227,7 +227,7 @@ class LookaroundSubsets:
         here: Position,
         known: dict[Obligation, Obligation | bool],
     ) -> frozenset[Obligation] | None:
-        """What is left of the obligations after a code point, None where one cannot be fulfilled.
+        """What is left of the obligations after a code point, None if one cannot be fulfilled.
 
         Enters its results into ``known``, see ``_moved``.
         """
@@ -247,7 +247,7 @@ class LookaroundSubsets:
     def _settled(self, number: int, threads: ThreadSet, here: Position) -> Obligation | bool:
         """Whether the look-around ``number`` with these threads holds, or what it still needs.
 
-        It is decided where no thread is left, or one has reached its end without obligations.
+        It is decided when no thread is left, or one has reached its end without obligations.
         """
         look = self.nfa.looks[number]
         if not threads:

@@ -160,7 +160,7 @@ def _merged(
     """One state for each block; blocks are numbered by their first states.
 
     Its moves and its label are those of the first state, as equal states have the same labels and
-    lead to the same blocks. Returns the arrays passed in where no two states are equal.
+    lead to the same blocks. Returns the arrays passed in if no two states are equal.
     """
     count = len(label)
     number_of = np.full(count, -1, dtype=np.int32)
@@ -307,7 +307,7 @@ def _mark(partition: _Partition, state: int, block: int) -> None:
 
 @inlined
 def _split(partition: _Partition, block: int, fresh: int) -> bool:
-    """Make the smaller part of a block the block ``fresh``; False where all states are marked.
+    """Make the smaller part of a block the block ``fresh``; False if all states are marked.
 
     At least one is, and afterwards none is. The new block has to be a splitter in any case: if the
     old one waits to be one, both parts have to be, and if it already was one, the smaller part is

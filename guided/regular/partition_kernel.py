@@ -10,7 +10,7 @@ ranges, in order; between two ends the same sets hold, and these are looked up b
 
     members      0 | 0 1 | 1          the sets of each class, from begin[class] on
     holding      the sets that hold where the sweep is, in any order
-    place_of     by set its place in ``holding``, -1 where it does not hold
+    place_of     by set its place in ``holding``, -1 if it does not hold
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def class_intervals(
             place_of[number] = -1
             key -= mixed
         code_point = ends[event] >> 32
-        # After the last end no set holds, so the next end is read only where there is one.
+        # After the last end no set holds, so the next end is read only if there is one.
         if size == 0 or ends[event + 1] >> 32 == code_point:
             continue
         slot = _slot_of(key, size, place_of, slots, begin, members)

@@ -51,9 +51,9 @@ def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
 def count_texts(
     table: NDArray[np.int32], byte_class: NDArray[np.uint8], ends: NDArray[np.bool_], limit: int
 ) -> NDArray[np.int64]:
-    """How many texts lead from each state to an end, ``limit`` where there are that many or more.
+    """How many texts lead from each state to an end, ``limit`` if there are that many or more.
 
-    Also ``limit`` where a cycle is ahead, even one that no end follows: pass a trimmed table. 257
+    Also ``limit`` if a cycle is ahead, even one that no end follows: pass a trimmed table. 257
     times ``limit`` must fit into int64.
     """
     sizes = np.bincount(byte_class, minlength=table.shape[1]).astype(np.int64)
@@ -65,7 +65,7 @@ def count_texts(
 def fewer_code_points(table: NDArray[np.int32], between: int, need: NDArray[np.int32]) -> bool:
     """Lower ``need``, the code points from each state to an end, by what its moves lead to.
 
-    int32 ``[states]``; a byte completes one where it leads to one of the first ``between`` states.
+    int32 ``[states]``; a byte completes one if it leads to one of the first ``between`` states.
     Returns whether anything changed: the caller begins with 0 at ends and elsewhere more than any
     way takes, and calls until nothing does. Later states come first, as most moves lead to them.
     """

@@ -75,7 +75,7 @@ class _Scratch(NamedTuple):
     read: NDArray[np.int32]  # [classes]: those that have links
     after_lone: NDArray[np.int32]
     """By state of the NFA, the subset that a move to it alone leads to, which most moves do; -1
-    where that is not known yet."""
+    if that is not known yet."""
 
 
 class _Progress(NamedTuple):

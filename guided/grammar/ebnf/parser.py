@@ -121,7 +121,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _item(self) -> Body | None:
-        """What stands here, ``None`` where the sequence ends."""
+        """What stands here, ``None`` if the sequence ends."""
         token = self._here
         match token.kind:
             case "literal":
@@ -183,7 +183,7 @@ class _Parser:
     def _bounds(self, token: Token) -> tuple[int, int | None]:
         """The bounds that a token such as ``{2,3}`` writes, ``None`` for the upper one of ``{2,}``.
 
-        Raises LimitExceededError past MAX_BOUND, and InvalidConstraintError where they cross.
+        Raises LimitExceededError past MAX_BOUND, and InvalidConstraintError if they cross.
         """
         numbers = re.findall(r"\d+", token.text)
         if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):

@@ -137,7 +137,7 @@ def class_of(text: str, token: Token) -> Regular:
     """The characters between the brackets; a dash at either end, or after a range, is itself.
 
     After a ``^`` all other characters. Raises InvalidConstraintError for an invalid range, and
-    where no character is left.
+    if no character is left.
     """
     listed = _characters(text, token)
     negative = bool(listed) and listed[0].is_plain and listed[0].code_point == ord("^")

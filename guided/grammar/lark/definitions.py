@@ -146,7 +146,7 @@ def _read_of_lark(name: str) -> tuple[str, list[Statement]]:
 def _define(source: Source, statement: Define) -> None:
     """Enter a definition, in place of an earlier one (%override) or as one more body (%extend).
 
-    Raises InvalidConstraintError where the earlier one is missing, does not fit, or should not
+    Raises InvalidConstraintError if the earlier one is missing, does not fit, or should not
     exist.
     """
     parameters = tuple(source.full_name(each.text) for each in statement.parameters)
@@ -169,7 +169,7 @@ def _define(source: Source, statement: Define) -> None:
 
 
 def _add(source: Source, definition: Definition) -> None:
-    """Enter a definition; raises InvalidConstraintError where its name is already defined."""
+    """Enter a definition; raises InvalidConstraintError if its name is already defined."""
     if definition.name in source.definitions:
         what = f"{definition.name!r} is defined more than once"
         raise source.error(definition.position, what)
@@ -229,7 +229,7 @@ def terminal_of(name: Name, source: Source) -> Definition:
 
 
 def _check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
-    """Raise LimitExceededError where a terminal is too large when it is written out.
+    """Raise LimitExceededError if a terminal is too large when it is written out.
 
     Raises InvalidConstraintError or UnsupportedFeatureError for one that cannot be written out.
     """

@@ -60,7 +60,7 @@ def lower_lark(
     Lark (``common``, ``unicode``, …) need not be among them. ``holes`` are the bodies of terminals
     that it, or one that it imports, declares, by name; the caller has to define rules called in
     them. Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret
-    where a place can be named, or LimitExceededError.
+    if a place can be named, or LimitExceededError.
     """
     imports, holes = imports or {}, holes or {}
     definitions = definitions_of(text, imports)
@@ -78,7 +78,7 @@ def lower_lark(
 
 
 def _check_holes(holes: Collection[str], texts: Iterable[str]) -> None:
-    """Raise InvalidConstraintError where no grammar declares a terminal that is to be filled."""
+    """Raise InvalidConstraintError if no grammar declares a terminal that is to be filled."""
     missing = set(holes)
     for text in texts:
         if not missing:
@@ -98,7 +98,7 @@ def _check_holes(holes: Collection[str], texts: Iterable[str]) -> None:
 def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Body]:
     """The bodies of all terminals that are only declared, by full name.
 
-    Raises UnsupportedFeatureError where one of them has no hole.
+    Raises UnsupportedFeatureError if one of them has no hole.
     """
     return {
         each.name: holes[_hole_of(each, holes)]
@@ -111,7 +111,7 @@ def _hole_of(declared: Definition, holes: Collection[str]) -> str:
     """The name of the hole that a declared terminal is.
 
     The full name of an imported terminal has the names of grammars before it, joined by ``__``. So
-    its endings are tried, the longest first. Raises UnsupportedFeatureError where none is a hole's,
+    its endings are tried, the longest first. Raises UnsupportedFeatureError if none is a hole's,
     and for a declared rule.
     """
     parts = declared.name.split("__")
@@ -261,7 +261,7 @@ class _Rules:
         """The rule of a name that is used with ``count`` arguments, 0 for a name alone.
 
         The name may be a parameter for which a template was given. Raises InvalidConstraintError
-        where the rule takes a different number of arguments, or where a parameter that is no
+        if the rule takes a different number of arguments, or if a parameter that is no
         template gets arguments.
         """
         full = source.full_name(name.text)

@@ -268,7 +268,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Series(tuple(parts))
 
     def _item(self) -> Tree | None:
-        """What stands here, ``None`` where the alternative ends; brackets with all in them.
+        """What stands here, ``None`` if the alternative ends; brackets with all in them.
 
         ``[x]`` is an ``x`` that may be left out.
         """
@@ -286,7 +286,7 @@ class _Parser:
         return body if closing == ")" else Repeated(body, 0, 1)
 
     def _value(self) -> Tree | None:
-        """A literal, a range, a name or a use of a template; ``None`` where none begins here."""
+        """A literal, a range, a name or a use of a template; ``None`` if none begins here."""
         token = self._here
         if token.kind in _LITERALS:
             self._at += 1

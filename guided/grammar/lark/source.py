@@ -40,7 +40,7 @@ class Source:
     ``prefix`` is the name of the grammar, with ``__`` for its dots, and ``aliases`` are what the
     ``importer`` calls the names that it imports; the grammar that was given has none of the three.
     ``definitions`` are entered while it is read, and not changed afterwards. Sources are keys by
-    identity: one grammar that is imported twice is two. Raises LimitExceededError where grammars
+    identity: one grammar that is imported twice is two. Raises LimitExceededError if grammars
     import each other too deeply.
     """
 

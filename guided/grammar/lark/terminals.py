@@ -210,7 +210,7 @@ def _unescaped(text: str) -> str:
 
 
 def _meant(escape: re.Match[str]) -> str:
-    """The text in place of an escape; the escape itself where the reader of patterns needs it."""
+    """The text in place of an escape; the escape itself if the reader of patterns needs it."""
     kind = str(escape.lastgroup)
     found = escape[kind]
     match kind:

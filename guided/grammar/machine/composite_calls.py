@@ -86,7 +86,7 @@ class CompositeCalls(Calls):
     def with_returns(self, closed: dict[int, int]) -> dict[int, int]:
         """A configuration with all that may follow what ends in it, and the calls of that.
 
-        ``closed`` has its calls, and is not changed; it is returned where nothing ends. Repeated
+        ``closed`` has its calls, and is not changed; it is returned if nothing ends. Repeated
         until nothing new ends: a rule that ends may return to a state that ends too. ``done`` has
         pairs of state and continuation, as the continuation of a state may be joined with others
         later, and what it returns to has to be added again then. Calls that are already there may

@@ -2,12 +2,12 @@
 
 All share one table of rows. While only one parse is left, and it is inside a hole, a row is one of
 the machine that fills the hole, and the stack is that machine's with what follows the hole: walks
-run through it as if it stood alone. Where several parses are left and one of them is inside a hole,
+run through it as if it stood alone. If several parses are left and one of them is inside a hole,
 the stack is all of them; there is one row for that, in which every byte leads to an exit action
 that Python resolves. But where all are in isomorphic rows, such as the strings of two schemas, the
 row is that of the first, and the stack finds the rows of the others by it.
 
-Numbers (``12``) are the only values that may end and continue as well. Where what follows a hole
+Numbers (``12``) are the only values that may end and continue as well. If what follows a hole
 may begin with a byte that also continues the number, they are read as one of several parses from
 the start.
 """
@@ -76,7 +76,7 @@ class CompositeMachine(GrammarMachine):
     # --- moving ---------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows.
+        """The state after ``byte``, ``None`` if it is not allowed; may lay down rows.
 
         A single parse is left by its exit where it does not read the byte. Several are never left:
         they include all that may follow one of them.
@@ -100,7 +100,7 @@ class CompositeMachine(GrammarMachine):
         return None
 
     def after_exit(self, state: State) -> State | None:
-        """The state after what ends here, a hole or rules; ``None`` where nothing ends."""
+        """The state after what ends here, a hole or rules; ``None`` if nothing ends."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().after_exit(state)
@@ -114,7 +114,7 @@ class CompositeMachine(GrammarMachine):
         """The state after a byte, from one whose parses are all in isomorphic rows.
 
         Inside the automata the row of the first parse moves for all, and its count, which all
-        share, decides for all. Where it ends, or would have to be left, the parses may part: they
+        share, decides for all. If it ends, or would have to be left, the parses may part: they
         are written out and moved one by one.
         """
         target = self.table.step(state.row, byte)
@@ -131,7 +131,7 @@ class CompositeMachine(GrammarMachine):
     def _parses(self, state: State) -> Mapping[int, int] | None:
         """All parses with all that may follow them: the continuation of each by state.
 
-        ``None`` where the state is one of the grammar alone, or has a single parse inside a hole.
+        ``None`` if the state is one of the grammar alone, or has a single parse inside a hole.
         """
         isomorphic = self.hole_stacks.isomorphic.get(state.stack)
         if isomorphic is not None:
@@ -173,7 +173,7 @@ class CompositeMachine(GrammarMachine):
         return False
 
     def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` where there is a choice or the text may end."""
+        """The one byte that may follow, ``None`` if there is a choice or the text may end."""
         several = self.hole_stacks.several.get(state.stack)
         if several is None:
             return super().only_byte(state)
@@ -294,7 +294,7 @@ class CompositeMachine(GrammarMachine):
         """Where a byte leads from a configuration: states, each with the number of what follows it.
 
         ``closed`` has its calls and returns, see ``CompositeCalls.with_returns``: ways that are not
-        in it are lost. The result lacks its calls and returns, and is empty where the byte is not
+        in it are lost. The result lacks its calls and returns, and is empty if the byte is not
         allowed.
         """
         spend(_BYTE_WORK * len(closed))
@@ -374,7 +374,7 @@ class _Parses(StateSharing):
     def parses(self, state: State) -> tuple[State, ...]:
         """Each parse that is in a hole as a separate state, and all others as one state or two.
 
-        Empty where the state does not have several parses, or none of them is in a hole. Together
+        Empty if the state does not have several parses, or none of them is in a hole. Together
         the states allow what ``state`` does, except for the end of the text, for which the caller
         uses ``is_accepting``.
         """

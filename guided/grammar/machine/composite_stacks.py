@@ -55,7 +55,7 @@ class CompositeStacks(GrammarStacks):
         self.inside: dict[int, Inside] = {}
         """The only parse, by stack."""
         self.several: dict[int, Mapping[int, int]] = {}
-        """All parses, by stack: the continuation of each state, and that of END where the text may
+        """All parses, by stack: the continuation of each state, and that of END if the text may
         end. Calls and returns are among them."""
         self.isomorphic: dict[int, IsomorphicParses] = {}
         """All parses, by stack."""
@@ -94,7 +94,7 @@ class CompositeStacks(GrammarStacks):
     def free_keys(self, number: int) -> set[bytes]:
         """The names of the innermost object so far that must not come again.
 
-        Empty unless a single parse is inside a hole. Where several are left, their own machines,
+        Empty unless a single parse is inside a hole. If several are left, their own machines,
         which know these names, try each byte.
         """
         inside = self.inside.get(number)

@@ -111,7 +111,7 @@ class Continuations:
     def returned(self, ended: Iterable[int]) -> dict[int, int]:
         """Where rules with these continuations return to: a new dict of continuations by state.
 
-        END is among the states where the text may end, UNKNOWN where one of them was cut off.
+        END is among the states where the text may end, UNKNOWN if one of them was cut off.
         """
         reached: dict[int, int] = {}
         for continuation in ended:

@@ -3,7 +3,7 @@
 A *configuration* is a set of states of the network, each with the continuation that follows its
 rule. Split into the states (a row, see ``grammar_rows``) and the continuations (a stack, see
 ``continuations``) it is a state of the form that all recognisers have: bytes move the row by a
-table look-up, and Python computes the next row and stack, once, only where rules are entered or
+table look-up, and Python computes the next row and stack, once, only when rules are entered or
 left.
 """
 
@@ -126,7 +126,7 @@ class GrammarMachine(PushdownMachine):
     def is_accepting(self, state: State) -> bool:
         """Whether the text may end here; only for whole stacks, see ``_started``.
 
-        It may also where exit actions lead to a row in which it may: rules that end one after
+        It may also if exit actions lead to a row in which it may: rules that end one after
         another.
         """
         at: State | None = state
@@ -146,7 +146,7 @@ class GrammarMachine(PushdownMachine):
         return settled.stack, settled.row
 
     def after_exit(self, state: State) -> State | None:
-        """The state after the exit action of the row, ``None`` where it has none."""
+        """The state after the exit action of the row, ``None`` if it has none."""
         action = int(self.table.label.item(state.row))
         return None if action == DEAD else state_of(*self.resolve(state.stack, action))
 

@@ -155,7 +155,7 @@ def _first_label(laid: _Laid | _LaidSets) -> int:
 class GrammarRows:
     """Lays rows down in a table, each once; neither rows nor labels are ever dropped.
 
-    All methods that may lay rows down raise LimitExceededError where the table is full or the work
+    All methods that may lay rows down raise LimitExceededError if the table is full or the work
     for the constraint is used up.
     """
 
@@ -377,7 +377,7 @@ class GrammarRows:
         """By set the label of what ends in it, DEAD for nothing.
 
         ``alike`` has by set the place in ``numbers`` of a set in which the rules of the same slots
-        end, DEAD where no rule ends, so that few sets have to be examined.
+        end, DEAD if no rule ends, so that few sets have to be examined.
         """
         labels = {DEAD: DEAD}
         for place in alike:

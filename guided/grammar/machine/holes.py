@@ -63,7 +63,7 @@ class Holes:
         return self._states[number - self._first]
 
     def number(self, state: HoleState) -> int:
-        """The number of a state, a new one where it has none yet."""
+        """The number of a state, a new one if it has none yet."""
         at = self._first + len(self._states)
         number = self._numbers.setdefault(state, at)
         if number == at:
@@ -117,11 +117,11 @@ class Holes:
     def isomorphic(
         self, states: Sequence[int], continuations: Mapping[int, int], rows: GrammarRows
     ) -> IsomorphicParses | None:
-        """The parses of states with a continuation each, where their rows are all isomorphic.
+        """The parses of states with a continuation each, if their rows are all isomorphic.
 
         ``states``, at least one, are sorted: so END and those of the network come first, and one
-        look shows whether there are any. ``continuations`` has all of them by state. ``None`` where
-        some are no states in holes, differ in their counts, remember texts, or are forks, and where
+        look shows whether there are any. ``continuations`` has all of them by state. ``None`` if
+        some are no states in holes, differ in their counts, remember texts, or are forks, or if
         some row is not isomorphic to the first, which the order determines.
         """
         if states[0] < self._first:
@@ -162,7 +162,7 @@ class Holes:
         """Where an action leads from each of the parses that may take it, with its continuation.
 
         ``action`` is one of a row that the first parse may be in, so each map has it. ``None``
-        where that depends on a text, or has one to be remembered; empty where none may take it.
+        if that depends on a text, or has one to be remembered; empty if none may take it.
         """
         taken: list[tuple[HoleState, int]] = []
         for parse, each in zip(isomorphic.parses, isomorphic.maps, strict=True):

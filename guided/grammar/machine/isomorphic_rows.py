@@ -1,6 +1,6 @@
 """Rows of two automata in one table that have the same graph, up to their exit actions.
 
-The strings of two schemas, for example, differ only in what comes after them. Where a text may be
+The strings of two schemas, for example, differ only in what comes after them. If a text may be
 in both, one row stands for the two, and an ``Isomorphism`` gives the row and the action of the
 other::
 
@@ -66,7 +66,7 @@ class IsomorphicRows:
         dropped: an isomorphism has the number of pairs that were known before it."""
 
     def of(self, row: int, other: int) -> Isomorphism | None:
-        """The map from ``row`` to ``other``; ``None`` where there is none, and in member names.
+        """The map from ``row`` to ``other``; ``None`` if there is none, and in member names.
 
         Rows are isomorphic if they count alike, and the same bytes lead from them to isomorphic
         rows. Each exit action of the one then corresponds to one exit action of the other. ``None``
@@ -117,7 +117,7 @@ class IsomorphicRows:
     def _pairs(self, row: int, other: int) -> list[tuple[int, int]] | None:
         """The pairs of rows that bytes lead to from both, each pair once.
 
-        ``None`` where some byte may follow one of the rows and not the other.
+        ``None`` if some byte may follow one of the rows and not the other.
         """
         here, there = self._targets(row), self._targets(other)
         live = here != DEAD

@@ -126,11 +126,11 @@ class Explored(NamedTuple):
     """What was found; rows are those of the explored sets that are rows, in their order."""
 
     num_sets: int
-    """The number of all sets now, -1 where there is no room for more."""
+    """The number of all sets now, -1 if there is no room for more."""
     is_row: NDArray[np.bool_]
     """By set from the first explored on, whether it has to be a row."""
     ends_like: NDArray[np.int32]
-    """By row one whose set ends in the same slots (``_like``), -1 where no rule ends in the set."""
+    """By row one whose set ends in the same slots (``_like``), -1 if no rule ends in the set."""
     num_edges: int
     """The number of lines of ``edges`` that were written."""
     pairs: NDArray[np.int32]
@@ -162,7 +162,7 @@ def explore_sets(
         TO_SET     a set
         TO_EITHER  a byte of the class
 
-    ``edges`` must have a line for each class of the network and line of ``byte_classes``. Where the
+    ``edges`` must have a line for each class of the network and line of ``byte_classes``. If the
     arrays of ``sets`` are full, ``num_sets`` of the result is -1 and nothing found may be kept.
     """
     items, first, begun = sets.items, sets.first, count - 1
@@ -301,7 +301,7 @@ def _like(
 ) -> tuple[int, int]:
     """The row of a set whose accepting states have the same slots, and the number of known ends.
 
-    ``row`` is that of set ``number`` itself, returned where no other is found. ``known_ends`` has
+    ``row`` is that of set ``number`` itself, returned if no other is found. ``known_ends`` has
     a set and its row for each list of slots met so far, int32 ``[_FEW_ENDS, 2]``; a new one is
     added while there is room. ``_labels_of_ends`` examines what is missed again and finds the same
     label.
@@ -322,7 +322,7 @@ def _end_alike(
 ) -> bool:
     """Whether the slots of the states that end rules are the same in two sets, in their order.
 
-    False where they are the same in another order: see ``_like`` for why that does no harm.
+    False if they are the same in another order: see ``_like`` for why that does no harm.
     """
     at, place = first[number], first[other]
     while True:

@@ -56,7 +56,7 @@ class FoundSets(NamedTuple):
     """Both as ``TransitionTable.add_sets`` takes them, for the sets that are rows. They are parts
     of arrays that the next call of ``explored`` overwrites."""
     ends_like: list[int]
-    """By row, one whose set ends rules of the same slots, -1 where no rule ends in it."""
+    """By row, one whose set ends rules of the same slots, -1 if no rule ends in it."""
     pairs: list[list[int]]
     """Rules and slots of the single states that bytes lead to; lines of ``edges`` that are TO_STATE
     have places in it."""

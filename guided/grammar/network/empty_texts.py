@@ -39,7 +39,7 @@ class Productive(NamedTuple):
     """Rules that have a text each, none of them the empty one."""
 
     automata: dict[int, Dfa]
-    """Empty where the whole has no text but the empty one."""
+    """Empty if the whole has no text but the empty one."""
     accepts_nothing: bool
     """Whether the empty text is also a text of the whole."""
 
@@ -47,7 +47,7 @@ class Productive(NamedTuple):
 def without_empty_texts(automata: RuleAutomata, start: int) -> Productive:
     """The rules that have a text besides the empty one, without the empty one.
 
-    They call no other rules. Raises UnsatisfiableError where the start rule has no text.
+    They call no other rules. Raises UnsatisfiableError if the start rule has no text.
     """
     productive = productive_rules(automata)
     if start not in productive:
@@ -124,7 +124,7 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
 def _without_empty_text(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
     """The automaton without the empty text and without calls of ``dead`` rules.
 
-    Calls of ``nullable`` rules may be skipped. Returns the automaton itself where nothing changes.
+    Calls of ``nullable`` rules may be skipped. Returns the automaton itself if nothing changes.
     """
     empty_calls = [edge for edge in edges_over(dfa, Kind.CALL) if edge[1] in nullable]
     if not empty_calls and not dead and dfa.label[0] == DEAD:

@@ -57,7 +57,7 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
         first[rule] = read[start]
         for edge in network.calls[start]:
             first[rule] |= first[edge.rule]
-    # FOLLOW of a call is FIRST of the state that it returns to. Where a call may end its caller,
+    # FOLLOW of a call is FIRST of the state that it returns to. If a call may end its caller,
     # what follows the caller also follows the call.
     follow = [0] * len(network.starts)
     # By rule the rules that it may end with.

@@ -6,7 +6,7 @@ pass  from → to                                   module
 1     bodies → automata of rules over symbols     here, ``written_out`` and ``rule_expressions``
 2     assertions are worked into the automata     ``lookarounds``
 3     rules without text go, and the empty text   ``empty_texts``
-4     callers take rules in where that is small   ``inlining``
+4     callers take rules in if that is small   ``inlining``
 5     left recursion becomes loops                ``recursion``
 6     automata → tables of states numbered through ``layout``
 ====  ==========================================  =================================================
@@ -65,7 +65,7 @@ def network_from_grammar(
     """The network of a grammar's texts that need no byte in ``missing``.
 
     ``holes`` describes by number the texts that fill the grammar's holes. Raises
-    UnsatisfiableError where no text is left, UnsupportedFeatureError where a look-around would see
+    UnsatisfiableError if no text is left, UnsupportedFeatureError if a look-around would see
     into a hole, and LimitExceededError.
     """
     if len(holes) > MAX_HOLES:
@@ -93,7 +93,7 @@ def simplified(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dic
     """The automata with what need not be called taken in, without left recursion.
 
     None of those given accepts the empty text, and ``terminals`` are those of them that call
-    nothing. Raises LimitExceededError where a second try, which takes less in, is also too large.
+    nothing. Raises LimitExceededError if a second try, which takes less in, is also too large.
     """
     try:
         return without_left_recursion(inlined(automata, START, terminals), START)

@@ -1,7 +1,7 @@
 """Calls replaced by the rules they call, so that few are left to make while a text is read.
 
-A grammar that is regular becomes one plain automaton. Calls stay where a rule calls itself in the
-middle of its text, and where copies would grow too large::
+A grammar that is regular becomes one plain automaton. Calls stay if a rule calls itself in the
+middle of its text, or if copies would grow too large::
 
     e: e "+" p | p                        p: "(" e ")" | "1"        the rules
     p takes in e, which has no call in the middle:
@@ -62,7 +62,7 @@ def inlined(
 
     None of the given ones accepts the empty text, and neither does any of these. Rules that are
     ``terminals`` call nothing, and are taken in wherever they are called unless they are copied too
-    often. Raises LimitExceededError where a rule grows too large when its calls of itself are
+    often. Raises LimitExceededError if a rule grows too large when its calls of itself are
     removed.
     """
     work = _Inlining(automata, terminals, growth)
@@ -97,9 +97,9 @@ class _CallSites:
 class _Inlining:
     """Decides which rules are taken in by their callers, and writes them out.
 
-    Decisions use only counts of call sites and upper bounds of sizes; automata are built only where
-    a bound is too large to decide (``_may_be_taken_in``), and at the end (``reached``). ``settle``
-    is called for each component, callees first, and then ``reached`` once. ``calls``, ``sizes`` and
+    Decisions use only counts of call sites and upper bounds of sizes; automata are built only if a
+    bound is too large to decide (``_may_be_taken_in``), and at the end (``reached``). ``settle`` is
+    called for each component, callees first, and then ``reached`` once. ``calls``, ``sizes`` and
     ``takes`` are by rule and agree: ``_take`` and ``_replace`` change all three.
     """
 
@@ -171,7 +171,7 @@ class _Inlining:
     def _may_be_taken_in(self, rule: int) -> bool:
         """Whether a rule no longer calls itself, and is small enough to be copied to its callers.
 
-        Where the counts do not decide, the rule is written out, and they are counted again.
+        If the counts do not decide, the rule is written out, and they are counted again.
         Terminals always may: ``_spelled_out`` decides at the end how often they are copied. And a
         rule with one call site is not copied but moved, so it may have any size.
         """

@@ -108,14 +108,14 @@ class AssertionAutomaton:
         # By look-behind all states of its automaton, for where any text may stand before.
         self._any = tuple(frozenset(range(len(table))) for table in self._behind.values())
         self._fresh = _Level(tuple(states & {0} for states in self._any), frozenset())
-        # Where a part of the text is alone, no terminal outside such parts looks around.
+        # If a part of the text is alone, no terminal outside such parts looks around.
         self.start: _Levels = () if Border.BEGIN in assertions else (self._fresh,)
         self.classes = self._byte_classes()
         self._known: dict[tuple[_Levels, int], _Levels | None] = {}
         """By state and byte the state after it, see ``after_byte``."""
 
     def _byte_classes(self) -> list[CodePoints]:
-        """Sets of bytes that all automata read alike; a single one where no automaton reads any."""
+        """Sets of bytes that all automata read alike; a single one if no automaton reads any."""
         columns = np.array([table.byte_class for table in self._tables.values()], dtype=np.uint8)
         columns = columns.reshape(-1, 256)
         alike: dict[bytes, list[tuple[int, int]]] = {}
@@ -124,7 +124,7 @@ class AssertionAutomaton:
         return [CodePoints.of(ranges) for ranges in alike.values()]
 
     def after_byte(self, state: _Levels, byte: int) -> _Levels | None:
-        """The state after a byte, ``None`` where it breaks an obligation."""
+        """The state after a byte, ``None`` if it breaks an obligation."""
         if (state, byte) not in self._known:
             spend(10 + sum(10 + 3 * (len(each.ahead) + len(each.behind)) for each in state))
             levels = [self._level_after_byte(level, byte) for level in state]
@@ -133,7 +133,7 @@ class AssertionAutomaton:
         return self._known[state, byte]
 
     def _level_after_byte(self, level: _Level, byte: int) -> _Level | None:
-        """One level after a byte, ``None`` where the byte breaks a look-ahead."""
+        """One level after a byte, ``None`` if the byte breaks a look-ahead."""
         behind = tuple(
             frozenset(table.step(at, byte) for at in states) - {DEAD}
             for table, states in zip(self._behind.values(), level.behind, strict=True)
@@ -147,9 +147,9 @@ class AssertionAutomaton:
         return _Level(behind, frozenset(obligations))
 
     def _obligation(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
-        """What is left of a look-ahead in a state of its automaton, ``None`` where it is broken.
+        """What is left of a look-ahead in a state of its automaton, ``None`` if it is broken.
 
-        Nothing is left where it is fulfilled. ``at`` is DEAD where what it looks for can no longer
+        Nothing is left where it is fulfilled. ``at`` is DEAD if what it looks for can no longer
         be found.
         """
         # In all other states both outcomes remain: what is looked for may be found, or not.
@@ -164,11 +164,11 @@ class AssertionAutomaton:
         return look.negative
 
     def after_assertion(self, state: _Levels, number: int) -> _Levels | None:
-        """The state after an assertion, ``None`` where it does not hold.
+        """The state after an assertion, ``None`` if it does not hold.
 
         Reads and changes only the innermost level: a text that is alone does not see the others.
-        There is one: borders come in pairs, and where there are any, every look-around stands
-        between them. Raises UnsupportedFeatureError where a look-behind would see into a hole.
+        There is one: borders come in pairs, and if there are any, every look-around stands
+        between them. Raises UnsupportedFeatureError if a look-behind would see into a hole.
         """
         assertion = self._assertions[number]
         if assertion is Border.BEGIN:
@@ -202,7 +202,7 @@ class AssertionAutomaton:
     def after_hole(self, state: _Levels, hole: HoleText) -> _Levels | None:
         """The state after a hole, which begins with at least one byte.
 
-        ``None`` where no text of the hole may stand there. Raises UnsupportedFeatureError where
+        ``None`` if no text of the hole may stand there. Raises UnsupportedFeatureError if
         that depends on the text of the hole.
         """
         # All first bytes must lead to one state, in which no look-ahead is open any more. What
@@ -233,7 +233,7 @@ def _texts_ending_in(look: Look) -> ByteDfa:
 def _texts_beginning_with(look: Look) -> tuple[ByteDfa, int | None]:
     """The texts at whose start a look-ahead finds it, and the state in which it was found.
 
-    That is the state from which all texts continue; ``None`` where there is none, as where it looks
+    That is the state from which all texts continue; ``None`` if there is none, as where it looks
     for what no text contains.
     """
     dfa = dfa_from_regular(Concat((look.item, ANYTHING)))
@@ -278,7 +278,7 @@ def without_assertions(
     """The automata of the texts in which all assertions hold; rule 0 is the whole.
 
     ``assertions`` and ``holes`` are by the numbers of their symbols in ``automata``. Raises
-    UnsupportedFeatureError where a look-around would see into a hole, and LimitExceededError.
+    UnsupportedFeatureError if a look-around would see into a hole, and LimitExceededError.
     """
     return _Product(automata, AssertionAutomaton(assertions), holes).automata()
 

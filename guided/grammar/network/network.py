@@ -108,7 +108,7 @@ class Network:
     def way(self, state: int) -> Way | None:
         """The first move of a shortest way to the end of the rule.
 
-        ``None`` where the rule may end, and in states that stand for holes.
+        ``None`` if the rule may end, and in states that stand for holes.
         """
         byte, rule, target = self.ways[state].tolist()
         if target == DEAD:

@@ -42,7 +42,7 @@ __all__ = ["without_ending_calls", "without_leading_calls", "without_left_recurs
 def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]:
     """The automata of the start rule and all that it calls, none of them left-recursive.
 
-    Raises LimitExceededError where one grows too large by the copies in it.
+    Raises LimitExceededError if one grows too large by the copies in it.
     """
     leading = {rule: first_calls(dfa) for rule, dfa in automata.items()}
     changed = dict(automata)
@@ -69,7 +69,7 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAut
     Leading calls are turned round: instead of calling ``b`` first, the automaton reads a text of
     ``b`` that begins with no call, and continues where the call would have returned to. A *hub* is
     the place after a whole text of a member; from there it continues after each leading call of it.
-    ``rule`` is one of the ``component``. Raises LimitExceededError where it grows too large.
+    ``rule`` is one of the ``component``. Raises LimitExceededError if it grows too large.
     """
     nfa = Nfa()
     start = nfa.add_states()
@@ -96,9 +96,9 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAut
 def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
     """The automaton of a rule without the calls of itself that end it.
 
-    Where more may follow such a call, it is left out only if that changes nothing: what follows it
+    If more may follow such a call, it is left out only if that changes nothing: what follows it
     is then what might follow inside it. So ``a: a a | "x"`` is the plain automaton of x+. Calls
-    stay where the automaton would grow much without them. Raises LimitExceededError where that
+    stay if the automaton would grow much without them. Raises LimitExceededError if that
     comparison is too large.
     """
     if rule not in called_rules(dfa):
@@ -121,7 +121,7 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
     """The automaton with its calls of itself that lead to an end replaced by a way to its start.
 
     ``is_end``, bool ``[states]``, says which states count as ends here. Returns the automaton
-    itself where no such call leads to one, and ``None`` where it would grow much; raises
+    itself if no such call leads to one, and ``None`` if it would grow much; raises
     LimitExceededError past MAX_NFA_STATES.
     """
     edges = [(source, to) for source, callee, to in edges_over(dfa, Kind.CALL) if callee == rule]
@@ -139,7 +139,7 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
 def _equal(left: Dfa, right: Dfa) -> bool:
     """Whether two automata have the same texts over symbols.
 
-    Raises LimitExceededError where their product is too large, see ``combine``.
+    Raises LimitExceededError if their product is too large, see ``combine``.
     """
     differing = combine(
         [left, right], lambda labels: 0 if (labels[0] == DEAD) != (labels[1] == DEAD) else DEAD

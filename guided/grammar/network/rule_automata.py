@@ -51,7 +51,7 @@ def first_calls(dfa: Dfa) -> set[int]:
 
 
 def determined(nfa: Nfa) -> Dfa:
-    """The deterministic automaton of a rule; raises LimitExceededError where it is too large."""
+    """The deterministic automaton of a rule; raises LimitExceededError if it is too large."""
     dfa = dfa_from_nfa(nfa, most=_MAX_DETERMINED)
     if dfa is None:
         raise LimitExceededError(
@@ -64,10 +64,10 @@ def determined(nfa: Nfa) -> Dfa:
 
 
 def determined_if_small(nfa: Nfa) -> Dfa | None:
-    """The deterministic automaton, ``None`` where it grows much.
+    """The deterministic automaton, ``None`` if it grows much.
 
     For optional changes: here a limit on the automaton gives ``None``, so LimitExceededError is
-    raised only where the work for the whole constraint is used up.
+    raised only when the work for the whole constraint is used up.
     """
     try:
         return dfa_from_nfa(nfa, most=nfa.count + _SPARE_STATES)
@@ -114,7 +114,7 @@ def substituted(
 
     Only calls whose targets, states of ``dfa``, are ``chosen``; the others stay. ``within`` says
     for these rules which calls are replaced in them, wherever they lead, and so on. It leads in no
-    circle, or this would not end. ``None`` where it would grow much; raises LimitExceededError
+    circle, or this would not end. ``None`` if it would grow much; raises LimitExceededError
     past MAX_NFA_STATES.
     """
     nfa, start = paste_without(dfa, replaced)

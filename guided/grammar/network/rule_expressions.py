@@ -172,7 +172,7 @@ class RuleExpressions:
         """A terminal's expression over bytes: spelled out, as a graph, or as the call of a rule.
 
         The larger it is, the more a separate automaton saves. Only large ones are rules to be
-        called. ``_bytes`` keeps it. Raises LimitExceededError where its automaton is too large.
+        called. ``_bytes`` keeps it. Raises LimitExceededError if its automaton is too large.
         """
         # Small ones are made deterministic once, together with the rule that they stand in.
         spelled = _as_bytes(regular, self._missing)
@@ -250,7 +250,7 @@ def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
 
 @functools.lru_cache(maxsize=1024)
 def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
-    """A set of characters as a choice of byte sequences; ``None`` where these are many.
+    """A set of characters as a choice of byte sequences; ``None`` if these are many.
 
     Kept, as grammars repeat the same few sets; it depends only on the arguments.
     """

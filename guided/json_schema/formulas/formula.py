@@ -150,7 +150,7 @@ def parts_of(formula: Formula) -> tuple[Formula, ...]:
 
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that all hold where this one does, as far as it says so outright."""
+    """The formulas that all hold if this one does, as far as it says so outright."""
     return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 
@@ -211,11 +211,11 @@ class Formulas:
         return found
 
     def all_of(self, formulas: Iterable[Formula]) -> Formula:
-        """What holds where all of them hold; no formulas make TRUE."""
+        """What holds if all of them hold; no formulas make TRUE."""
         return self._join(AllOf, formulas, neutral=TRUE, absorbing=FALSE)
 
     def any_of(self, formulas: Iterable[Formula]) -> Formula:
-        """What holds where one of them holds; no formulas make FALSE."""
+        """What holds if one of them holds; no formulas make FALSE."""
         return self._join(AnyOf, formulas, neutral=FALSE, absorbing=TRUE)
 
     def replace(self, formula: Formula, leaf: Callable[[Leaf | SchemaNode], Formula]) -> Formula:

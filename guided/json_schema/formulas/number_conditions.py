@@ -128,7 +128,7 @@ def _sign() -> NumberTable:
     """The order of a number and zero, which no exponent changes.
 
     ``start`` and ``negative`` have read only zeros, the latter after a minus: the first nonzero
-    digit decides the order, and where an exponent comes before one the number is zero.
+    digit decides the order, and if an exponent comes before one the number is zero.
     """
     start, negative, less, more, equal = range(5)
     table = np.full((5, WIDTH), DEAD, dtype=np.int32)

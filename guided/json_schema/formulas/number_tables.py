@@ -1,7 +1,7 @@
 """Transition tables over the symbols that numbers are spelled with, and how they are joined.
 
     table.next   int32 [states, WIDTH]    one column for each symbol: 0 to 9, -, ., e, +
-    table.label  int32 [states]           HOLDS or FAILS, DEAD where undecided
+    table.label  int32 [states]           HOLDS or FAILS, DEAD if undecided
 
 A table only ever reads numbers as RFC 8259 spells them, since the table of the syntax is joined
 with it: where that one has no move, the others may have any.
@@ -68,7 +68,7 @@ class NumberTable:
     """What is decided about a number by its spelling; state 0 is where it begins.
 
     ``next`` is int32 ``[states, WIDTH]`` with DEAD for no move, ``label`` int32 ``[states]``:
-    HOLDS, FAILS, or DEAD where a number that ends there is left undecided. Tables are kept and
+    HOLDS, FAILS, or DEAD if a number that ends there is left undecided. Tables are kept and
     shared, so the arrays must not be changed.
     """
 
@@ -89,7 +89,7 @@ def only_holding(table: NumberTable) -> NumberTable:
 def joined(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
     """The numbers for which every table holds, and, with ``fails``, those for which one fails.
 
-    Where one of them is undecided, so is the result. Raises LimitExceededError where there may be
+    If one of them is undecided, so is the result. Raises LimitExceededError if there may be
     too many states. The given tables are not changed, and their order does not matter to what is
     accepted.
     """
@@ -118,7 +118,7 @@ _EMPTY: Final = Dfa((), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.i
 def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
     """The pairs of states that a text leads to, and what both tables decide together.
 
-    Returns a table and its labels; the pair of both starts is its state 0. Where one has no move
+    Returns a table and its labels; the pair of both starts is its state 0. If one has no move
     the pair has none. Room for all pairs is allocated at once, which is why ``_MAX_PAIRS`` bounds
     them.
     """

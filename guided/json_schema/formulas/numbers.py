@@ -95,7 +95,7 @@ def _follows_exponents(assertion: NumberAssertion) -> bool:
     """Whether numbers with an exponent are decided, even if only the whole ones (``1e3``).
 
     Exponents are not followed under a bound other than 0, for which the sign is enough. Multiples
-    are decided where every whole number is one, as for 1 and 0.25; see ``whole_with_exponent``.
+    are decided if every whole number is one, as for 1 and 0.25; see ``whole_with_exponent``.
     """
     if isinstance(assertion, NumberChoices):
         return False
@@ -237,7 +237,7 @@ def _landmarks(assertion: NumberAssertion) -> list[Decimal]:
 
 
 def _grid(assertion: Numbers) -> Grid | None:
-    """What the number has to be a multiple of; ``None`` where no multiple is asked.
+    """What the number has to be a multiple of; ``None`` if no multiple is asked.
 
     A number that also has to be whole is a multiple of the least common multiple of that and 1. A
     divisor is above 0 (``keywords.POSITIVE``). Ten never divides ``count``, so equal multiples have

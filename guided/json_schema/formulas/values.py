@@ -134,7 +134,7 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
 
 
 def equals_earlier(about: Unique, formulas: Formulas) -> Formula:
-    """That a value equals one of the earlier items of an array; FALSE where there are none.
+    """That a value equals one of the earlier items of an array; FALSE if there are none.
 
     Strings and numbers are each one list, with their type beside it: a list alone would hold of all
     values of other types.

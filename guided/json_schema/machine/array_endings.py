@@ -102,7 +102,7 @@ class ArrayEnding:
         """The greatest number of items that can help."""
 
     def text(self) -> bytes | None:
-        """The items and the closing bracket; ``None`` where there are none, or none was found.
+        """The items and the closing bracket; ``None`` if there are none, or none was found.
 
         A comma comes first if the array already has items. With nothing but counts and ``Items``
         to fit, no search is needed.
@@ -148,7 +148,7 @@ class ArrayEnding:
     def _least(self) -> list[bytes] | None:
         """As few items as possible, where only their place distinguishes them.
 
-        From ``alike`` on one text serves for all. ``None`` where one of them has no value.
+        From ``alike`` on one text serves for all. ``None`` if one of them has no value.
         """
         texts: list[bytes] = []
         for place in range(min(self.low, self.alike + 1)):
@@ -160,7 +160,7 @@ class ArrayEnding:
         return texts + texts[-1:] * (self.low - len(texts))
 
     def _searched(self) -> list[bytes] | None:
-        """The items that the search finds, ``None`` where it finds none.
+        """The items that the search finds, ``None`` if it finds none.
 
         Each formula was found to have a value when its step was made.
         """
@@ -180,7 +180,7 @@ class ArrayEnding:
     def _found_steps(self) -> tuple[list[_Step], DistinctTexts | None] | None:
         """Items one by one, depth first, until all that is due is done.
 
-        ``None`` where there are none, or too many dead ends were met. ``steps`` has the start and
+        ``None`` if there are none, or too many dead ends were met. ``steps`` has the start and
         one step for each item; ``distinct``, where items have to differ, a place for each item.
         """
         steps = [self.start]
@@ -238,7 +238,7 @@ class ArrayEnding:
         """The items that may come next, the most helpful first.
 
         ``steps`` is read again for each of them: at each request it has to be as it was when this
-        began. Yields nothing where there are ``most`` items, or where this situation has failed
+        began. Yields nothing if there are ``most`` items, or if this situation has failed
         before.
         """
         place, last = len(steps) - 1, steps[-1]
@@ -289,7 +289,7 @@ class ArrayEnding:
     ) -> Iterator[_Step]:
         """Decide which counts the item adds to, from the one at ``len(met)`` on.
 
-        ``met`` has the counts after the item, as far as they are decided. Where a count has no
+        ``met`` has the counts after the item, as far as they are decided. If a count has no
         upper bound and is not due, it does not matter whether the item adds to it.
         """
         if self.values.text(formula) is None:

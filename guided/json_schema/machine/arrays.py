@@ -54,7 +54,7 @@ class ArrayRules:
         return ArrayFrame(tuple(self.restriction.to(JsonType.ARRAY, ask) for ask in asks), must)
 
     def item_begun(self, frame: ArrayFrame) -> Pending | None:
-        """The next item as an awaited value; ``None`` where there must not be one."""
+        """The next item as an awaited value; ``None`` if there must not be one."""
         if frame not in self._begun:
             self._begun[frame] = self._item_begun(frame)
         return self._begun[frame]
@@ -105,10 +105,10 @@ class ArrayRules:
         return pending
 
     def value_done(self, pending: Pending, truth: int, text: bytes | None) -> ArrayFrame | None:
-        """The array after an item with this truth vector; ``None`` where it had to fit better.
+        """The array after an item with this truth vector; ``None`` if it had to fit better.
 
-        ``text`` is the item as it was written; without it, further items may equal this one, and
-        where that matters the array is hazy. An ``ItemCount`` was lowered when the item began.
+        ``text`` is the item as it was written; without it, further items may equal this one, and if
+        that matters, the array is hazy. An ``ItemCount`` was lowered when the item began.
         """
         frame = pending.frame
         assert isinstance(frame, ArrayFrame)
@@ -149,7 +149,7 @@ class ArrayRules:
     def _without_first(self, leaf: Leaf, about: Items) -> Formula:
         """What an assertion about items asks of those after the first.
 
-        TRUE where it asks nothing of those.
+        TRUE if it asks nothing of those.
         """
         if not about.prefix:
             return leaf

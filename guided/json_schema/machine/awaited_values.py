@@ -54,7 +54,7 @@ class AwaitedValues:
     def open(self, stack: int, kind: JsonType) -> int | None:
         """The stack of a container that opens where a value is awaited.
 
-        ``None`` where nothing completes it, as far as searches find. ``kind`` is OBJECT or ARRAY.
+        ``None`` if nothing completes it, as far as searches find. ``kind`` is OBJECT or ARRAY.
         The container gets the asks of the value, so its truth vector is that of the value.
         """
         pending = self.pending(stack)
@@ -72,7 +72,7 @@ class AwaitedValues:
     def value_done(self, stack: int, truth: int, text: bytes | None = None) -> int | None:
         """The stack after a value; not for the value of the whole document.
 
-        ``None`` where the value had to fit better, or nothing completes its container after it.
+        ``None`` if the value had to fit better, or nothing completes its container after it.
         ``text`` is as for ``ArrayRules.value_done``.
         """
         pending = self.pending(stack)
@@ -89,7 +89,7 @@ class AwaitedValues:
     def closed(self, stack: int) -> int:
         """The truth vector of a container that closes here.
 
-        Kept by stack: only its frame decides it. It is returned even where the container may not
+        Kept by stack: only its frame decides it. It is returned even if the container may not
         close.
         """
         found = self._closed.get(stack)
@@ -124,7 +124,7 @@ class AwaitedValues:
         """Like ``enter``, where the search knows one value that leaves a completion.
 
         Its truth vector need not be a likely one: it is kept as a hint, and what was found without
-        it is forgotten. ``None`` where even so none is found that can be written here.
+        it is forgotten. ``None`` if even so none is found that can be written here.
         """
         inner = self.stacks.enter(pending, self.stacks.parents[stack])
         truth = self.truths.of_value(pending.asks, value)
@@ -176,7 +176,7 @@ class AwaitedValues:
     def _find_completion(self, stack: int, pending: Pending) -> bool:
         """Whether some value leaves a completion and can be written, by truth vector.
 
-        Where only likely truth vectors were tried, a refusal is counted as a place where something
+        If only likely truth vectors were tried, a refusal is counted as a place where something
         may be missed.
         """
         for truth in self.possible(stack, pending):
@@ -217,7 +217,7 @@ class AwaitedValues:
     def accepted(self, stack: int) -> tuple[int, ...]:
         """The truth vectors in ``possible`` that a value may end with.
 
-        Where there are too many to list, others may be accepted too; ``accepts`` decides each.
+        If there are too many to list, others may be accepted too; ``accepts`` decides each.
         """
         found = self._accepted.get(stack)
         if found is None:
@@ -245,7 +245,7 @@ class AwaitedValues:
     def leaves_completion(self, stack: int, truth: int) -> bool:
         """Whether the containers around a value with this truth vector can still be completed.
 
-        Where later items have to differ from it, an example stands for all values of the vector.
+        If later items have to differ from it, an example stands for all values of the vector.
         Kept by ``accepted`` and ``accepts``, not here. A sure value has only one ask, so 1 is the
         truth vector of all that fit; whatever marks a value as sure must guarantee that.
         """
@@ -267,10 +267,10 @@ class AwaitedValues:
         return frame is not None and self.ends.can_end(frame, parent)
 
     def _example(self, pending: Pending, truth: int) -> bytes | None:
-        """An item with this truth vector, where others have to differ from it or to repeat it.
+        """An item with this truth vector, if others have to differ from it or to repeat it.
 
-        ``None`` where no item needs to be known, where an earlier one is not known either, or where
-        none was found.
+        ``None`` if no item needs to be known, if an earlier one is not known either, or if none was
+        found.
         """
         if not pending.remembers or pending.hazy:
             return None

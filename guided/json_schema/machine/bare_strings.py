@@ -50,7 +50,7 @@ _END: Final = State(ROOT, END_ROW)
 class BareStringMachine(PushdownMachine):
     """Recognises ``asked``, whose schema is a ``JsonGrammar`` here, byte by byte.
 
-    ``missing`` are bytes that the vocabulary cannot spell. Raises UnsatisfiableError where no
+    ``missing`` are bytes that the vocabulary cannot spell. Raises UnsatisfiableError if no
     string is left, and LimitExceededError past the limit of the table.
     """
 
@@ -87,7 +87,7 @@ class BareStringMachine(PushdownMachine):
         return None
 
     def _entered(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
-        """The state after a byte that leads to a row, ``None`` where the string gets too long."""
+        """The state after a byte that leads to a row, ``None`` if the string gets too long."""
         table = self.table
         if table.label[row] != DEAD:
             return _END
@@ -186,7 +186,7 @@ def _ended(strings: Dfa, asked: BareString, missing: frozenset[int]) -> ByteDfa:
 
 
 def _new_block(content: ByteDfa, counts: bool) -> Block | None:
-    """The block of strings with their ends; ``None`` where there is none.
+    """The block of strings with their ends; ``None`` if there is none.
 
     State 0, from which a count begins, is a copy of the automaton's first state, which may be
     entered again.
@@ -213,7 +213,7 @@ def _new_block(content: ByteDfa, counts: bool) -> Block | None:
 def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
     """The error for a schema none of whose strings can stand without quotes."""
     place = grammar.root
-    # Where the schema is only a reference, its target says more.
+    # If the schema is only a reference, its target says more.
     if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):
         place = place.formula
     return UnsatisfiableError(

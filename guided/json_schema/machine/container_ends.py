@@ -1,6 +1,6 @@
 """Shortest completions of open containers: how they are searched for and remembered.
 
-A completion is the rest of a container with its closing bracket. A byte is allowed only where a
+A completion is the rest of a container with its closing bracket. A byte is allowed only if a
 completion of all open containers is known, so no mask leads into a dead end.
 """
 
@@ -107,7 +107,7 @@ class ContainerEnds:
         return found
 
     def end_of(self, frame: Frame, parent: int) -> bytes | None:
-        """What completes a container inside ``parent``, ``None`` where nothing was found.
+        """What completes a container inside ``parent``, ``None`` if nothing was found.
 
         Kept by frame and ``want``, except for very long ones. ``can_end`` keeps the result that
         nothing was found; then no further search is made.
@@ -148,7 +148,7 @@ class ContainerEnds:
     def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
         """What makes a container fit ``want``, with its closing bracket.
 
-        ``None`` where nothing does, and where the search gave up, which ``searches.incomplete``
+        ``None`` if nothing does, or if the search gave up, which ``searches.incomplete``
         counts: ``end_of`` compares that. Nothing is kept here.
 
         If it fits as it is, it closes. Otherwise ``satisfy`` chooses which assertions have to hold,
@@ -184,7 +184,7 @@ class ContainerEnds:
     def note_unlikely(self, stack: int) -> None:
         """Count a stack in which something may be missed: only likely truth vectors were tried.
 
-        Only where there are too many asks to try every truth vector.
+        Only if there are too many asks to try every truth vector.
         """
         pending = self.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
@@ -198,7 +198,7 @@ class ContainerEnds:
     def note_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
         """Keep the first item of the known completion, and what follows it.
 
-        ``pending`` is that of the next item of ``frame``; its frame is the key. Only where the goal
+        ``pending`` is that of the next item of ``frame``; its frame is the key. Only if the goal
         of the array is all that it has to fit (``must``), which is then the key of ``_known``.
         """
         end = self._known.get((frame, frame.goals[0])) if frame.must else None
@@ -217,7 +217,7 @@ class ContainerEnds:
         if noted is None or not frame.must:
             return
         first, rest = noted
-        # Where no truth vector and no text of an item matters, all that fit leave the same array.
+        # If no truth vector and no text of an item matters, all that fit leave the same array.
         matters = pending.remembers or bool(pending.links)
         if not matters or first == self.values.text(self.truths.as_formula(pending.asks, (truth,))):
             self.inherit(frame, rest)

@@ -77,7 +77,7 @@ def asked_of(
 def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:
     """What is left of a count after one more of what it counts.
 
-    FALSE where it was one too many, TRUE where nothing is left to count.
+    FALSE if it was one too many, TRUE if nothing is left to count.
     """
     high = None if about.high is None else about.high - 1
     low = max(about.low - 1, 0)

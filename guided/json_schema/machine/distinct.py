@@ -28,12 +28,12 @@ class DistinctTexts:
     """
 
     def __init__(self, formulas: Formulas, text: Callable[[Formula], bytes | None]) -> None:
-        """``text`` finds a value that fits a formula; ``None`` where there is none."""
+        """``text`` finds a value that fits a formula; ``None`` if there is none."""
         self._formulas = formulas
         self._text = text
         self._taken = Unique()
         self._before: list[Unique | None] = []
-        """What was taken before each place was added; ``None`` where that has changed since."""
+        """What was taken before each place was added; ``None`` if that has changed since."""
         self._places: list[_Candidates] = []
         """The candidates of each place."""
         self._known: dict[Formula, _Candidates] = {}
@@ -53,7 +53,7 @@ class DistinctTexts:
     def add(self, formula: Formula) -> bool:
         """Find a value that fits a formula, for one more place.
 
-        Returns ``False`` where there is none: then nothing has changed.
+        Returns ``False`` if there is none: then nothing has changed.
         """
         place = len(self._places)
         candidates = self._known.get(formula)
@@ -166,7 +166,7 @@ class _Candidates:
         """Whether the search for a further value failed."""
 
     def get(self, number: int) -> tuple[Key, bytes] | None:
-        """The value with a number, ``None`` where there are fewer.
+        """The value with a number, ``None`` if there are fewer.
 
         Values are numbered in the order in which they were found. A search that gave up looks like
         the end of the values; ``Searches`` has counted it.

@@ -146,7 +146,7 @@ class DocumentStates:
     def first_item(self, stack: int, item: int | None) -> tuple[int, int]:
         """The stack and the state after an opening bracket.
 
-        ``item`` is the stack of the first item, ``None`` where there must not be one. Then the
+        ``item`` is the stack of the first item, ``None`` if there must not be one. Then the
         array closes at once: it would not have been opened without a completion.
         """
         closable = self.evaluation.awaited.may_close(stack)

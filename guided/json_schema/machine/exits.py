@@ -54,7 +54,7 @@ class Exits:
 
         ``texts`` has one for each value that ``stack`` remembers; that of a free name may follow.
         The state keeps those of values that are still being written, and gets an empty one for a
-        value that begins. ``None`` where the action must not be taken; ``key`` as for ``resolve``.
+        value that begins. ``None`` if the action must not be taken; ``key`` as for ``resolve``.
         """
         ended = self._ends_value_of(stack, action)
         item = None
@@ -72,7 +72,7 @@ class Exits:
     def resolve(
         self, stack: int, action: int, *, item: bytes | None = None, key: bytes | None = None
     ) -> tuple[int, int] | None:
-        """The stack and the row after an action, ``None`` where it must not be taken.
+        """The stack and the row after an action, ``None`` if it must not be taken.
 
         ``stack`` is that of the container for CLOSE, ITEM and names. For DONE, ``Done``,
         OPEN_OBJECT and OPEN_ARRAY it is that of the awaited value, for ``EmptyArray`` that of the
@@ -157,7 +157,7 @@ class Exits:
         return isinstance(frame, Pending) and frame.remembers
 
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """What follows any free name of a class; ``None`` where none may be written.
+        """What follows any free name of a class; ``None`` if none may be written.
 
         ``stack`` is one that ``after_names`` returned. Kept, as it depends on no key.
         """
@@ -181,7 +181,7 @@ class Exits:
         return self._after_values[key]
 
     def _after_value(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
-        """Stack and row after a value with a truth vector; ``None`` where it must not.
+        """Stack and row after a value with a truth vector; ``None`` if it must not.
 
         ``item`` is its text, where later items depend on it and it is known.
         """

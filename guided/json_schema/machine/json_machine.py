@@ -44,7 +44,7 @@ class JsonMachine(PushdownMachine):
 
     ``missing`` are bytes that the vocabulary cannot spell; no text that needs one is recognised.
     ``table`` is one that several recognisers share, whose own limit replaces ``limits.max_cells``.
-    Raises UnsatisfiableError where no document is left, and LimitExceededError, from any method
+    Raises UnsatisfiableError if no document is left, and LimitExceededError, from any method
     that may lay down rows, past ``limits``.
     """
 
@@ -114,7 +114,7 @@ class JsonMachine(PushdownMachine):
     def after_exit(self, state: State) -> State | None:
         """The state after the exit action of the row.
 
-        ``None`` where the row has none, or its action must not be taken.
+        ``None`` if the row has none, or its action must not be taken.
         """
         action = int(self.table.label[state.row])
         return None if action == DEAD else self.exits.take(state.stack, action, state.texts)

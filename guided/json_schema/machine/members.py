@@ -67,7 +67,7 @@ class MemberRules:
     def _said_by(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:
         """What an assertion about members asks of the value of a name: all of it has to hold.
 
-        The rest is asked only where neither the name nor a pattern is listed for it. Never empty.
+        The rest is asked only if neither the name nor a pattern is listed for it. Never empty.
         The caller joins formulas that occur twice.
         """
         about = leaf.assertion

@@ -182,7 +182,7 @@ class ShortestTexts:
     def _find(self) -> bool:
         """Find one more text; returns whether there is one.
 
-        It becomes the last of ``_known``. Returns ``False`` where there are no more, or where the
+        It becomes the last of ``_known``. Returns ``False`` if there are no more, or if the
         work is used up (``gave_up``), and keeps doing so.
         """
         while self._heap and self._expansions < MAX_EXPANSIONS:

@@ -33,7 +33,7 @@ class NameStates:
     """States after the opening quote of a name, up to its closing quote.
 
     The states of one name are laid down once and joined to others only where names begin alike.
-    Where names are free, the states of all names that the schema spells out lie over those of any
+    If names are free, the states of all names that the schema spells out lie over those of any
     name; the stack knows which of them may still be written. All rows are those of one machine and
     are never dropped; keys of the caches contain all that the rows depend on.
     """

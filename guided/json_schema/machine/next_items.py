@@ -35,13 +35,13 @@ class NextItems:
         """By the stack of an array between two items, that of its next item."""
 
     def begun(self, stack: int) -> int | None:
-        """The stack of the next item, ``None`` where there must not be one."""
+        """The stack of the next item, ``None`` if there must not be one."""
         if stack not in self._begun:
             self._begun[stack] = self._find_begun(stack)
         return self._begun[stack]
 
     def _find_begun(self, stack: int) -> int | None:
-        """The stack of the next item of an array, ``None`` where no item leaves a completion.
+        """The stack of the next item of an array, ``None`` if no item leaves a completion.
 
         ``begun`` keeps the result, so it must depend only on the stack.
         """
@@ -64,7 +64,7 @@ class NextItems:
     def _without_traps(self, stack: int, pending: Pending) -> Pending | None:
         """Forbid the values after which owed items could not differ, or could not repeat one.
 
-        Returns ``pending`` itself where there are none, ``None`` where clearly no value is left.
+        Returns ``pending`` itself if there are none, ``None`` if clearly no value is left.
         ``ContainerEnds`` keeps what is found out about ends on the way.
         """
         assert isinstance(pending.frame, ArrayFrame)

@@ -49,7 +49,7 @@ class NextNames:
     def class_written(self, stack: int, number: int, key: bytes | None) -> int | None:
         """The stack of the value of another name, of one class.
 
-        ``key`` is as for ``ObjectRules.class_written``; ``None`` where no such name leaves a
+        ``key`` is as for ``ObjectRules.class_written``; ``None`` if no such name leaves a
         completion.
         """
         frame = self._object(stack)
@@ -59,7 +59,7 @@ class NextNames:
         """The stack in which no spelled-out name is left, and other names may follow as here.
 
         Stacks that differ only in how many of the spelled-out names were written lead to the same
-        one, and so share masks. It is ``stack`` itself where names still make a difference, see
+        one, and so share masks. It is ``stack`` itself if names still make a difference, see
         ``_without_names``.
         """
         found = self._after_names.get(stack)
@@ -68,9 +68,9 @@ class NextNames:
         return found
 
     def _without_names(self, stack: int) -> int:
-        """Compute ``after_names``; the stack itself where names still make a difference.
+        """Compute ``after_names``; the stack itself if names still make a difference.
 
-        They do if names may come in any order, and where the object owes members.
+        They do if names may come in any order, or if the object owes members.
         """
         frame = self.stacks.frames[stack]
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
@@ -100,7 +100,7 @@ class NextNames:
     def _candidates(self, stack: int, frame: ObjectFrame) -> tuple[tuple[str, ...], frozenset[int]]:
         """``candidates`` of an object that is not plain: each name and class is tried.
 
-        Where none is left and the object may not close, the known completion provides one
+        If none is left and the object may not close, the known completion provides one
         (``_candidate_of_search``).
         """
         names = tuple(
@@ -171,7 +171,7 @@ class NextNames:
                 found = frozenset(
                     number
                     for number, named in enumerate(space.classes)
-                    # None also where the search gave up: such a class is left out, and counted.
+                    # None also if the search gave up: such a class is left out, and counted.
                     if self.values.text(self.members.of_all(plain.members, named)) is not None
                 )
             self._classes[plain] = found

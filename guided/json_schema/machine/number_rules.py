@@ -69,7 +69,7 @@ class NumberRules:
         return evaluate(ask, lambda leaf: holds(_about_numbers(leaf), value))
 
     def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
-        """The spellings of numbers that have some truth vectors; ``None`` where there are none.
+        """The spellings of numbers that have some truth vectors; ``None`` if there are none.
 
         Kept for the whole process: other schemas get the same block, so it must not be changed.
         ``key`` has to contain all that ``_new_block`` depends on.
@@ -148,7 +148,7 @@ class NumberRules:
         return is_endless(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
 
     def shortest(self, ask: Formula) -> bytes | None:
-        """A JSON number that fits, close to the shortest; ``None`` where there is none.
+        """A JSON number that fits, close to the shortest; ``None`` if there is none.
 
         What is guessed without an automaton may be longer than the shortest. Making an automaton
         may raise LimitExceededError.
@@ -162,7 +162,7 @@ class NumberRules:
         return text
 
     def _guessed(self, ask: Formula) -> bytes | None:
-        """A number that fits, without an automaton; ``None`` where none is found."""
+        """A number that fits, without an automaton; ``None`` if none is found."""
         others, banned = without_listed_choices(ask, self.formulas, NumberChoices)
         if banned:
             # Of one more number than are forbidden, one is not forbidden. If the first such number

@@ -53,7 +53,7 @@ class ObjectEnding:
     def text(self) -> bytes | None:
         """The members that are owed, then those that make an assertion fail, then further ones.
 
-        Includes the closing brace; ``None`` where no members were found. To be called once, before
+        Includes the closing brace; ``None`` if no members were found. To be called once, before
         anything else: it sets the lists that the other methods read. Names that have to be there
         come first, as there is no choice about them.
         """
@@ -74,7 +74,7 @@ class ObjectEnding:
     def _with_failing(self, failing: list[Leaf]) -> bytes | None:
         """The text with all these assertions made to fail, each by some member.
 
-        ``None`` where no ways to do so go together, or too many were tried, which is counted. The
+        ``None`` if no ways to do so go together, or too many were tried, which is counted. The
         iterators change ``named`` and ``free``, so only the last of them may advance: so each
         undoes only its own step.
         """
@@ -114,7 +114,7 @@ class ObjectEnding:
         return text
 
     def _spelled(self) -> bytes | None:
-        """The members found and the closing brace; ``None`` where one of them has no value.
+        """The members found and the closing brace; ``None`` if one of them has no value.
 
         Free names come after those of the schema, as the machine reads them.
         """
@@ -136,7 +136,7 @@ class ObjectEnding:
     def _add_named(self, name: str, also: Formula = TRUE) -> bool:
         """Give the object a member of this name, if it may have one; returns whether it has it.
 
-        Its value also fits ``also``, besides what is already chosen for it. Where it returns
+        Its value also fits ``also``, besides what is already chosen for it. If it returns
         ``False`` nothing has changed. The name has to be in the order of the object.
         """
         if name not in self.named and not self._may_have(name):
@@ -165,7 +165,7 @@ class ObjectEnding:
     def _add_free(self, most: int) -> bool:
         """Give the object members with similar names of its own, up to ``most``.
 
-        Their names are of the first class that has any left; ``False`` where none has. It may add
+        Their names are of the first class that has any left; ``False`` if none has. It may add
         fewer, where the class ends: callers call again, and the next class is used.
         """
         for number, found, formula in self._usable_classes():
@@ -281,7 +281,7 @@ class ObjectEnding:
     def _fill(self, low: int) -> bool:
         """Add members until there are ``low``; returns whether that many were found.
 
-        What it added stays even where it returns ``False``: ``_filled`` puts back what was before.
+        What it added stays even if it returns ``False``: ``_filled`` puts back what was before.
         """
         # Names that the schema spells out first: they are known, so no search can run out of fuel.
         for name in self._unused():

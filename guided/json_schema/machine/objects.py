@@ -142,7 +142,7 @@ class ObjectRules:
             yield from range(frame.written + 1, count)
 
     def name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
-        """Await the value of a spelled-out name; ``None`` where it must not stand here.
+        """Await the value of a spelled-out name; ``None`` if it must not stand here.
 
         Kept by frame and name. The name has to be in the order of the object.
         """
@@ -163,7 +163,7 @@ class ObjectRules:
     def has_fresh_name(self, frame: ObjectFrame, number: int) -> bool:
         """Whether a name of a class is left that the object does not have yet.
 
-        ``False`` also where the search for one gave up, which is counted as incomplete. Not kept,
+        ``False`` also if the search for one gave up, which is counted as incomplete. Not kept,
         as the names that are taken change with the object.
         """
         space = self.members.space(frame.goals)
@@ -177,10 +177,10 @@ class ObjectRules:
         return found
 
     def class_written(self, frame: ObjectFrame, number: int, key: bytes | None) -> Pending | None:
-        """Await the value of another name, of this class; ``None`` where none may stand here.
+        """Await the value of another name, of this class; ``None`` if none may stand here.
 
         ``key`` is the name as it is written. The caller ensures that the object does not have it
-        yet and that its set of keys is known; this is not checked. ``key`` is ``None`` where it is
+        yet and that its set of keys is known; this is not checked. ``key`` is ``None`` if it is
         not known, and the set of keys is unknown from then on.
         """
         found = self.members.space(frame.goals).classes[number]
@@ -191,7 +191,7 @@ class ObjectRules:
         return self._await(frame, found, written, keys)
 
     def value_done(self, pending: Pending, truth: int) -> ObjectFrame | None:
-        """The object after a value with this truth vector; ``None`` where it had to fit better.
+        """The object after a value with this truth vector; ``None`` if it had to fit better.
 
         The name was put into the frame when it was written (``_await``); the value only decides
         links, so where none fails it is the frame of ``pending`` itself.
@@ -240,7 +240,7 @@ class ObjectRules:
         written: int,
         keys: int,
     ) -> Pending | None:
-        """Await the value of a name; ``None`` where that name must not stand here.
+        """Await the value of a name; ``None`` if that name must not stand here.
 
         ``written`` and ``keys`` are those of the object with the name in it.
         """
@@ -297,7 +297,7 @@ class ObjectRules:
     # --- names that are written, and owed --------------------------------------------------
 
     def plain(self, frame: ObjectFrame) -> Plain | None:
-        """The simple form of what an object has to fit; ``None`` where it is not a plain one.
+        """The simple form of what an object has to fit; ``None`` if it is not a plain one.
 
         Kept by goal: equal goals return the same object, which other caches use as their key.
         """

@@ -1,7 +1,7 @@
 """Blocks for scalars, made once per process: what strings and numbers have in common.
 
 The labels of a block say which of several formulas a value fits. That is its *truth vector*, a bit
-for each formula: bit ``i`` is set where the value fits the ``i``-th.
+for each formula: bit ``i`` is set if the value fits the ``i``-th.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _kept_json_key: Final[Callable[[str], bytes]] = functools.lru_cache(maxsize=16_3
 
 
 def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
-    """The block of a key, ``None`` where nothing fits; made at the first call.
+    """The block of a key, ``None`` if nothing fits; made at the first call.
 
     The key has to contain all that ``make`` depends on: other schemas get the same block, which
     must not be changed. Blocks that were not used for a long time are dropped, and made again when
@@ -121,7 +121,7 @@ def _size(dfa: Dfa) -> int:
 class TruthLabels:
     """Labels for truth vectors, numbered as they come up: which formulas hold by which assertions.
 
-    Where ``truths`` are given, other truth vectors get no label.
+    If ``truths`` are given, other truth vectors get no label.
     """
 
     def __init__(

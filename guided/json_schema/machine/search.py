@@ -60,8 +60,8 @@ def satisfy(
     The formula holds under every choice offered. If ``realise`` refuses some literals it has to
     refuse any more with them. The search goes depth first over the formula's alternatives, and cuts
     off literals that contradict each other and choices that are refused half-way. The choice at
-    hand is often right, so the first whole choices are tried without half-way calls. ``None`` where
-    every choice was refused, and where the search or one below it gave up, which is counted as
+    hand is often right, so the first whole choices are tried without half-way calls. ``None`` if
+    every choice was refused, or if the search or one below it gave up, which is counted as
     incomplete. The literals passed to ``realise`` belong to the search: it must not change them.
     """
     # A search below that gave up leaves the result open: counted, so that it can be reported.
@@ -113,7 +113,7 @@ class _Search(Generic[_Found]):
         """What ``realise`` makes of the formulas in ``agenda`` and of ``choices`` taken together.
 
         ``literals`` are those chosen so far, and are added to; ``agenda`` is used up. ``None``
-        where they contradict each other, where ``realise`` refuses, or where tries ran out
+        if they contradict each other, if ``realise`` refuses, or if tries ran out
         (``gave_up``).
         """
         while agenda:
@@ -193,7 +193,7 @@ class _Search(Generic[_Found]):
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
         """Whether a part of a choice can be kept together with the literals, as one try shows.
 
-        It is tried alone, once; ``True`` where that does not decide.
+        It is tried alone, once; ``True`` if that does not decide.
         """
         alone = _Search(self.formulas, self.realise, self.searches, tries=1, asks_early=True)
         # Or each part would in turn look ahead from its own choices, without end.

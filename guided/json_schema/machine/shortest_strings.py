@@ -36,7 +36,7 @@ class ShortestStrings:
         return without_length(ask, self._strings.formulas)[1][0]
 
     def shortest(self, ask: Formula) -> bytes | None:
-        """A JSON string that fits, close to the shortest; ``None`` where there is none.
+        """A JSON string that fits, close to the shortest; ``None`` if there is none.
 
         What is guessed without an automaton may be longer than the shortest. Callers rely on the
         string fitting, and on ``None`` meaning that there is none. Building an automaton may raise
@@ -101,7 +101,7 @@ class ShortestStrings:
     ) -> bytes | None:
         """A string other than those that are forbidden, a few characters off the shortest.
 
-        ``others`` is ``ask`` without what it forbids. ``None`` where the guesses do not fit.
+        ``others`` is ``ask`` without what it forbids. ``None`` if the guesses do not fit.
         """
         text = self._guessed_string(others)
         if text is None:
@@ -123,6 +123,6 @@ class ShortestStrings:
         return None
 
     def _is_too_long(self, text: str, ask: Formula) -> bool:
-        """Whether a string is longer than the bound that holds where a schema sets none."""
+        """Whether a string is longer than the bound that holds if a schema sets none."""
         bound = self._strings.options.max_string_length
         return bound is not None and len(text) > max(bound, longest_listed((ask,)) + 1)

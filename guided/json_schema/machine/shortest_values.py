@@ -50,9 +50,9 @@ class ShortestValues:
         return self.searches.incomplete + self.too_long
 
     def text(self, formula: Formula) -> bytes | None:
-        """A short JSON text that fits, ``None`` where none was found.
+        """A short JSON text that fits, ``None`` if none was found.
 
-        Raises LimitExceededError where values or automata grow too deep or too large.
+        Raises LimitExceededError if values or automata grow too deep or too large.
         """
         if formula in self._known:
             return self._known[formula]
@@ -77,9 +77,9 @@ class ShortestValues:
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
-        """A short value that fits: a scalar, or where that is long a container that is shorter.
+        """A short value that fits: a scalar, or, if that is long, a shorter container.
 
-        ``too_long`` is set where the best has more than MAX_SHORTEST_BYTES, and never reset.
+        ``too_long`` is set if the best has more than MAX_SHORTEST_BYTES, and never reset.
         """
         best = self.scalar(formula)
         # Below the length of a small object little is gained, and searching a container costs most.
@@ -95,7 +95,7 @@ class ShortestValues:
         return best
 
     def scalar(self, formula: Formula) -> bytes | None:
-        """A short text of a value that fits and is no container, ``None`` where there is none.
+        """A short text of a value that fits and is no container, ``None`` if there is none.
 
         Counts where there may be one all the same: too long, or left out of the automata. Not kept
         here; ``text`` keeps the best of all types.

@@ -242,9 +242,9 @@ def lay_texts(
 ) -> int | None:
     """The state after an opening quote; at ``start`` begins the block of all other strings.
 
-    ``texts`` gives the label of each string that is judged separately, DEAD where it is not
+    ``texts`` gives the label of each string that is judged separately, DEAD if it is not
     allowed. ``endless`` marks the states of that block that texts of any length lead on from.
-    ``None`` where only finitely many texts begin with a forbidden one. Near the texts characters
+    ``None`` if only finitely many texts begin with a forbidden one. Near the texts characters
     keep their shortest spelling, or one of them could be written so that it is not recognised.
     """
     trie = _overlay_trie(chains, start, endless, texts)
@@ -260,7 +260,7 @@ def _overlay_trie(
 ) -> _OverlayTrie | None:
     """The trie of the texts, ``None`` as for ``lay_texts``.
 
-    A forbidden text closes its last byte. Where only finitely many texts lead on, that might be
+    A forbidden text closes its last byte. If only finitely many texts lead on, that might be
     the last way from a state, and nothing would follow it.
     """
     table = chains.table

@@ -209,7 +209,7 @@ class Stacks:
     def _taken(self, frame: ObjectFrame) -> int:
         """The greatest number of names that must not come again.
 
-        Where the free keys are unknown it is MANY_NAMES: only a row that leads to more names than
+        If the free keys are unknown it is MANY_NAMES: only a row that leads to more names than
         that surely leads to one that is free.
         """
         if frame.keys == UNKNOWN_KEYS:

@@ -77,7 +77,7 @@ class StringRules(StringAutomata):
     ) -> list[tuple[str, int]] | None:
         """The strings with one of the truth vectors, and that vector, if assertions list them.
 
-        ``None`` where a string that has one of the truth vectors may not be in a list.
+        ``None`` if a string that has one of the truth vectors may not be in a list.
         """
         texts: dict[str, None] = {}
         # One bit for each ask whose strings are all listed: whatever has one of these bits in its
@@ -187,7 +187,7 @@ class StringRules(StringAutomata):
     # --- blocks ---------------------------------------------------------------------------
 
     def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
-        """JSON strings, with their quotes; ``None`` where there are none.
+        """JSON strings, with their quotes; ``None`` if there are none.
 
         ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
         automaton that grows too large. Kept for the whole process: other schemas get the same
@@ -237,7 +237,7 @@ class StringRules(StringAutomata):
         """Strings for which only the length is asked: all of them are laid down alike.
 
         One block is made and kept for all bounds; those that it was made with are replaced.
-        ``None`` where the bounds cross, or strings cannot be spelled.
+        ``None`` if the bounds cross, or strings cannot be spelled.
         """
         alike = ("counted", self._spelled)
         block = shared_block(
@@ -261,7 +261,7 @@ class StringRules(StringAutomata):
         """Strings of some truth vectors whose code points are counted outside the automaton.
 
         ``longest`` is the length of the longest string that assertions list, -1 for none. ``None``
-        where no string is left.
+        if no string is left.
         """
         low, high = bounds
         dfa, found = self._judged(asks, truths)

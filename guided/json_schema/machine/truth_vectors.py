@@ -44,7 +44,7 @@ class TruthVectors:
     def _fits(self, ask: Formula, value: Json) -> bool:
         """Whether a value fits a formula; for a container, as far as searches find.
 
-        Scalars are decided exactly. Where a search gives up on a container the result is ``False``.
+        Scalars are decided exactly. If a search gives up on a container the result is ``False``.
         """
         if isinstance(value, list | dict):
             same = formula_of_value(value, self.formulas)
@@ -74,7 +74,7 @@ class TruthVectors:
     def _new_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
         """Compute ``as_formula``.
 
-        Negations are written only where they are needed: for ``truths`` that are not closed under
+        Negations are written only if they are needed: for ``truths`` that are not closed under
         more bits.
         """
         known = set(truths)
@@ -129,7 +129,7 @@ class TruthVectors:
 def _combinations(asks: list[Formula]) -> Iterator[int]:
     """Truth vectors of formulas that may be constant.
 
-    All of them, or where too many formulas are open, those that differ little from all and from
+    All of them, or if too many formulas are open, those that differ little from all and from
     none. That of a value which fits every formula comes first, and they are tried in this order.
     Some may occur twice.
     """

@@ -110,7 +110,7 @@ class ValueEdges:
         return self._evaluation.awaited.open(stack, kind) is not None
 
     def _string_edges(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> dict[int, int]:
-        """The state after an opening quote, by the quote; empty where no string may stand here.
+        """The state after an opening quote, by the quote; empty if no string may stand here.
 
         Three ways: strings that are all listed are chains; listed ones among others are laid over
         the states of the others; and what is left is an automaton.
@@ -133,7 +133,7 @@ class ValueEdges:
     ) -> dict[int, int] | None:
         """States of the strings that formulas list, laid over those of all other strings.
 
-        By the opening quote; ``None`` where nothing is listed, or cannot be laid over the others.
+        By the opening quote; ``None`` if nothing is listed, or cannot be laid over the others.
         Rows that were laid down before it gives up stay in the table, and nothing leads to them.
         """
         others, texts = self._scalars.strings.without_listed(asks)

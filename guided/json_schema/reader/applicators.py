@@ -62,7 +62,7 @@ def _not(visit: Visit) -> Formula:
 def _if(visit: Visit) -> Formula:
     """``if`` with ``then`` and ``else``, which mean nothing without it.
 
-    TRUE where neither ``then`` nor ``else`` asks for anything: then no negation is made.
+    TRUE if neither ``then`` nor ``else`` asks for anything: then no negation is made.
     """
     formulas, keywords = visit.formulas, visit.keywords
     condition = visit.apply(keywords["if"])
@@ -127,7 +127,7 @@ class _Outline:
 def _exclude(left: _Outline, right: _Outline) -> bool:
     """Whether certainly no value lies in both: types, scalars or a member distinguish them.
 
-    False where that is not obvious; then negation distinguishes the branches. A member
+    False if that is not obvious; then negation distinguishes the branches. A member
     distinguishes objects only if one of the two requires it: otherwise an object without it may lie
     in both.
     """

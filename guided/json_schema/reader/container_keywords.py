@@ -27,7 +27,7 @@ __all__ = ["ARRAY_FORMULAS", "OBJECT_FORMULAS", "item_schemas"]
 def _members(visit: Visit) -> Formula:
     """``properties``, ``patternProperties`` and ``additionalProperties`` as one assertion.
 
-    Not TRUE where names are listed, even if nothing is asked of their values: members are written
+    Not TRUE if names are listed, even if nothing is asked of their values: members are written
     in the order of ``named`` (``ObjectRules._open``).
     """
     keywords = visit.keywords
@@ -117,7 +117,7 @@ def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
 def _items(visit: Visit) -> Formula:
     """``prefixItems``, ``items`` and ``additionalItems`` as one assertion.
 
-    Registered for all three keywords; TRUE where nothing is asked of any item.
+    Registered for all three keywords; TRUE if nothing is asked of any item.
     """
     first, further = item_schemas(visit.keywords)
     prefix = tuple(visit.apply(schema) for schema in first)
@@ -130,7 +130,7 @@ def _items(visit: Visit) -> Formula:
 def _contains(visit: Visit) -> Formula:
     """``contains`` with its bounds, which mean nothing without it.
 
-    Registered for all three keywords, so it is TRUE where ``contains`` is missing.
+    Registered for all three keywords, so it is TRUE if ``contains`` is missing.
     """
     if "contains" not in visit.keywords:
         return TRUE

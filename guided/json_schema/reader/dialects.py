@@ -57,7 +57,7 @@ class Dialects:
     """The dialects that a request may name: the drafts, and metaschemas among its documents."""
 
     def __init__(self, document: Callable[[str], Json | None]) -> None:
-        """``document`` returns the caller's document of a URI, ``None`` where there is none."""
+        """``document`` returns the caller's document of a URI, ``None`` if there is none."""
         self._document = document
         """The caller's document of a URI, where there is one."""
         self._known = _standards().copy()
@@ -99,7 +99,7 @@ class Dialects:
         says how the metaschema is read, determines the draft, and the dialect where none are
         listed.
 
-        Where it requires format-assertion, formats are asserted even if the options make them
+        If it requires format-assertion, formats are asserted even if the options make them
         annotations. One that is not required may be ignored, so the options decide, as they do for
         2019-09, whose only vocabulary of ``format`` requires neither.
         """

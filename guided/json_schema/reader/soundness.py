@@ -26,7 +26,7 @@ _DYNAMIC: Final = 0
 def is_sound(lowering: Lowering) -> bool:
     """Whether every schema that was met, and what they refer to, can be lowered.
 
-    ``False`` also where that is not obvious, as with ``unevaluatedItems``. After this more has been
+    ``False`` also if that is not obvious, as with ``unevaluatedItems``. After this more has been
     met: the documents that references lead to, and the patterns that were parsed.
     """
     survey = lowering.survey

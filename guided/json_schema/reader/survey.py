@@ -393,7 +393,7 @@ def _resource(
 ) -> tuple[Resource, str]:
     """The resource that a reference leads to, and what it names there.
 
-    The fragment has its percent signs decoded. Where a URI is ambiguous but the resource's own,
+    The fragment has its percent signs decoded. If a URI is ambiguous but the resource's own,
     that resource is meant.
     """
     uri, fragment = resolve_uri(location.resource.uri, reference, here)

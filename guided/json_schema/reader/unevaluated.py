@@ -45,7 +45,7 @@ def _properties(visit: Visit) -> Formula:
 
     ``rest`` is what unevaluated members have to fit. ``names``, ``patterns`` and ``everything``
     have the conditions under which some schema evaluates a member of that name, members whose names
-    a pattern matches, or all members. TRUE where ``rest`` asks for nothing, or where all members
+    a pattern matches, or all members. TRUE if ``rest`` asks for nothing, or if all members
     are evaluated in any case.
     """
     rest = visit.apply(visit.keywords["unevaluatedProperties"])

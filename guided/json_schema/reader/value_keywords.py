@@ -94,7 +94,7 @@ def _pattern(visit: Visit) -> Formula:
 
 
 def _format(visit: Visit) -> Formula:
-    """``format``: TRUE where it is an annotation, by the options or because it is unknown.
+    """``format``: TRUE if it is an annotation, by the options or because it is unknown.
 
     A dialect that asserts formats decides: it overrides the options, and what cannot be enforced
     is refused.

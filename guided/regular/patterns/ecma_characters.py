@@ -92,7 +92,7 @@ class CharacterReader(PatternText):
         """Whether a class so far contains '[', as a class nested in it would begin."""
 
     def alike(self, chars: CodePoints) -> CodePoints:
-        """The characters, in any case where case is ignored."""
+        """The characters, in any case if case is ignored."""
         return folded_alike(chars) if "i" in self.flags else chars
 
     def bracket(self, start: int) -> CodePoints:
@@ -185,7 +185,7 @@ class CharacterReader(PatternText):
     def unicode_escape(self, start: int) -> int:
         """The code point of ``\\u{1F600}``, ``\\u00e9`` or a pair of surrogates, after its ``u``.
 
-        May be a lone surrogate, which ``scalar`` refuses where it stands alone; ``start`` is where
+        May be a lone surrogate, which ``scalar`` refuses if it stands alone; ``start`` is where
         the backslash stands.
         """
         if self.take("{"):

@@ -69,7 +69,7 @@ def property_names() -> tuple[str, ...]:
 def nearest_property(text: str) -> str | None:
     """What an unknown name may have been meant to say, as written in other dialects: ``IsGreek``.
 
-    The first one in the table, ``None`` where no name is similar; for hints in errors.
+    The first one in the table, ``None`` if no name is similar; for hints in errors.
     """
     meant = _loose(text.rpartition("=")[2])
     for kind, name in _table():

@@ -1,7 +1,7 @@
 """Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser.
 
 What is matched is the text of one terminal, from its beginning to its end, and look-around sees
-only that. Anchors are for whole texts, since they are about the text around. Where versions of
+only that. Anchors are for whole texts, since they are about the text around. If versions of
 Python differ, the running one is followed. What is not regular is refused, and so is what makes a
 matcher give up texts that the pattern has (possessive quantifiers, atomic groups).
 """
@@ -62,7 +62,7 @@ _NOT_EMPTY: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
     """The texts that ``re.fullmatch`` accepts; ``flags`` as ``re.compile`` takes them.
 
-    Lazy quantifiers are marked as such. Anchors may stand only where the pattern is ``anchored``:
+    Lazy quantifiers are marked as such. Anchors may stand only if the pattern is ``anchored``:
     its text is the whole one. Raises InvalidConstraintError, UnsupportedFeatureError or
     LimitExceededError, the first two with the position in the pattern.
     """
@@ -134,7 +134,7 @@ class _Translation:
         self.refuse(f"the operation {operation}", "")
 
     def anchor(self, code: Any, flags: int) -> Regular:
-        """A boundary of words, or an anchor, which is refused where patterns are not anchored."""
+        """A boundary of words, or an anchor, which is refused if patterns are not anchored."""
         if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
             negative = code is op.AT_NON_BOUNDARY
             boundary = word_boundary(_category(op.CATEGORY_WORD, flags), negative=negative)
@@ -179,7 +179,7 @@ def _symbol(code_point: int, flags: int) -> Chars:
 
 
 def _folded(chars: CodePoints, flags: int) -> CodePoints:
-    """The set in any case where case is ignored; with ``(?a)`` only ASCII letters have two."""
+    """The set in any case if case is ignored; with ``(?a)`` only ASCII letters have two."""
     if not flags & _IGNORECASE:
         return chars
     if flags & _ASCII_ONLY:

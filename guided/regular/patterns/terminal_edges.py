@@ -43,7 +43,7 @@ class Piece(NamedTuple):
 def split_edges(regular: Regular) -> tuple[Piece, ...]:
     """The pieces that a terminal is a choice of, without lazy repeats.
 
-    Raises UnsupportedFeatureError where its edges cannot be split from it, and LimitExceededError.
+    Raises UnsupportedFeatureError if its edges cannot be split from it, and LimitExceededError.
     """
     if not _looks_away(regular, first=True, last=True):
         return (Piece((), without_lazy(regular), ()),)
@@ -218,7 +218,7 @@ def _is_nullable(node: Regular) -> bool:
 def _without_empty(node: Regular) -> Regular:
     """The texts of a nullable part except the empty one.
 
-    Raises UnsupportedFeatureError where that takes more than dropping empty options and raising
+    Raises UnsupportedFeatureError if that takes more than dropping empty options and raising
     lower bounds, as for a concatenation of several optional parts.
     """
     match node:
