@@ -63,7 +63,7 @@ def lower_composition(constraint: Structure) -> Composition:
     There are two ways. A constraint that is only one grammar becomes what its front end makes of
     it: its rules keep their names, what it ignores stays separate, and look-around at the edges of
     its terminals sees the whole text. ``_Composer`` puts all others together; there each grammar
-    has to be kept apart from what stands around it.
+    must be kept separate from what surrounds it.
 
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the
     part.

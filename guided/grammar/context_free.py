@@ -148,7 +148,7 @@ class ContextFreeGrammar:
 
 
 def inner_bodies(body: Body) -> tuple[Body, ...]:
-    """The bodies that a body is made of, in order; a call has none, as its rule is not followed."""
+    """The bodies inside a body, in order; a call has none, as its rule is not followed."""
     match body:
         case Concatenation(parts) | Alternation(parts):
             return parts
@@ -170,7 +170,7 @@ def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
 
 
 def with_inner(body: Body, change: Callable[[Body], Body]) -> Body:
-    """The body with each of the bodies that it is made of changed; itself if it has none.
+    """The body with each of the bodies inside it changed; itself if it has none.
 
     Rules that it calls are not followed.
     """

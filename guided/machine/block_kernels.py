@@ -1,4 +1,4 @@
-"""Compiled code that computes what blocks of rows are made of."""
+"""Compiled code that computes the parts of blocks of rows."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class PushdownMachine:
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` if there is a choice or the text may end.
 
-        ``None`` may be wrong, a byte never is: forced runs are made of these bytes.
+        ``None`` may be wrong, a byte never is: forced runs consist of these bytes.
         """
         table, row = self.table, state.row
         # The row has an exit action: the text may end here, or a byte of what follows may come.

@@ -28,7 +28,7 @@ from guided.spec import Forcing, TokenId
 __all__ = ["CompiledConstraint", "ConstraintMatcher", "Position"]
 
 _LEAST_BYTES: Final = 50_000
-"""What a constraint holds at least, beside what is counted."""
+"""About how many bytes a constraint takes besides those that are counted."""
 _POSITION_BYTES: Final = 500
 _NO_LIMIT: Final = 2**60
 _MAX_RUNS: Final = 8

@@ -2,7 +2,7 @@
 
 Inside a string nearly every token of the vocabulary may follow, and which ones does not depend on
 what the string is part of. Only tokens that reach beyond its closing quote do depend on it: they
-are kept as *sites*, the nodes of the trie at which the quote was read, and tried anew in each
+are kept as *sites*, the nodes of the trie at which the quote was read, and tried again in each
 stack. So each outline of a row costs a walk over the whole trie once, and a new stack costs the
 sites alone.
 """

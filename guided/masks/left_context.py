@@ -57,7 +57,7 @@ class LeftContexts:
     def _extended(self, before: bytes, token: TokenId) -> bytes:
         """The left context after one more token, without looking at what is remembered.
 
-        Contexts that mean the same are made equal (``_alike``), so that few have to be told apart.
+        Contexts that mean the same are made equal (``_alike``), so that few must be distinguished.
         """
         splitting, letter = self._rules.splitting, self._rules.letter
         if splitting is None or before == UNKNOWN_CONTEXT:

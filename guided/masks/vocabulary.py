@@ -48,7 +48,7 @@ class Vocabulary:
     """How ``spell`` arrives at its spelling; without, it takes a text as one piece."""
     named: Mapping[str, TokenId] = field(default_factory=dict)
     """Tokens that constraints may ask for by name: special ones, and those that the tokenizer has
-    beside the tokens of text, though it reads and writes them as their names."""
+    besides the tokens of text, though it reads and writes them as their names."""
     digest: str = field(init=False)
     """SHA-256 of bytes, end ids and names; the key of what is compiled for this vocabulary."""
     read_as: tuple[bytes | None, ...] = field(init=False)

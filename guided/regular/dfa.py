@@ -12,7 +12,7 @@ An expression becomes one by these steps; each stage can be printed::
     Dfa   state  label  [a]  [b]
           0      -      0    1
           1      0      0    1
-       |  byte_dfa_from_dfa  spelled in UTF-8 or inside of a JSON string
+       |  byte_dfa_from_dfa  spelled in UTF-8 or inside a JSON string
        v
     ByteDfa                  guided.regular.byte_dfa
 """

@@ -368,7 +368,7 @@ class _Extents:
 
 
 def _around(extents: list[_Extent]) -> _Extent:
-    """The extent of a part that is made of parts with these extents."""
+    """The extent of a part that consists of parts with these extents."""
     return _Extent(
         1 + sum([each.size for each in extents]),
         1 + max([each.depth for each in extents], default=0),

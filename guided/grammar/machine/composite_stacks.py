@@ -3,7 +3,7 @@
 A frame is a tuple of numbers. Those of a grammar alone are continuations, which are never negative;
 others begin with their kind::
 
-    (INSIDE, hole, stack of its machine, continuation)              one parse, inside of a hole
+    (INSIDE, hole, stack of its machine, continuation)              one parse, inside a hole
     (SEVERAL, state, continuation, state, continuation ...)         several parses
     (ISOMORPHIC, three numbers a parse ..., a map for each parse)   several, in isomorphic rows
 """

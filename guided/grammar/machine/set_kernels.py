@@ -15,7 +15,7 @@ first. Bytes of a class lead from a row in one of four ways::
     TO_STATE   to a single state: a row of the block of its rule, for its slot
     TO_SET     to another set
     TO_EITHER  into the set, or on to what follows the rules that end in it: Python decides
-    NOWHERE    not at all inside of these rules
+    NOWHERE    not inside these rules at all
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ class _Product:
         self._callers: dict[_Entry, list[tuple[_Entry, int]]] = {}
         """What calls it, and the state of the caller after it."""
         self._exits: dict[_Entry, dict[_Levels, None]] = {}
-        """The states that it is left in, as far as they are known, in the order found."""
+        """The states in which it is left, as far as they are known, in the order found."""
         self._numbers: dict[_Passage, int] = {}
         """Rules of the product, in the order of their numbers."""
         self._parts: dict[CodePoints, list[CodePoints]] = {}

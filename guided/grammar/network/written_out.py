@@ -33,7 +33,7 @@ _FEW_PARTS: Final = 12
 
 
 class RuleParts(NamedTuple):
-    """What the body of a rule is made of."""
+    """The parts of the body of a rule, counted."""
 
     size: int
     """The number of parts, including itself and parts of parts."""
@@ -102,7 +102,7 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
 
 
 def _parts_of(body: Body) -> RuleParts:
-    """What a body is made of; ``waiting`` has its parts, each with the number of its copies.
+    """Count the parts of a body; ``waiting`` contains each with the number of its copies.
 
     It has to see the same lists as ``RuleExpressions.of`` makes (``with_lists``): each has one copy
     of its item. In other repeats two copies stand for any number of them.

@@ -140,7 +140,7 @@ FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that one is made of; the formula of a node does not count.
+    """The formulas directly inside a formula; the formula of a node does not count.
 
     Empty for leaves, constants and nodes.
     """
@@ -155,7 +155,7 @@ def conjuncts(formula: Formula) -> tuple[Formula, ...]:
 
 
 def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formula]:
-    """A formula and what it is made of, itself last, except for what is known.
+    """A formula and those inside it, itself last, except for those that are known.
 
     Each must be known before the next one is requested. Formulas nest deeper than calls may.
     """
@@ -211,11 +211,11 @@ class Formulas:
         return found
 
     def all_of(self, formulas: Iterable[Formula]) -> Formula:
-        """What holds if all of them hold; no formulas make TRUE."""
+        """A formula that holds if all of these hold; TRUE if there are none."""
         return self._join(AllOf, formulas, neutral=TRUE, absorbing=FALSE)
 
     def any_of(self, formulas: Iterable[Formula]) -> Formula:
-        """What holds if one of them holds; no formulas make FALSE."""
+        """A formula that holds if any of these holds; FALSE if there are none."""
         return self._join(AnyOf, formulas, neutral=FALSE, absorbing=TRUE)
 
     def replace(self, formula: Formula, leaf: Callable[[Leaf | SchemaNode], Formula]) -> Formula:

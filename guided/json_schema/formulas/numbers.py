@@ -67,7 +67,7 @@ NumberAssertion: TypeAlias = Numbers | NumberChoices
 def holds(assertion: NumberAssertion, value: Decimal) -> bool:
     """Whether the assertion holds of a number, exactly.
 
-    By value alone: ``number_dfa`` may leave out numbers of which it holds, and never includes
+    By value alone: ``number_dfa`` may leave out numbers that fulfil it, and never includes
     others.
     """
     if isinstance(assertion, NumberChoices):

@@ -50,7 +50,7 @@ class ArrayRules:
     # --- evaluation -----------------------------------------------------------------------
 
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ArrayFrame:
-        """An array of which these formulas are asked, before its first item."""
+        """An array that is asked these formulas, before its first item."""
         return ArrayFrame(tuple(self.restriction.to(JsonType.ARRAY, ask) for ask in asks), must)
 
     def item_begun(self, frame: ArrayFrame) -> Pending | None:

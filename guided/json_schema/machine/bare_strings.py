@@ -211,7 +211,7 @@ def _new_block(content: ByteDfa, counts: bool) -> Block | None:
 
 
 def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
-    """The error for a schema none of whose strings can stand without quotes."""
+    """The error for a schema with no string that can stand without quotes."""
     place = grammar.root
     # If the schema is only a reference, its target says more.
     if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):

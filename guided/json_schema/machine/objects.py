@@ -90,7 +90,7 @@ class ObjectRules:
     # --- evaluation -----------------------------------------------------------------------
 
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
-        """An object of which these formulas are asked, before its first member.
+        """An object that is asked these formulas, before its first member.
 
         Kept: equal arguments return the same frame, whatever surrounds the object.
         """

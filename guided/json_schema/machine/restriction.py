@@ -175,7 +175,7 @@ class Restriction:
     def _inside_first(
         self, formula: Formula, known: Container[Formula], kind: JsonType | None
     ) -> Iterator[Formula]:
-        """What a formula is made of, itself last; each must be known before the next is requested.
+        """The formulas inside one, itself last; each must be known before the next is requested.
 
         For what has no values of ``kind``, only itself. Formulas nest deeper than calls may.
         """

@@ -40,7 +40,7 @@ class ShortestValues:
         """Whether a formula counts as empty only because its values are too long."""
         self._known: dict[Formula, bytes | None] = {}
         self._depth: dict[Formula, int] = {}
-        """The formulas that are being searched, by how many others they are inside of."""
+        """The formulas that are being searched, by how many others contain them."""
         self._lowest = 0
         """The least depth of a formula that the innermost search has come back to, or its own."""
 

@@ -65,7 +65,7 @@ class Location:
 
 MAX_LOCATIONS: Final = 50_000
 _LOCATION_BYTES: Final = 400
-"""About how many bytes are kept of a schema object, beside what was read."""
+"""About how many bytes are kept per schema object, besides what was read."""
 _PLACE_BYTES_A_UNIT: Final = 32
 """Bytes of pointers, URIs and scopes per unit of work: each place has its own, so a long name
 around many places would take far more memory than the text itself."""

@@ -75,7 +75,7 @@ class Lowering:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes it takes beside its formulas, with the schema."""
+        """About how many bytes it takes besides its formulas, with the schema."""
         return self.survey.nbytes + _NODE_BYTES * len(self.nodes)
 
     def node(self, visit: Visit) -> SchemaNode:
