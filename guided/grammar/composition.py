@@ -55,7 +55,7 @@ class Composition:
 
 
 def lower_composition(constraint: Structure) -> Composition:
-    """The grammar of any constraint but a schema alone.
+    """Return the grammar of any constraint but a schema alone.
 
     For a ``JsonSchema`` alone ``constraint.machine`` builds a recogniser without a grammar; here it
     would become a grammar of one hole. Inside other constraints schemas are holes.
@@ -80,7 +80,7 @@ def lower_composition(constraint: Structure) -> Composition:
 
 
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
-    """The grammar of a constraint that is one text; a ``Lark`` must have no holes."""
+    """Return the grammar of a constraint that is one text; a ``Lark`` must have no holes."""
     match constraint:
         case Lark(text, start, imports):
             return lower_lark(text, start, dict(imports))
@@ -161,7 +161,7 @@ class _Composer:
         return self._starts[digest]
 
     def _lark(self, lark: Lark, prefix: str, path: tuple[str, ...]) -> cf.ContextFreeGrammar:
-        """The grammar of a ``Lark`` with holes; what fills them becomes rules of the whole.
+        """Return the grammar of a ``Lark`` with holes; what fills them becomes rules of the whole.
 
         Each filling is a separate rule, called where the hole stands, so that it is written out
         once however often the hole is used. The ``%`` in its name occurs in no name of a grammar.
@@ -179,14 +179,14 @@ class _Composer:
     def _bodies(
         self, parts: tuple[Structure, ...], what: str, path: tuple[str, ...]
     ) -> tuple[cf.Body, ...]:
-        """The bodies of parts, which errors call ``what`` with their number, from 1 on."""
+        """Return the bodies of parts, which errors call ``what`` with their number, from 1 on."""
         return tuple(
             self.body(part, (*path, f"{what} {number}"))
             for number, part in enumerate(breathing(parts), start=1)
         )
 
     def _template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
-        """The fixed texts of a template with what fills its holes between them.
+        """Return the fixed texts of a template with what fills its holes between them.
 
         What fills a hole that stands in several places is made once, and stands in each of them.
         """
@@ -243,14 +243,14 @@ class _Composer:
 
 
 def _free(without: tuple[str, ...]) -> Regular:
-    """The texts that contain none of the texts ``without``."""
+    """Return the texts that contain none of the texts ``without``."""
     if not without:
         return ANYTHING
     return Both(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
 
 
 def _until(end: Regular, among: Regular) -> Regular:
-    """The texts that end with a match of ``end`` and have no earlier match of ``among``.
+    """Return the texts that end with a match of ``end`` and have no earlier match of ``among``.
 
     A match is earlier if at least one character follows it. ``end`` is one of the options of
     ``among``.
@@ -264,7 +264,7 @@ def _any(texts: tuple[str, ...]) -> Regular:
 
 
 def _terminal(regular: Regular) -> cf.Body:
-    """A terminal in a concatenation of its own.
+    """Return a terminal in a concatenation of its own.
 
     Terminals side by side in an alternation are joined to one expression. ``Both`` is about whole
     texts and must not stand inside another expression, so the concatenation prevents that here.
@@ -309,7 +309,7 @@ def _has_holes(lark: Lark, path: tuple[str, ...] = ()) -> bool:
 
 
 def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
-    """Whether a terminal looks at what stands around it."""
+    """Return whether a terminal looks at what stands around it."""
     waiting: list[cf.Body] = [*grammar.rules.values(), *grammar.ignored]
     for part in waiting:
         if isinstance(part, cf.Terminal) and (part.before or part.after):
@@ -347,7 +347,7 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
 
 
 def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
-    """The grammar without the texts that need an ``empty`` hole.
+    """Return the grammar without the texts that need an ``empty`` hole.
 
     ``empty`` are numbers of holes. The remaining holes are renumbered from 0 in the same order, so
     what fills them keeps its order too. Rules may be left without a text.

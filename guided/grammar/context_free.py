@@ -148,7 +148,7 @@ class ContextFreeGrammar:
 
 
 def inner_bodies(body: Body) -> tuple[Body, ...]:
-    """The bodies inside a body, in order; a call has none, as its rule is not followed."""
+    """Return the bodies inside a body, in order; a call has none, as its rule is not followed."""
     match body:
         case Concatenation(parts) | Alternation(parts):
             return parts
@@ -158,7 +158,7 @@ def inner_bodies(body: Body) -> tuple[Body, ...]:
 
 
 def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
-    """The names of the special tokens in a grammar; what is ignored is text and has none."""
+    """Return the names of the special tokens in a grammar; what is ignored is text and has none."""
     found: set[str] = set()
     waiting: list[Body] = [*grammar.rules.values()]
     while waiting:
@@ -170,7 +170,7 @@ def special_names(grammar: ContextFreeGrammar) -> frozenset[str]:
 
 
 def with_inner(body: Body, change: Callable[[Body], Body]) -> Body:
-    """The body with each of the bodies inside it changed; itself if it has none.
+    """Return the body with each of the bodies inside it changed; itself if it has none.
 
     Rules that it calls are not followed.
     """

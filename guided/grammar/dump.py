@@ -157,7 +157,7 @@ def _look(look: Look) -> str:
 
 
 def _pattern(regular: Regular) -> str:
-    """A single text in quotes, else a pattern between slashes, a lone class without."""
+    """Return a single text in quotes, else a pattern between slashes, a lone class without."""
     text = _text(regular)
     if text is not None:
         return f'"{text}"'
@@ -173,7 +173,7 @@ def _text(regular: Regular) -> str | None:
 
 
 def _single(part: Regular) -> str | None:
-    """A part as it stands in a text in quotes, ``None`` if it is not a single character."""
+    """Return a part as it stands in a text in quotes, ``None`` if it is not a single character."""
     if not isinstance(part, Chars) or len(part.chars.ranges) != 1:
         return None
     low, high = part.chars.ranges[0]
@@ -210,7 +210,7 @@ def _expression(regular: Regular, *, is_part: bool = False) -> str:
 
 
 def _is_unit(part: Regular) -> bool:
-    """Whether a concatenation can hold a part without brackets."""
+    """Return whether a concatenation can hold a part without brackets."""
     return not isinstance(part, Alternate | Both | Several)
 
 
@@ -224,7 +224,7 @@ def _class(chars: CodePoints) -> str:
 
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
-    """The inside of a class, at most its first _MOST_RANGES."""
+    """Return the inside of a class, at most its first _MOST_RANGES."""
     shown = [
         _shown(low) + (f"-{_shown(high)}" if high > low else "")
         for low, high in ranges[:_MOST_RANGES]

@@ -16,7 +16,7 @@ __all__ = ["lower_choice", "lower_regex"]
 
 
 def lower_regex(constraint: Regex) -> ContextFreeGrammar:
-    """The texts that match as a whole, in either dialect.
+    """Return the texts that match as a whole, in either dialect.
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with a caret, or LimitExceededError.
     """

@@ -65,7 +65,7 @@ class Block:
         return self.dfa.nbytes + 32 * len(self)
 
     def shortest(self) -> bytes:
-        """The text along ``way`` from the start, ignoring bounds on the count.
+        """Return the text along ``way`` from the start, ignoring bounds on the count.
 
         It is the shortest that the automaton accepts; in blocks whose ways were chosen by code
         points, one with the fewest of these. Empty if the start accepts.
@@ -86,7 +86,7 @@ def block_of(
     bounds: tuple[int, int | None] | None = None,
     verdicts: tuple[int, ...] = (1,),
 ) -> Block:
-    """The block of a non-empty automaton, with its ways of the fewest bytes.
+    """Return the block of a non-empty automaton, with its ways of the fewest bytes.
 
     The other arguments are stored as they are. ``beat``, ``need`` and ``bounds`` come together,
     for automata that count code points.
@@ -114,7 +114,7 @@ def block_of(
 
 
 def _first_moves(dfa: ByteDfa) -> Iterator[tuple[int, int]]:
-    """The bytes that lead on from the start, ascending, each with its target."""
+    """Yield the bytes that lead on from the start, ascending, each with its target."""
     for byte, target in enumerate(dfa.next[0, dfa.byte_class].tolist()):
         if target != DEAD:
             yield byte, target

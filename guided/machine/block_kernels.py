@@ -98,7 +98,7 @@ def _classes_apart(
     calling: NDArray[np.bool_],
     after: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], int, int]:
-    """The classes that some accepting state reads and that may also follow the rule.
+    """Return the classes that some accepting state reads and that may also follow the rule.
 
     Such a class is a class of its own in the table, even if the rule alone would not
     distinguish it. States that call are left out, as their rows read no byte. Also returns at how
@@ -162,7 +162,7 @@ def rule_rows(
     calling: NDArray[np.bool_],
     after: NDArray[np.bool_],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """The automaton of one rule of a network as a table over bytes, with its exit actions.
+    """Return the automaton of one rule of a network as a table over bytes, with its exit actions.
 
     The rule has the states ``begin`` up to ``end``. ``moves`` and ``byte_column`` (the class of
     each byte) are the network's; ``own`` maps the network's classes to the fewer that the rule

@@ -49,11 +49,11 @@ class ByteMaps:
         return self._count
 
     def number(self, byte_class: NDArray[np.uint8]) -> int:
-        """The number of a map, uint8 ``[256]``."""
+        """Return the number of a map, uint8 ``[256]``."""
         return self._number(byte_class.tobytes())
 
     def numbers(self, byte_classes: NDArray[np.uint8]) -> list[int]:
-        """The numbers of several, uint8 ``[maps, 256]``."""
+        """Return the numbers of several, uint8 ``[maps, 256]``."""
         keys = byte_classes.tobytes()
         return [self._number(keys[begin : begin + 256]) for begin in range(0, len(keys), 256)]
 
@@ -62,7 +62,7 @@ class ByteMaps:
         return self._added(key) if number is None else number
 
     def telling_apart(self, bytes_: tuple[int, ...]) -> int:
-        """The map of these bytes to the classes from 1 on, and of all others to class 0.
+        """Return the map of these bytes to the classes from 1 on, and of all others to class 0.
 
         The classes are in the order of the bytes. Raises LimitExceededError for all 256.
         """
@@ -73,7 +73,7 @@ class ByteMaps:
         return number
 
     def splitting_off(self, under: int, bytes_: tuple[int, ...]) -> int:
-        """The map ``under`` with each of these bytes in a new class, after its classes.
+        """Return the map ``under`` with each of these bytes in a new class, after its classes.
 
         The classes are in the order of the bytes. Raises LimitExceededError above 256 classes.
         """
@@ -95,7 +95,7 @@ class ByteMaps:
         return splits
 
     def width(self, number: int) -> int:
-        """The number of classes of a map."""
+        """Return the number of classes of a map."""
         width = self._widths.get(number)
         if width is None:
             width = self._widths[number] = max(self.array[number].tobytes()) + 1
@@ -121,7 +121,7 @@ class ByteMaps:
         return self._added(key) if number is None else number
 
     def _added(self, key: bytes) -> int:
-        """The number of a map, given as its 256 bytes; adds it if it is not there.
+        """Return the number of a map, given as its 256 bytes; adds it if it is not there.
 
         A map is written before ``_count`` and ``_numbers`` refer to it, and a full array is copied,
         not resized in place: readers take no lock.
@@ -146,7 +146,7 @@ _shared = ByteMaps()
 
 
 def shared_byte_maps() -> ByteMaps:
-    """The maps for a new table.
+    """Return the maps for a new table.
 
     Existing tables keep the maps that they began with, so a full set of maps is simply dropped.
     """

@@ -47,15 +47,15 @@ class StackTable(Protocol):
     def __len__(self) -> int: ...
 
     def depth(self, number: int) -> int:
-        """How many of the values being written have to be remembered."""
+        """Return how many of the values being written have to be remembered."""
         ...
 
     def taken(self, number: int) -> int:
-        """The greatest number of names that may be taken."""
+        """Return the greatest number of names that may be taken."""
         ...
 
     def free_keys(self, number: int) -> set[bytes]:
-        """The names of the innermost object so far that must not come again."""
+        """Return the names of the innermost object so far that must not come again."""
         ...
 
 

@@ -31,30 +31,30 @@ class PushdownMachine:
     # --- abstract -----------------------------------------------------------------------------
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row that an exit action leads to; see ``Recognizer``."""
+        """Return the stack and the row that an exit action leads to; see ``Recognizer``."""
         raise NotImplementedError
 
     def after_exit(self, state: State) -> State | None:
-        """The state after the exit action of the row.
+        """Return the state after the exit action of the row.
 
         ``None`` if the row has none, or its action must not be taken.
         """
         raise NotImplementedError
 
     def is_accepting(self, state: State) -> bool:
-        """Whether the text may end here."""
+        """Return whether the text may end here."""
         raise NotImplementedError
 
     def bytes_left(self, state: State) -> int:
-        """An upper bound on the length of ``shortest_end``."""
+        """Return an upper bound on the length of ``shortest_end``."""
         raise NotImplementedError
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the text from here, close to as few as possible."""
+        """Return bytes that complete the text from here, close to as few as possible."""
         raise NotImplementedError
 
     def _entered(self, before: State, row: int, byte: int) -> State | None:
-        """The state after a byte that leads from the row of ``before`` to ``row``.
+        """Return the state after a byte that leads from the row of ``before`` to ``row``.
 
         Exit actions that have to be taken at once are taken.
         """
@@ -63,7 +63,7 @@ class PushdownMachine:
     # --- shared -------------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """The state after ``byte``, ``None`` if it is not allowed; may lay down rows.
+        """Return the state after ``byte``, ``None`` if it is not allowed; may lay down rows.
 
         Raises LimitExceededError if that would take too many.
 
@@ -79,7 +79,7 @@ class PushdownMachine:
         return None
 
     def advance(self, state: State, text: bytes) -> State | None:
-        """The state after all bytes of ``text``, ``None`` if one is not allowed."""
+        """Return the state after all bytes of ``text``, ``None`` if one is not allowed."""
         current: State | None = state
         for byte in text:
             if current is None:
@@ -88,7 +88,7 @@ class PushdownMachine:
         return current
 
     def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` if there is a choice or the text may end.
+        """Return the one byte that may follow, ``None`` if there is a choice or the text may end.
 
         ``None`` may be wrong, a byte never is: forced runs consist of these bytes.
         """
@@ -109,7 +109,7 @@ class PushdownMachine:
         return live[0] if len(live) == 1 else None
 
     def is_complete(self, state: State) -> bool:
-        """Whether the text is complete and nothing may follow."""
+        """Return whether the text is complete and nothing may follow."""
         return self.table.is_end(state.row)
 
     def check(self) -> None:

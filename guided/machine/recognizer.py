@@ -50,11 +50,11 @@ class Recognizer(Protocol):
     sharing: StateSharing
 
     def advance(self, state: State, text: bytes) -> State | None:
-        """The state after all bytes of ``text``, ``None`` if one is not allowed."""
+        """Return the state after all bytes of ``text``, ``None`` if one is not allowed."""
         ...
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row that an exit action leads to.
+        """Return the stack and the row that an exit action leads to.
 
         The row is DEAD if the action must not be taken. EXACT in place of the stack means that
         the result depends on a text that was written, or on what was cut off a truncated stack:
@@ -64,22 +64,22 @@ class Recognizer(Protocol):
         ...
 
     def is_accepting(self, state: State) -> bool:
-        """Whether the text may end here."""
+        """Return whether the text may end here."""
         ...
 
     def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` if there is a choice or the text may end.
+        """Return the one byte that may follow, ``None`` if there is a choice or the text may end.
 
         May also be ``None`` if only looking at every byte would show that there is one.
         """
         ...
 
     def bytes_left(self, state: State) -> int:
-        """An upper bound on the length of ``shortest_end``."""
+        """Return an upper bound on the length of ``shortest_end``."""
         ...
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the text from here, close to as few as possible."""
+        """Return bytes that complete the text from here, close to as few as possible."""
         ...
 
 
@@ -94,7 +94,7 @@ class StateSharing:
         return ()
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in the row that the row of ``state`` was laid over.
+        """Return the state in the row that the row of ``state`` was laid over.
 
         Its stack has the same ways on from there.
         """

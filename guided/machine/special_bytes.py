@@ -21,15 +21,15 @@ SPECIAL_MARK: Final = 0xFF
 
 
 def special_bytes(name: str) -> bytes:
-    """The bytes that a recogniser reads for the special token of a name."""
+    """Return the bytes that a recogniser reads for the special token of a name."""
     return b"\xff" + name.encode() + b"\xff"
 
 
 def told_text(read: bytes) -> str:
-    """What a recogniser reads as it appears in answers: special tokens by their names."""
+    """Return what a recogniser reads as it appears in answers: special tokens by their names."""
     return read.replace(bytes((SPECIAL_MARK,)), b"").decode()
 
 
 def is_readable(text: bytes) -> bool:
-    """Whether a token of these bytes may be part of a text."""
+    """Return whether a token of these bytes may be part of a text."""
     return SPECIAL_MARK not in text

@@ -49,7 +49,7 @@ _SLOT: Final = struct.Struct("3q")
 
 
 def transition_key(stack: int, action: int) -> int:
-    """The key of a transition in the table."""
+    """Return the key of a transition in the table."""
     return stack << LABEL_BITS | action
 
 

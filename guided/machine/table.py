@@ -301,7 +301,7 @@ class TransitionTable(TableArrays):
         return row
 
     def _nearest(self, edges: Mapping[int, int]) -> int:
-        """The byte whose row is nearest to a label, the first of ``edges`` among equals.
+        """Return the byte whose row is nearest to a label, the first of ``edges`` among equals.
 
         DEAD if there are no edges.
 
@@ -379,7 +379,7 @@ class TransitionTable(TableArrays):
             self.left[row] = self.left[ahead] + 1
 
     def _needed(self, row: int) -> int:
-        """The code points that a string still needs before it enters a row."""
+        """Return the code points that a string still needs before it enters a row."""
         flat, at = self._flat, row * WIDTH
         return flat[at + NEED] + (flat[at + BEAT] == TICK)
 

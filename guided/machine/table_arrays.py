@@ -108,7 +108,7 @@ class TableArrays:
         return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
 
     def is_end(self, row: int) -> bool:
-        """Whether nothing leads on from a row: neither a byte nor an exit action.
+        """Return whether nothing leads on from a row: neither a byte nor an exit action.
 
         Only rows that ``add_row`` lays down without bytes are like that: automata have no dead
         ends. If the row's map distinguishes no bytes, none leads on, as UTF-8 never allows all 256.
@@ -117,11 +117,11 @@ class TableArrays:
         return flat[at + LABEL] == DEAD and flat[at + KIND] == self._no_bytes
 
     def is_key(self, row: int) -> bool:
-        """Whether a row is inside the text of a free key."""
+        """Return whether a row is inside the text of a free key."""
         return self._flat[row * WIDTH + ROLE] in (IN_KEY, IN_RARE_KEY)
 
     def edges(self, row: int) -> dict[int, int]:
-        """The bytes that lead on from a row, ascending, with the rows that they lead to.
+        """Return the bytes that lead on from a row, ascending, with the rows that they lead to.
 
         The dictionary is fresh. This reads all 256 bytes, so it is too slow for each step of a
         text.
@@ -186,7 +186,7 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 
 def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
-    """A copy with room for ``needed`` entries and as many again, so that growth is rare.
+    """Return a copy with room for ``needed`` entries and as many again, so that growth is rare.
 
     Large arrays get room for only a quarter more, to save memory.
 

@@ -329,7 +329,7 @@ def lay_branches(
 
 @inlined
 def _begin_of(bounds: _Int32, number: int) -> int:
-    """Where a text begins among all texts joined: at the end of the one before it."""
+    """Return where a text begins among all texts joined: at the end of the one before it."""
     begin: int = bounds[number - 1] if number else 0
     return begin
 
@@ -338,7 +338,7 @@ def _begin_of(bounds: _Int32, number: int) -> int:
 def _after_alike(
     text: NDArray[np.uint8], bounds: _Int32, first: int, last: int, shared: int
 ) -> int:
-    """The end of the run of texts from ``first`` on that have the same byte at ``shared``.
+    """Return the end of the run of texts from ``first`` on that have the same byte at ``shared``.
 
     All texts up to ``last`` share the bytes before, and are longer than these.
 

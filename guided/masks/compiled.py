@@ -119,7 +119,7 @@ class CompiledConstraint:
         self._positions: dict[State, Position] = {}
 
     def start(self) -> ConstraintMatcher:
-        """The position before the first token."""
+        """Return the position before the first token."""
         return ConstraintMatcher(self, self.position(self.machine.start))
 
     @property
@@ -136,7 +136,7 @@ class CompiledConstraint:
     # --- positions ------------------------------------------------------------------------
 
     def position(self, state: State) -> Position:
-        """The position of a state, usually the remembered one.
+        """Return the position of a state, usually the remembered one.
 
         Makes an equal one if ``max_positions`` made it forget, or if two threads request a
         new one at once. At ``max_positions`` it forgets all positions and walks together; positions
@@ -159,7 +159,7 @@ class CompiledConstraint:
         return position
 
     def after(self, position: Position, token: TokenId) -> Position:
-        """The position after ``token``; raises TokenRejectedError if it is not allowed.
+        """Return the position after ``token``; raises TokenRejectedError if it is not allowed.
 
         End-of-sequence tokens lead nowhere, so they are rejected even if a mask has them. Raises
         LimitExceededError if the machine would grow too large.
@@ -182,7 +182,7 @@ class CompiledConstraint:
     # --- masks ----------------------------------------------------------------------------
 
     def mask(self, position: Position) -> MaskDelta:
-        """The tokens that may follow, from the store if it has them; not to be changed.
+        """Return the tokens that may follow, from the store if it has them; not to be changed.
 
         ``position.held`` is set after the call, though the store may empty it at once.
         """
@@ -200,7 +200,7 @@ class CompiledConstraint:
         return delta
 
     def lone_token(self, position: Position) -> int | None:
-        """The only allowed token, or ``None`` if several or none are allowed."""
+        """Return the only allowed token, or ``None`` if several or none are allowed."""
         delta = self.mask(position)
         assert position.held is not None, position
         return position.held.lone(delta)
@@ -227,7 +227,7 @@ class CompiledConstraint:
             return mask_of(len(vocabulary), tokens)
 
     def fits(self, state: State, budget: int) -> bool:
-        """Whether at most ``budget`` tokens end the document."""
+        """Return whether at most ``budget`` tokens end the document."""
         working = self._working
         if state == self.machine.start:
             # The first end is part of compiling, put off until someone needs an answer's length.
@@ -239,7 +239,7 @@ class CompiledConstraint:
             working.leave()
 
     def shortest_end(self, state: State) -> tuple[TokenId, ...]:
-        """Tokens that end the document, close to as few as possible.
+        """Return tokens that end the document, close to as few as possible.
 
         Its work is not limited, so that an answer can always be closed; ``fits`` has already done
         that work within the limit.
@@ -250,7 +250,7 @@ class CompiledConstraint:
     # --- forced runs ----------------------------------------------------------------------
 
     def canonical_run(self, position: Position, left: bytes) -> tuple[TokenId, ...]:
-        """The forced tokens from a position on, spelled as the tokenizer spells them.
+        """Return the forced tokens from a position on, spelled as the tokenizer spells them.
 
         Besides the state, the spelling depends only on ``left``, a left context
         (``left_context.py``). The position remembers runs and forgets all of them at ``_MAX_RUNS``,
@@ -276,7 +276,7 @@ class CompiledConstraint:
         return position.forces
 
     def likely_run(self, position: Position, left: bytes) -> tuple[TokenId, ...]:
-        """The tokenizer's spelling of the bytes that must follow, to the last of them."""
+        """Return the tokenizer's spelling of the bytes that must follow, to the last of them."""
         with self._working:
             return self.binding.speller.spelling(self._bound, position.state, left)
 
@@ -370,7 +370,7 @@ class ConstraintMatcher:
         return self.constraint.likely_run(self.position, self.left_context)
 
     def _lone_tokens(self) -> tuple[TokenId, ...]:
-        """The chain of tokens that are each the only one in their mask.
+        """Return the chain of tokens that are each the only one in their mask.
 
         It ends: a position that is not complete has a completion, and if only one token may
         follow, it leads there. End tokens are not in it.

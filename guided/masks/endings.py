@@ -79,7 +79,7 @@ class Endings:
         return self._fewest.nbytes + _KEPT_BYTES * len(self._kept)
 
     def shortest(self, state: State) -> tuple[TokenId, ...]:
-        """Tokens that end the text, close to as few as possible.
+        """Return tokens that end the text, close to as few as possible.
 
         A kept end was offered before and has to stay open: see ``kept_shortest``. This call keeps
         nothing, and leaves it to the caller to limit its work.
@@ -90,7 +90,7 @@ class Endings:
         return tokens if kept is None or len(tokens) < len(kept) else kept.rest()
 
     def fits(self, state: State, budget: int) -> bool:
-        """Whether at most ``budget`` tokens end the text.
+        """Return whether at most ``budget`` tokens end the text.
 
         If a bound from the number of bytes left suffices, no end in tokens is worked out.
         """
@@ -125,7 +125,7 @@ class Endings:
         return tokens
 
     def tokens_within(self, state: State, mask: Mask, budget: int) -> list[NDArray[np.int64]]:
-        """Tokens in the mask of a state after which fewer than ``budget`` more end the text.
+        """Return tokens in the mask of a state after which fewer than ``budget`` more end the text.
 
         Returned in groups, in no order; where a state has several parses a token may occur more
         than once. End-of-sequence tokens are left out.
@@ -141,7 +141,7 @@ class Endings:
         return [self._fitting(state, tokens, budget - 1) for tokens in groups]
 
     def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
-        """The tokens, of those that lead to one place, after which the budget suffices.
+        """Return the tokens, of those that lead to one place, after which the budget suffices.
 
         They all lead to one stack, row and count, and are one group of ``TokenSteps.by_target``,
         never empty. ``budget`` no longer counts the token itself. Of many tokens that leave

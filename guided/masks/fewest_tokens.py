@@ -40,7 +40,7 @@ class FewestTokens:
         return len(self._text) + self._needed.nbytes + self._steps.nbytes
 
     def count(self, text: bytes) -> int:
-        """How many tokens spell ``text``, every byte of which has to be a token."""
+        """Return how many tokens spell ``text``, every byte of which has to be a token."""
         place = self._place(text)  # before ``_needed`` is read, which it may replace
         count = int(self._needed[place])
         assert count <= len(text), f"no tokens spell {text!r}"

@@ -63,11 +63,11 @@ class RunSpeller:
         self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
 
     def left_context(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
-        """What the answer means for a run after more tokens, see ``LeftContexts``."""
+        """Return what the answer means for a run after more tokens, see ``LeftContexts``."""
         return self._left_contexts.after(before, tokens)
 
     def run(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
-        """The tokens forced from ``state`` on, after a left context; often none.
+        """Return the tokens forced from ``state`` on, after a left context; often none.
 
         May raise LimitExceededError when the machine is full.
 
@@ -103,7 +103,7 @@ class RunSpeller:
     def _followed(
         self, bound: BoundMachine, state: State, left: bytes
     ) -> tuple[Tokens, bytes, State | None, bytes]:
-        """What must follow: tokens, then characters with their left context, then a state.
+        """Return what must follow: tokens, then characters with their left context, then a state.
 
         The tokens are those up to the last special one. The text is the left context and the whole
         characters after these; the state is the one after it, and the context is returned as well.
@@ -125,7 +125,7 @@ class RunSpeller:
         return head, text[:size], end, left
 
     def _up_to_special(self, forced: bytes, left: bytes) -> tuple[Tokens, int | None]:
-        """The tokens up to the last special one in certain bytes, and where the rest begins.
+        """Return the tokens up to the last special one in certain bytes, and where the rest begins.
 
         The place is ``None`` if nothing more is certain: the bytes leave a choice of special
         tokens. A place of 0 means that there is no special token.
@@ -149,7 +149,7 @@ class RunSpeller:
         return tokens, begin
 
     def _certain(self, tail: _Tail) -> Tokens:
-        """What the spellings of all texts that begin with a tail have in common.
+        """Return what the spellings of all texts that begin with a tail have in common.
 
         In each, one token ends where the tail does or reaches beyond it, and what stands before
         that token is spelled as it is alone. So it is enough to look at each place where such a
@@ -213,7 +213,7 @@ class _Tail:
         """What ``_allowed`` has found, by place in the text, which alone determines the node."""
 
     def _open_pieces(self) -> list[_OpenPiece]:
-        """The piece that the text may end in, for each remaining way to split it.
+        """Return the piece that the text may end in, for each remaining way to split it.
 
         Places in the text are in bytes, those that splitting returns in characters.
         """
@@ -257,7 +257,7 @@ class _Tail:
         return list(left)
 
     def ending(self) -> Tokens:
-        """What all spellings with a token that ends where the text does have in common.
+        """Return what all spellings with a token that ends where the text does have in common.
 
         There is at least one: where nothing may follow, so that no piece is left, the text may be
         closed.
@@ -287,7 +287,7 @@ class _Tail:
         )
 
     def before(self, piece: _OpenPiece, end: int) -> Tokens:
-        """The tokens up to a place in an open piece, if one of them ends there."""
+        """Return the tokens up to a place in an open piece, if one of them ends there."""
         return piece.head + self._speller.beginning(self.text[piece.part : end])
 
     def is_followed(self, piece: _OpenPiece, begin: int, node: int) -> bool:
@@ -312,11 +312,11 @@ class _Tail:
         return False
 
     def _may_take(self, piece: _OpenPiece, rest: bytes) -> bool:
-        """Whether an open piece may extend over all whole characters of ``rest``."""
+        """Return whether an open piece may extend over all whole characters of ``rest``."""
         return self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode())
 
     def may_find(self, node: int, begin: int, found: frozenset[TokenId]) -> bool:
-        """Whether a text that is found may begin at a place and reach beyond the end.
+        """Return whether a text that is found may begin at a place and reach beyond the end.
 
         True may be wrong, False never is: the tokens are those that may, or might, follow
         (``Walker.tokens_below``).
@@ -338,12 +338,12 @@ class _Tail:
 
 
 def _sure(tokens: Tokens) -> Tokens:
-    """The tokens before the first uncertain one."""
+    """Return the tokens before the first uncertain one."""
     return tokens[: tokens.index(UNCERTAIN)] if UNCERTAIN in tokens else tokens
 
 
 def _common(left: Tokens, right: Tokens) -> Tokens:
-    """The longest common beginning of two spellings.
+    """Return the longest common beginning of two spellings.
 
     UNCERTAIN is compared like any token, so callers cut it off before they rely on the result.
     """
@@ -354,7 +354,7 @@ def _common(left: Tokens, right: Tokens) -> Tokens:
 
 
 def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]]:
-    """The bytes that have to follow, and the states around them.
+    """Return the bytes that have to follow, and the states around them.
 
     State ``i`` is the one after ``i`` bytes, so there is always one more state than bytes. Both
     results are fresh. ``only_way`` stops where compiled code cannot decide; ``only_byte`` then
@@ -377,6 +377,6 @@ def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]
 
 
 def _found_nodes(trie: TokenTrie, texts: Sequence[bytes]) -> frozenset[int]:
-    """The nodes that spell proper prefixes of texts that are found in others."""
+    """Return the nodes that spell proper prefixes of texts that are found in others."""
     nodes = [trie.find(text[:size]) for text in texts for size in range(1, len(text))]
     return frozenset([node for node in nodes if node is not None])

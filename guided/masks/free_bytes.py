@@ -52,7 +52,7 @@ def make_free_bytes(rows: int, *, is_far: bool) -> FreeBytes:
 def are_free_below(
     node: int, row: int, machine: MachineArrays, below: NDArray[np.uint64], free: FreeBytes
 ) -> bool:
-    """Whether everything below a node is free in a row; not for nodes within a character."""
+    """Return whether everything below a node is free in a row; not for nodes within a character."""
     known = free.of_rows
     if known[row, 0] == 0:
         _find_free(machine, row, free)
@@ -88,7 +88,7 @@ def _find_free(machine: MachineArrays, row: int, free: FreeBytes) -> None:
 def _closed(
     machine: MachineArrays, row: int, reached: NDArray[np.int32], with_characters: bool
 ) -> tuple[np.uint64, np.uint64, bool]:
-    """The free ASCII bytes, and whether all other characters are free ``with_characters``.
+    """Return the free ASCII bytes, and whether all other characters are free ``with_characters``.
 
     Greedy: a set of rows grows from ``row`` on. A byte is not free if it leads to a row that allows
     less than what is free so far, or to a row for which there is no room.
@@ -130,7 +130,7 @@ def _closed(
 
 @inlined
 def _holds(reached: NDArray[np.int32], count: int, row: int, state: int) -> bool:
-    """Whether a row is among the first ``count`` reached; the last one is the likeliest."""
+    """Return whether a row is among the first ``count`` reached; the last one is the likeliest."""
     for index in range(count - 1, -1, -1):
         if reached[index, 0] == row and reached[index, 1] == state:
             return True
@@ -141,7 +141,7 @@ def _holds(reached: NDArray[np.int32], count: int, row: int, state: int) -> bool
 def _joins(
     machine: MachineArrays, row: int, state: int, first: int, low: np.uint64, high: np.uint64
 ) -> bool:
-    """Whether a row can be one of those that free bytes of the ``first`` row lead to.
+    """Return whether a row can be one of those that free bytes of the ``first`` row lead to.
 
     ``low`` and ``high`` are the bytes found free so far: all of them must stay free in this row
     too. A row within a character is judged only by its count; its bytes are tried when it is among
@@ -163,7 +163,7 @@ def _joins(
 
 @inlined
 def _counts_as(rows: NDArray[np.int32], row: int, first: int) -> bool:
-    """Whether entering two rows means the same for the code points of a string."""
+    """Return whether entering two rows means the same for the code points of a string."""
     return bool(rows[row, BEAT] == rows[first, BEAT] and rows[row, NEED] == rows[first, NEED])
 
 

@@ -26,7 +26,7 @@ class HeldMask:
         """The result of ``lone``, -1 until it is first called."""
 
     def lone(self, delta: MaskDelta) -> int | None:
-        """The only allowed token, or ``None`` if several or none are allowed.
+        """Return the only allowed token, or ``None`` if several or none are allowed.
 
         ``delta`` is the mask that was held here, which may be gone by now. The result is kept.
 

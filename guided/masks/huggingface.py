@@ -38,7 +38,7 @@ def vocabulary_from_tokenizer(
     end_ids: Iterable[int] = (),
     logits_width: int | None = None,
 ) -> Vocabulary:
-    """The exact bytes of every token of a fast tokenizer, byte-level or with byte fallback.
+    """Return the exact bytes of every token of a fast tokenizer, byte-level or with byte fallback.
 
     ``end_ids`` are end-of-sequence tokens besides the tokenizer's own. Tokens from ``logits_width``
     on have no logit, so they can never be chosen and are left out.
@@ -69,7 +69,7 @@ def vocabulary_from_description(
     end_ids: Iterable[int],
     logits_width: int | None = None,
 ) -> Vocabulary:
-    """The vocabulary of a ``tokenizer.json``, and of special tokens that it does not know.
+    """Return the vocabulary of a ``tokenizer.json``, and of special tokens that it does not know.
 
     ``end_ids`` are all end-of-sequence tokens: the description names none.
 
@@ -114,7 +114,7 @@ def vocabulary_from_description(
 
 
 def _is_sign(text: str) -> bool:
-    """Whether an added token that is text occurs in no other text, such as ``<think>``."""
+    """Return whether an added token that is text occurs in no other text, such as ``<think>``."""
     return _SIGN.fullmatch(text) is not None
 
 
@@ -146,7 +146,7 @@ def _is_byte_level(description: Description) -> bool:
 
 
 def _steps(description: Description) -> Iterator[Description]:
-    """All steps applied to a text before it is cut into tokens, in order."""
+    """Yield all steps applied to a text before it is cut into tokens, in order."""
     for name, inner in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
         waiting = [description[name]] if description[name] else []
         while waiting:
@@ -156,7 +156,7 @@ def _steps(description: Description) -> Iterator[Description]:
 
 
 def _letter_for_space(description: Description) -> str | None:
-    """The letter that the tokenizer writes for a space, ``None`` if spaces stay spaces.
+    """Return the letter that the tokenizer writes for a space, ``None`` if spaces stay spaces.
 
     The first step that replaces spaces decides: it is the one that sees them.
     """
@@ -169,7 +169,7 @@ def _letter_for_space(description: Description) -> str | None:
 
 
 def _token_texts(description: Description) -> dict[int, str]:
-    """The texts of all tokens by id, as the tokenizer writes them; added tokens included.
+    """Return the texts of all tokens by id, as the tokenizer writes them; added tokens included.
 
     If the model and the added tokens have a text for the same id, the added one counts.
     """
@@ -189,7 +189,7 @@ def _bytes_with_fallback(text: str, space: str | None) -> bytes:
 
 
 def _special_ids(description: Description) -> frozenset[int]:
-    """The tokens that stand for no text: special ones, and the one for unknown text."""
+    """Return the tokens that stand for no text: special ones, and the one for unknown text."""
     special = {int(entry["id"]) for entry in description["added_tokens"] if entry["special"]}
     model = description["model"]
     if model["type"] == "Unigram":

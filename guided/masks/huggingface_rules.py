@@ -62,7 +62,7 @@ def found_texts(
 
 
 def splitting_of(description: _Description, letter: str | None) -> Splitting | None:
-    """How the tokenizer splits texts, ``None`` if that is not known.
+    """Return how the tokenizer splits texts, ``None`` if that is not known.
 
     ``letter`` is what it writes for spaces; texts themselves do not contain it.
 
@@ -99,7 +99,7 @@ def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
 
 
 def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
-    """What a step splits by, ``None`` for nothing; raises UnknownPatternError.
+    """Return what a step splits by, ``None`` for nothing; raises UnknownPatternError.
 
     Steps by a pattern are known only without a ``letter``: such a step would see it in place of
     spaces, where the automaton reads the text itself.
@@ -127,7 +127,7 @@ def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
 
 
 def _string_stage(text: str, behavior: str, letter: str | None) -> SplitAutomaton | None:
-    """The automaton of a step that looks for ``text``; ``None`` if it splits nothing.
+    """Return the automaton of a step that looks for ``text``; ``None`` if it splits nothing.
 
     ``letter`` is what spaces were replaced by before the step, ``None`` if they were not.
     Merging is known only for a single character other than the letter, in tokenizers with a letter.

@@ -43,7 +43,7 @@ _NEVER: Final = "\ufdd0" * 8
 def make_speller(
     description: _Description, token_bytes: _TokenBytes, space: str | None, *, is_byte_level: bool
 ) -> tuple[Speller, SpellingRules]:
-    """A speller for the tokenizer described, and its rules.
+    """Return a speller for the tokenizer described, and its rules.
 
     ``space`` is the letter that it writes for spaces, ``None`` if it has none. Raises ModelError
     if the tokenizer loses part of a text, or lacks the token of a byte that the speller needs.
@@ -70,14 +70,14 @@ def make_speller(
 
 
 def _byte_tokens(description: _Description) -> dict[int, int]:
-    """The token of each byte that the tokenizer falls back to."""
+    """Return the token of each byte that the tokenizer falls back to."""
     names = dict(token_names(description["model"]))
     found = ((byte, names.get(f"<0x{byte:02X}>")) for byte in range(256))
     return {byte: int(token) for byte, token in found if token is not None}
 
 
 def _tokens_of_bytes(text: str, byte_tokens: Mapping[int, int]) -> list[int]:
-    """The tokens of the bytes of a text; raises ModelError if a byte has none."""
+    """Return the tokens of the bytes of a text; raises ModelError if a byte has none."""
     for byte in text.encode():
         if byte not in byte_tokens:
             raise ModelError(
@@ -123,7 +123,7 @@ class _Encoding:
         self._unknown = byte_tokens.get(0)
 
     def __call__(self, text: str) -> Sequence[int]:
-        """The tokens of a text, where each unknown token is replaced by those of its bytes.
+        """Return the tokens of a text, where each unknown token is replaced by those of its bytes.
 
         A byte without a token is left out, which ``_Spelling`` then notices.
         """
@@ -168,7 +168,7 @@ def _rules(
     byte_tokens: Mapping[int, int],
     space: str | None,
 ) -> SpellingRules:
-    """The rules of the tokenizer ``spelling``, which spells; ``exact`` is its description.
+    """Return the rules of the tokenizer ``spelling``, which spells; ``exact`` is its description.
 
     What is found in texts before splitting may depend on its surroundings. Then it is not known,
     splitting is left unknown as well, and no runs are forced by spelling.
@@ -196,7 +196,7 @@ def _rules(
 
 
 def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) -> Tokenizer:
-    """A tokenizer that joins the parts of one piece, and does not look for it as a whole.
+    """Return a tokenizer that joins the parts of one piece, and does not look for it as a whole.
 
     ``space`` is how the vocabulary writes a space, ``None`` if it writes a space as it is:
     pieces come with plain spaces, so this one step stays. The model of ``spelling`` is in use
@@ -253,7 +253,7 @@ class _JoiningText:
         self._space = space
 
     def __call__(self, part: bytes) -> Sequence[int] | None:
-        """The tokens of a part of a piece; ``None`` if it ends inside a character."""
+        """Return the tokens of a part of a piece; ``None`` if it ends inside a character."""
         # It may begin inside a character; where it ends inside one, its tokens are not known.
         size = next((at for at, byte in enumerate(part) if byte & 0xC0 != 0x80), len(part))
         try:
@@ -324,7 +324,7 @@ def _without_hidden(
     byte_tokens: Mapping[int, int],
     is_byte_level: bool,
 ) -> tuple[_Description, set[str]]:
-    """The model without tokens that no text may become, and the names of those.
+    """Return the model without tokens that no text may become, and the names of those.
 
     They are special tokens, those beyond the logits, and the tokens of bytes: unknown text becomes
     the token of the byte 0 instead, which ``_Encoding`` replaces.
@@ -348,7 +348,7 @@ def _without_hidden(
 
 
 def hide_tokens(model: _Description, names: Collection[str], never: str = _NEVER) -> _Description:
-    """The model without the tokens of some names, so that no text becomes one of them.
+    """Return the model without the tokens of some names, so that no text becomes one of them.
 
     ``never`` is what no text contains. Ids do not change: a hidden token keeps its place under a
     name that no text contains. ``model`` is left as it is.
@@ -370,7 +370,7 @@ def hide_tokens(model: _Description, names: Collection[str], never: str = _NEVER
 
 
 def token_names(model: _Description) -> Iterable[tuple[str, int]]:
-    """The tokens of a model, each with its id."""
+    """Return the tokens of a model, each with its id."""
     vocab = model["vocab"]
     if isinstance(vocab, dict):
         return vocab.items()
@@ -401,7 +401,7 @@ def _exact(normalizer: _Description | None, space: str | None) -> _Description |
 
 
 def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | None:
-    """The step without the space that it would put before a text.
+    """Return the step without the space that it would put before a text.
 
     The given description is not changed; unchanged parts may be shared with it.
     """
@@ -432,7 +432,7 @@ def _as_text(entry: _Description, token_bytes: _TokenBytes) -> _Description:
 
 
 def _letters() -> dict[str, int]:
-    """The letters that byte-level tokenizers write for bytes, one for each.
+    """Return the letters that byte-level tokenizers write for bytes, one for each.
 
     Printable bytes of Latin-1 are written as themselves; the others as the letters from U+0100 on,
     in order. So a space (the 33rd of those others) is ``Ġ``.
@@ -453,7 +453,7 @@ _LATIN: Final = {
 
 
 def letters_of_bytes(text: bytes) -> str:
-    """How byte-level tokenizers write bytes."""
+    """Return how byte-level tokenizers write bytes."""
     return text.decode("latin-1").translate(_LETTER_OF_BYTE)
 
 

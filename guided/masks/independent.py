@@ -57,7 +57,7 @@ class IndependentMask:
         """The mask by the code points that are left, each made when first needed."""
 
     def at(self, sites: NDArray[np.int32]) -> IndependentMask:
-        """The same mask with other sites; the masks of ``within`` are not copied."""
+        """Return the same mask with other sites; the masks of ``within`` are not copied."""
         return IndependentMask(self.mask, self.fingerprint, self.reach, sites, self.most)
 
     @property

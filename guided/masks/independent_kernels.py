@@ -150,7 +150,7 @@ def _characters_of(node: int, trie: TrieArrays, text: TrieText) -> int:
 
 @inlined
 def _begins_character(byte: int) -> bool:
-    """Whether a byte of UTF-8 is the first of its character."""
+    """Return whether a byte of UTF-8 is the first of its character."""
     return (byte & 0xC0) != 0x80
 
 

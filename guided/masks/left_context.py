@@ -37,7 +37,7 @@ class LeftContexts:
         with that meaning, which then stands for all such texts."""
 
     def after(self, before: bytes, tokens: Iterable[TokenId]) -> bytes:
-        """The left context after more tokens; that of an empty answer is empty.
+        """Return the left context after more tokens; that of an empty answer is empty.
 
         Any thread may call it: what is remembered follows from its key. At ``_REMEMBERED`` entries
         everything is forgotten, with ``_alike``; contexts returned before then still mean the same,
@@ -55,7 +55,7 @@ class LeftContexts:
         return before
 
     def _extended(self, before: bytes, token: TokenId) -> bytes:
-        """The left context after one more token, without looking at what is remembered.
+        """Return the left context after one more token, without looking at what is remembered.
 
         Contexts that mean the same are made equal (``_alike``), so that few must be distinguished.
         """

@@ -101,7 +101,7 @@ class MachineArrays(NamedTuple):
 
 @inlined
 def machine_at(addresses: Addresses) -> MachineArrays:
-    """The arrays of a ``PackedMachine`` at their addresses."""
+    """Return the arrays of a ``PackedMachine`` at their addresses."""
     return MachineArrays(
         table_at(addresses[0, 0], addresses[0, 1], WIDTH, np.int32),
         table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
@@ -113,7 +113,7 @@ def machine_at(addresses: Addresses) -> MachineArrays:
 
 @inlined
 def target_of(machine: MachineArrays, row: int, byte: int) -> int:
-    """The row of the same automaton that a byte leads to, or DEAD."""
+    """Return the row of the same automaton that a byte leads to, or DEAD."""
     base, kind = machine.rows[row, BASE], machine.rows[row, KIND]
     target: int = machine.cells[base + machine.byte_maps[kind, byte]]
     return target
@@ -121,14 +121,14 @@ def target_of(machine: MachineArrays, row: int, byte: int) -> int:
 
 @inlined
 def is_closing(rows: NDArray[np.int32], row: int | np.uintp) -> bool:
-    """Whether a string ends with the byte that leads to the row."""
+    """Return whether a string ends with the byte that leads to the row."""
     ends: bool = rows[row, EXITS] != 0 or rows[row, BEAT] == CLOSE_STRING
     return ends or rows[row, ROLE] == KEY_CLOSED
 
 
 @inlined
 def _find(transitions: NDArray[np.int64], stack: int, action: int) -> int:
-    """The slot of a transition in the hash table, NOWHERE if it is not there."""
+    """Return the slot of a transition in the hash table, NOWHERE if it is not there."""
     key = (stack << LABEL_BITS) | action
     mask = len(transitions) - 1
     # Slots are chosen as in ``StackTransitions``: linear probing, which ends at an empty slot
@@ -143,7 +143,7 @@ def _find(transitions: NDArray[np.int64], stack: int, action: int) -> int:
 
 @inlined
 def resolved(stack: int, action: int, machine: MachineArrays) -> tuple[int, int, int]:
-    """Status, stack and row after an exit action; see ``UNRESOLVED`` for what they mean."""
+    """Return status, stack and row after an exit action; see ``UNRESOLVED`` for what they mean."""
     transitions = machine.transitions
     slot = _find(transitions, stack, action)
     if slot == NOWHERE:
@@ -201,7 +201,7 @@ def after_byte(
     key_stack: int,
     walking: bool,
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count after a byte, and whether the stack was read.
+    """Return status, stack, row and count after a byte, and whether the stack was read.
 
     ``count`` is the number of code points so far in a string that counts them; ``key_stack`` and
     ``walking`` are explained at ``entered``. Does what ``PushdownMachine.step`` does.
@@ -244,7 +244,7 @@ def after_byte(
 def after_action(
     stack: int, action: int, byte: int, machine: MachineArrays, key_stack: int
 ) -> tuple[int, int, int, int]:
-    """Status, stack, row and count of a walk after an exit action and then a byte."""
+    """Return status, stack, row and count of a walk after an exit action and then a byte."""
     status, stack, row = resolved(stack, action, machine)
     if status != ALIVE:
         return status, stack, row, 0

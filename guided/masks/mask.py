@@ -23,7 +23,7 @@ Mask = NDArray[np.int32]
 
 
 def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> Mask:
-    """A mask that allows exactly these tokens.
+    """Return a mask that allows exactly these tokens.
 
     The result is fresh memory that the caller may write to. Tokens may come in any order and
     repeat, but each must be one of the vocabulary: this is not checked, and a negative one would
@@ -35,7 +35,7 @@ def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> 
 
 
 def tokens_of(mask: Mask) -> NDArray[np.int64]:
-    """The tokens that the mask allows, ascending.
+    """Return the tokens that the mask allows, ascending.
 
     Both ways find the same; which one is taken matters only for speed.
     """
@@ -49,14 +49,14 @@ def tokens_of(mask: Mask) -> NDArray[np.int64]:
 
 
 def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The tokens that the mask allows among ``tokens``, in their order."""
+    """Return the tokens that the mask allows among ``tokens``, in their order."""
     found = np.empty_like(tokens)
     kept: NDArray[np.int32] = found[: copy_allowed(mask, tokens, found)]
     return kept
 
 
 def lone_token(mask: Mask) -> int | None:
-    """The only allowed token, or ``None`` if several or none are allowed.
+    """Return the only allowed token, or ``None`` if several or none are allowed.
 
     The words are read as unsigned, since the highest bit of a word makes an int32 negative.
     """

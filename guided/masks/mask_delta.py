@@ -63,28 +63,28 @@ class MaskDelta:
         fill_words(self.base, self.changes, out)
 
     def mask(self) -> Mask:
-        """The mask in fresh memory."""
+        """Return the mask in fresh memory."""
         out = np.empty_like(self.base)
         fill_words(self.base, self.changes, out)
         return out
 
     def allows(self, token: int) -> bool:
-        """Whether the mask allows a token; raises IndexError if it has no such token."""
+        """Return whether the mask allows a token; raises IndexError if it has no such token."""
         if not 0 <= token >> 5 < len(self.base):
             raise IndexError(f"token {token} of a mask of {len(self.base)} words")
         return bool(word_at(self.base, self.changes, token >> 5) >> (token & 31) & 1)
 
     def is_mask(self, mask: Mask) -> bool:
-        """Whether this is the same mask as ``mask``."""
+        """Return whether this is the same mask as ``mask``."""
         return bool(is_same(self.base, self.changes, mask))
 
     def lone_token(self) -> int | None:
-        """The only allowed token, or ``None`` if several or none are allowed."""
+        """Return the only allowed token, or ``None`` if several or none are allowed."""
         return lone_token(self.mask())
 
 
 def delta_of(mask: Mask, base: Mask, room: NDArray[np.int32]) -> MaskDelta:
-    """What ``mask`` changes of a read-only base.
+    """Return what ``mask`` changes of a read-only base.
 
     ``room`` is int32 ``[words, 2]`` of scratch memory.
 

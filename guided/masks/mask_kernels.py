@@ -37,7 +37,7 @@ _AT_ONCE: Final = 128
 
 @inlined
 def _number_of(token: int) -> np.uint64:
-    """What a token adds to the fingerprint of a mask, which is the XOR of these numbers.
+    """Return what a token adds to the fingerprint of a mask, which is the XOR of these numbers.
 
     So setting and clearing a bit change it alike, and the order of changes does not matter. Masks
     with equal fingerprints are compared word by word (``MaskStore.keep``), so any mix will do that
@@ -185,7 +185,7 @@ def fill_rows(
 
 @kernel
 def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[np.int32]) -> bool:
-    """Whether the base with its changes is the mask ``words``.
+    """Return whether the base with its changes is the mask ``words``.
 
     It is if the mask differs from the base in as many words as there are changes, and has the word
     of each change. No change may equal the word of the base; ``find_changes`` makes none that does.
@@ -202,7 +202,7 @@ def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[
 
 @kernel
 def word_at(base: NDArray[np.int32], changes: NDArray[np.int32], place: int) -> int:
-    """One word of the base with its changes, found among the changes by bisection."""
+    """Return one word of the base with its changes, found among the changes by bisection."""
     low, high = 0, len(changes)
     while low < high:
         middle = (low + high) >> 1

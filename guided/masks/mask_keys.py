@@ -70,7 +70,7 @@ such, and there are many, so they share one object."""
 
 
 def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
-    """The traits of a row, all but ``most``, which ``MaskKeys.traits`` fills in.
+    """Return the traits of a row, all but ``most``, which ``MaskKeys.traits`` fills in.
 
     Tokens are at most ``reach`` bytes long.
     """
@@ -106,7 +106,7 @@ class MaskKeys:
         """By row. Never dropped: a row that states are in does not change any more."""
 
     def of(self, state: State) -> MaskKey:
-        """The key of the mask of a state.
+        """Return the key of the mask of a state.
 
         The texts of a state are left out on purpose, so that states share a walk: ``StateMasks``
         corrects the mask afterwards for the tokens to which they matter. Everything else that a
@@ -123,7 +123,7 @@ class MaskKeys:
         return MaskKey(stack, row, missing, left)
 
     def traits(self, row: int) -> RowTraits:
-        """What walks from a row have to know about it.
+        """Return what walks from a row have to know about it.
 
         It may walk the trie to make the context-independent mask of a row that counts code points.
         """

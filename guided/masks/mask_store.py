@@ -69,7 +69,7 @@ class MaskStore:
         """Held while any of these is read or changed."""
 
     def keep(self, found: Mask, fingerprint: int, base: Mask) -> tuple[HeldMask, MaskDelta]:
-        """The holder of a mask, and the mask that it holds.
+        """Return the holder of a mask, and the mask that it holds.
 
         The mask is kept as its changes from ``base``, which must never change; ``found`` is copied.
         The mask is returned beside its holder, as the store may have emptied that again. Equal
@@ -104,7 +104,7 @@ class MaskStore:
         return held, delta
 
     def __len__(self) -> int:
-        """The number of holders that the store knows."""
+        """Return the number of holders that the store knows."""
         return len(self._entries)
 
     def check(self) -> None:

@@ -47,15 +47,15 @@ class Matcher(Protocol):
         ...
 
     def allows(self, token: TokenId) -> bool:
-        """Whether ``mask`` has a token; raises what ``mask`` raises."""
+        """Return whether ``mask`` has a token; raises what ``mask`` raises."""
         ...
 
     def advance(self, token: TokenId) -> Matcher:
-        """The position after ``token``; raises TokenRejectedError if the mask forbids it."""
+        """Return the position after ``token``; raises TokenRejectedError if the mask forbids it."""
         ...
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
-        """Tokens that have to come next; empty if there is a choice or forcing is off."""
+        """Return tokens that have to come next; empty if there is a choice or forcing is off."""
         ...
 
     def likely_run(self) -> tuple[TokenId, ...]:
@@ -63,14 +63,14 @@ class Matcher(Protocol):
         ...
 
     def shortest_end(self) -> tuple[TokenId, ...]:
-        """Tokens that end the answer, close to as few as possible; empty if it may end here.
+        """Return tokens that end the answer, close to as few as possible; empty if it may end here.
 
         Raises nothing once ``fits`` has returned.
         """
         ...
 
     def fits(self, budget: int) -> bool:
-        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap for large budgets.
+        """Return whether ``shortest_end`` has at most ``budget`` tokens; cheap for large budgets.
 
         Raises LimitExceededError if finding an end takes too much work.
         """
@@ -97,7 +97,7 @@ class FreeText:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> FreeText:
-        """The matcher that allows all tokens that stand for text or end it."""
+        """Return the matcher that allows all tokens that stand for text or end it."""
         texts = [token for token, text in enumerate(vocabulary.token_bytes) if text is not None]
         mask = mask_of(len(vocabulary), [*texts, *vocabulary.end_ids])
         mask.flags.writeable = False

@@ -57,7 +57,7 @@ class Outline:
 
 
 def outline_of(arrays: MachineArrays, row: int, reach: int) -> Outline | None:
-    """The outline of a row in a string as far as ``reach`` bytes lead; ``None`` without one.
+    """Return the outline of a row in a string as far as ``reach`` bytes lead; ``None`` without one.
 
     There is none for rows outside a string, those before which a string has not yet begun, and
     those that lead to very many rows.

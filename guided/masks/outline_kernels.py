@@ -33,7 +33,7 @@ _BLANKS: Final = tuple(b" \t\n\r")
 
 @kernel
 def survey_bytes(machine: MachineArrays, row: int) -> tuple[int, bool]:
-    """How many bytes lead on from a row, and whether all blanks lead to the row itself."""
+    """Return how many bytes lead on from a row, and whether all blanks lead to the row itself."""
     leading, stays = 0, True
     for byte in range(256):
         leading += target_of(machine, row, byte) != DEAD
@@ -44,7 +44,7 @@ def survey_bytes(machine: MachineArrays, row: int) -> tuple[int, bool]:
 
 @inlined
 def _runs_of(byte_maps: NDArray[np.uint8], kind: int, runs: NDArray[np.int32]) -> int:
-    """The place in ``runs`` of a map's runs of one class.
+    """Return the place in ``runs`` of a map's runs of one class.
 
     A line of ``runs`` has the last bytes of the runs, ascending; in column 256 the map; in 257 the
     number of runs. Maps with the same place replace each other, so the caller reads the line at
@@ -65,7 +65,7 @@ def _runs_of(byte_maps: NDArray[np.uint8], kind: int, runs: NDArray[np.int32]) -
 def _closing_with(
     action: int, closings: NDArray[np.int32], num_closings: int, rows: NDArray[np.int32]
 ) -> int:
-    """The number of the first closing row with an exit action; ``num_closings`` for none."""
+    """Return the number of the first closing row with an exit action; ``num_closings`` for none."""
     number = 0
     while number < num_closings and rows[closings[number], LABEL] != action:
         number += 1

@@ -60,7 +60,7 @@ class PackedMachine:
         self._addresses = addresses_of(self._addressed)
 
     def current(self) -> MachineArrays:
-        """The arrays as the machine is now; valid until it grows."""
+        """Return the arrays as the machine is now; valid until it grows."""
         self._judge_keys()
         table = self._table
         return MachineArrays(
@@ -68,7 +68,7 @@ class PackedMachine:
         )
 
     def addresses(self) -> NDArray[np.int64]:
-        """The addresses of the current arrays, which stay in place until the next call."""
+        """Return the addresses of the current arrays, which stay in place until the next call."""
         if self._judged != len(self._stacks.with_keys):
             self._judge_keys()
         table, before = self._table, self._addressed

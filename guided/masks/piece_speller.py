@@ -39,11 +39,11 @@ class PieceSpeller:
         """Whether a token may stand after these tokens."""
 
     def text(self, token: TokenId) -> bytes:
-        """The bytes of a token, none for a special one."""
+        """Return the bytes of a token, none for a special one."""
         return self._vocabulary.token_bytes[token] or b""
 
     def closed(self, text: bytes, begun: int) -> Tokens:
-        """The tokens of a whole text from a place on, at which one of them begins.
+        """Return the tokens of a whole text from a place on, at which one of them begins.
 
         The text must begin and end between characters. May raise SplitUncertainError.
         """
@@ -78,7 +78,7 @@ class PieceSpeller:
         yield from self._found(text, begun, end, number + 1)
 
     def _rest(self, text: bytes, begun: int) -> Tokens:
-        """The tokens from the place ``begun`` on of a text in which nothing is to be found.
+        """Return the tokens from the place ``begun`` on of a text in which nothing is to be found.
 
         The text is decoded, so it must begin and end between characters, as what ``_found`` finds
         does. If it is not known how texts are split, it counts as one piece.
@@ -110,7 +110,7 @@ class PieceSpeller:
         return tokens
 
     def whole(self, piece: bytes) -> Tokens | None:
-        """The token that a whole piece is, looked up before any joining."""
+        """Return the token that a whole piece is, looked up before any joining."""
         token = None if self._rules.whole is None else self._rules.whole(piece)
         return None if token is None else (TokenId(token),)
 
@@ -130,7 +130,7 @@ class PieceSpeller:
         return joined
 
     def _joined(self, part: bytes) -> Tokens | None:
-        """The tokens of a part of a piece; see ``SpellingRules.joined``.
+        """Return the tokens of a part of a piece; see ``SpellingRules.joined``.
 
         ``None`` is remembered like any result, so it does not mean that a part is not remembered.
         """
@@ -144,7 +144,7 @@ class PieceSpeller:
         return known
 
     def may_follow(self, before: Tokens, token: TokenId) -> bool:
-        """Whether a token may stand after another of its piece, or first in a part.
+        """Return whether a token may stand after another of its piece, or first in a part.
 
         ``before`` is that other token, or empty. True may be wrong, False never is.
         """
@@ -160,7 +160,7 @@ class PieceSpeller:
 
 
 def byte_places(text: str, places: Cuts) -> Cuts:
-    """The places of a text in its UTF-8.
+    """Return the places of a text in its UTF-8.
 
     ``places`` count characters and are at most ``len(text)``.
     """

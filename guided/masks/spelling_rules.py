@@ -40,7 +40,7 @@ class FoundTexts:
     def within(
         self, text: bytes, begun: int, end: int
     ) -> Iterator[tuple[int, int, tuple[TokenId, ...]]]:
-        """Where the found texts within a part begin and end, with their tokens, in order.
+        """Yield where the found texts within a part begin and end, with their tokens, in order.
 
         The part is ``text[begun:end]``; places are in ``text``. They do not overlap: the search
         continues where the last one ends.
@@ -120,7 +120,7 @@ class SpellingRules:
 
 
 def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
-    """The rules of a vocabulary that defines only how it spells."""
+    """Return the rules of a vocabulary that defines only how it spells."""
 
     def joined(text: bytes) -> Sequence[int] | None:
         try:
@@ -132,7 +132,7 @@ def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
 
 
 def whole_size(text: bytes) -> int:
-    """The length of a text without a character that is cut off at its end.
+    """Return the length of a text without a character that is cut off at its end.
 
     Looks only at the last three bytes, as an unfinished character has at most three; the text must
     be UTF-8 up to there.

@@ -55,7 +55,7 @@ class SplitAutomaton:
         """Held while states are made."""
 
     def match(self, text: str, begin: int) -> tuple[int, int | None]:
-        """The state after a text that may continue, and where the longest match so far ends.
+        """Return the state after a text that may continue, and where the longest match so far ends.
 
         The match begins at ``begin``. The state is DEAD if no continuation of the text makes the
         match longer; the end is ``None`` if nothing has matched yet. The end is after ``begin``,
@@ -77,7 +77,7 @@ class SplitAutomaton:
         return state, last
 
     def lives_on(self, state: int, text: str) -> bool:
-        """Whether a match in a state may take a whole text.
+        """Return whether a match in a state may take a whole text.
 
         True may be wrong about whether it ends in a match: the match is only still being tried.
         """
@@ -89,18 +89,18 @@ class SplitAutomaton:
         return state != DEAD
 
     def ends(self, state: int) -> bool:
-        """Whether there is a match up to here if the text ends here."""
+        """Return whether there is a match up to here if the text ends here."""
         return self._settled(state, None)[1]
 
     def is_sure(self, state: int) -> bool:
-        """Whether there is a match up to here or further, whatever follows."""
+        """Return whether there is a match up to here or further, whatever follows."""
         found = self._finals.get(state)
         if found is None:
             found = self._finals[state] = any(map(self._reaches_match, self._threads[state]))
         return found
 
     def _reaches_match(self, thread: int) -> bool:
-        """Whether a step leads to a match without looking at what follows."""
+        """Return whether a step leads to a match without looking at what follows."""
         waiting, seen = [thread], set[int]()
         while waiting:
             number = waiting.pop()
@@ -113,7 +113,7 @@ class SplitAutomaton:
         return False
 
     def _read(self, state: int, character: str) -> tuple[int, bool]:
-        """The state after a character, and whether there is a match that ends before it.
+        """Return the state after a character, and whether there is a match that ends before it.
 
         What it enters under the lock follows from the state and the character, so threads that read
         without the lock may miss it and ask again, but nothing worse.
@@ -133,7 +133,7 @@ class SplitAutomaton:
         return reached
 
     def _classes_of(self, character: str) -> int:
-        """The classes that hold a character, one bit for each.
+        """Return the classes that hold a character, one bit for each.
 
         If too many characters are remembered all are forgotten, and ``_behind`` with them.
         """
@@ -150,7 +150,7 @@ class SplitAutomaton:
         return classes
 
     def _settled(self, state: int, classes: int | None) -> tuple[_Threads, bool]:
-        """The steps after the next character, and whether there is a match before it.
+        """Return the steps after the next character, and whether there is a match before it.
 
         ``classes`` are those of the character, ``None`` for the end of the text. Steps are tried in
         order, as a backtracking matcher does. A match ends the search: alternatives after it in

@@ -68,7 +68,7 @@ class UnknownPatternError(Exception):
 
 
 def program_of(pattern: str) -> Program:
-    """The program of a pattern; raises UnknownPatternError.
+    """Return the program of a pattern; raises UnknownPatternError.
 
     Reading a pattern differently from the tokenizer's matcher makes wrong forced runs; refusing one
     only means that none are made. So what is in doubt is refused.
@@ -247,7 +247,7 @@ class _Reader:
             self._append(body, begin)
 
     def _bounds(self) -> tuple[int, int | None]:
-        """The bounds of a repeat after its brace; ``None`` for no upper one.
+        """Return the bounds of a repeat after its brace; ``None`` for no upper one.
 
         A bound with as many digits as ``_MOST_STEPS`` or more is refused before it is converted to
         a number.
@@ -291,7 +291,7 @@ class _Reader:
         return self.pattern[self.at - 1]
 
     def _next(self, text: str) -> bool:
-        """Whether a text stands here; if so, it is consumed."""
+        """Return whether a text stands here; if so, it is consumed."""
         if not self.pattern.startswith(text, self.at):
             return False
         self.at += len(text)

@@ -47,27 +47,27 @@ class Splitting:
         return bool(self._stages)
 
     def cuts(self, text: str) -> Cuts:
-        """Where the pieces of a complete text begin."""
+        """Return where the pieces of a complete text begin."""
         return self._cuts(text, 0)
 
     def ways(self, text: str) -> list[Cuts]:
-        """All ways in which the beginning of a longer text may be split, possibly too many.
+        """Return all ways in which the beginning of a longer text may be split, possibly too many.
 
         May raise SplitUncertainError.
         """
         return list(dict.fromkeys(self._ways(text, 0)))
 
     def may_reach(self, text: str, begin: int) -> int:
-        """The state of the open piece that begins at a place, for ``reaches``."""
+        """Return the state of the open piece that begins at a place, for ``reaches``."""
         return self._stages[-1].match(text, begin)[0] if self._stages else DEAD
 
     def reaches(self, state: int, rest: str) -> bool:
-        """Whether the open piece may extend over all of ``rest``, and possibly further."""
+        """Return whether the open piece may extend over all of ``rest``, and possibly further."""
         # A piece without a match stands between matches, about which nothing is known here.
         return state == DEAD or self._stages[-1].lives_on(state, rest)
 
     def left_context(self, text: str) -> tuple[object, int]:
-        """All that what follows can depend on, and where the part begins that determines it.
+        """Return all that what follows can depend on, and where the part begins that determines it.
 
         The first is a value to compare: texts with equal ones leave the same ways to split what
         follows. May raise SplitUncertainError.
@@ -94,14 +94,14 @@ class Splitting:
         return tuple(known), ways[0].begin
 
     def _cuts(self, text: str, number: int) -> Cuts:
-        """Where the stages from ``number`` on cut a complete text."""
+        """Return where the stages from ``number`` on cut a complete text."""
         if number == len(self._stages) or not text:
             return ()
         cuts = _closed_cuts(self._stages[number], text)
         return cuts if number + 1 == len(self._stages) else self._finer(text, cuts, number + 1)
 
     def _finer(self, text: str, cuts: Cuts, number: int) -> Cuts:
-        """The cuts, with those of the stages from a number on inside the pieces.
+        """Return the cuts, with those of the stages from a number on inside the pieces.
 
         ``cuts`` are those of the stage before ``number``, and ascend; so does the result.
         """
@@ -113,7 +113,7 @@ class Splitting:
         return tuple(found)
 
     def _ways(self, text: str, number: int) -> list[Cuts]:
-        """The ways in which the stages from ``number`` on may cut a text that may continue.
+        """Return the ways in which the stages from ``number`` on may cut a text that may continue.
 
         A way may occur more than once. May raise SplitUncertainError.
         """
@@ -135,7 +135,7 @@ class Splitting:
         return found
 
     def _ways_of(self, text: str, number: int) -> list[_Way]:
-        """The ways of one stage alone, the one with the longest open piece first.
+        """Return the ways of one stage alone, the one with the longest open piece first.
 
         There is at least one. Raises SplitUncertainError if a match has begun that may still
         fail, and nothing shorter matched: then it is not known where the next piece begins.
@@ -167,7 +167,7 @@ class Splitting:
 
 
 def _closed_cuts(stage: SplitAutomaton, text: str) -> Cuts:
-    """Where one stage cuts a complete text: its matches, and what stands between them."""
+    """Return where one stage cuts a complete text: its matches, and what stands between them."""
     cuts: list[int] = []
     begin, is_between = 0, False
     while begin < len(text):

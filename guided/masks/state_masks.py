@@ -75,7 +75,7 @@ class StateMasks:
         self._by_key.clear()
 
     def mask(self, state: State) -> tuple[HeldMask, MaskDelta]:
-        """The tokens that may follow a state, and where the mask is held.
+        """Return the tokens that may follow a state, and where the mask is held.
 
         End-of-sequence tokens are among them where the state accepts. Raises LimitExceededError
         if the machine is too full to make another mask.
@@ -96,7 +96,7 @@ class StateMasks:
         return self._store.keep(walk.mask, walk.fingerprint, walk.base)
 
     def _known(self, key: MaskKey) -> KeptWalk | None:
-        """The walk of a key, where its mask is still held."""
+        """Return the walk of a key, where its mask is still held."""
         known = self._by_key.get(key)
         if known is None or (delta := known[0].delta) is None:
             return None
@@ -125,7 +125,7 @@ class StateMasks:
         return known.held, known.delta
 
     def _walked(self, state: State) -> KeptWalk:
-        """The walk of a state, remembered by its key; its texts are not looked at.
+        """Return the walk of a state, remembered by its key; its texts are not looked at.
 
         In order: a known walk, of this stack or of all; one made from those of truncated stacks; a
         correction of the walk of the row that the row was laid over; a walk of its own.
@@ -162,7 +162,7 @@ class StateMasks:
         return self._remembered(key, walk)
 
     def _walked_below(self, state: State) -> KeptWalk:
-        """The walk of the row below the state's row."""
+        """Return the walk of the row below the state's row."""
         below = self._keys.traits(state.row).like
         return self._walked(self._machine.sharing.beneath(state, below))
 
@@ -201,7 +201,7 @@ class StateMasks:
         return self._walker.with_ends(walk, self._ends) if is_accepting else walk
 
     def _repeating(self, state: State) -> list[int]:
-        """The tokens that would close the free key being written as one already taken.
+        """Return the tokens that would close the free key being written as one already taken.
 
         Walks let its closing quote pass (see ``machine_kernels.entered``), so these are forbidden
         afterwards, with all longer tokens that begin with one of them.

@@ -47,7 +47,7 @@ class Thinking:
     def before(
         cls, thoughts: Matcher, answer: Matcher, budget: int, end_bytes: int, vocabulary_size: int
     ) -> Thinking:
-        """The position before thoughts of at most ``budget`` tokens.
+        """Return the position before thoughts of at most ``budget`` tokens.
 
         ``thoughts`` is any text up to an end, which a recogniser reads as ``end_bytes`` bytes.
 

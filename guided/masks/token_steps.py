@@ -56,7 +56,7 @@ class TokenSteps:
         self._scratch = scratch
 
     def advance(self, state: State, token: int) -> State | None:
-        """The exact state after a token, ``None`` if it is not allowed.
+        """Return the exact state after a token, ``None`` if it is not allowed.
 
         A token that stands for no text is never allowed. May raise LimitExceededError.
         """
@@ -85,7 +85,7 @@ class TokenSteps:
             self._packed.resolve(reached, target)
 
     def _is_only_key(self, stack: int, row: int) -> bool:
-        """Whether a free key is all that has to be remembered: it is then the only text."""
+        """Return whether a free key is all that has to be remembered: it is then the only text."""
         parts = self._machine.parts
         return not parts.stacks.depth(stack) and parts.table.is_key(row)
 
@@ -94,7 +94,7 @@ class TokenSteps:
         return self._machine.advance(state, text)
 
     def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
-        """The bytes that have to follow, at most ``most``, and the state after each.
+        """Return the bytes that have to follow, at most ``most``, and the state after each.
 
         Only as far as compiled code can decide: there may be more if names or items must differ,
         so an empty result does not mean that there is a choice. May raise LimitExceededError.

@@ -111,7 +111,7 @@ class TokenTrie:
         return TrieText(self.below, self.characters)
 
     def find(self, text: bytes) -> int | None:
-        """The node that spells ``text``, ``None`` if no token begins so."""
+        """Return the node that spells ``text``, ``None`` if no token begins so."""
         node = int(_find(self.arrays, np.frombuffer(text, dtype=np.uint8)))
         return None if node == _NOWHERE else node
 
@@ -129,19 +129,19 @@ class TokenTrie:
         return [(begin, node) for begin, node in enumerate(nodes.tolist()) if node != _NOWHERE]
 
     def tokens_of(self, node: int) -> NDArray[np.int32]:
-        """The tokens that ``node`` spells."""
+        """Return the tokens that ``node`` spells."""
         tokens: NDArray[np.int32]
         tokens = self.token_ids[self.nodes[node, FIRST_TOKEN] : self.nodes[node + 1, FIRST_TOKEN]]
         return tokens
 
     def children(self, node: int) -> list[int]:
-        """The nodes one byte below."""
+        """Return the nodes one byte below."""
         first, last = self.nodes[node, FIRST_CHILD], self.nodes[node + 1, FIRST_CHILD]
         children: list[int] = self.child_nodes[first:last].tolist()
         return children
 
     def tokens_below(self, node: int) -> NDArray[np.int32]:
-        """The tokens that begin with what ``node`` spells, its own among them."""
+        """Return the tokens that begin with what ``node`` spells, its own among them."""
         first = self.nodes[node, FIRST_TOKEN]
         last = self.nodes[self.nodes[node, END], FIRST_TOKEN]
         tokens: NDArray[np.int32] = self.token_ids[first:last]
@@ -164,7 +164,7 @@ class TokenTrie:
 
 @kernel
 def _find(arrays: TrieArrays, text: NDArray[np.uint8]) -> int:
-    """The node that spells a text, _NOWHERE for none."""
+    """Return the node that spells a text, _NOWHERE for none."""
     nodes, child_bytes, child_nodes = arrays.nodes, arrays.child_bytes, arrays.child_nodes
     node = 0
     for byte in text:
@@ -268,7 +268,7 @@ def _lay_down(
 
 
 def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
-    """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it.
+    """Return the trie of a vocabulary by token id; ``None`` and empty tokens are not in it.
 
     Tokens of the same bytes share a node and stand there by ascending id. Token ids and the number
     of tokens are those of ``token_bytes``, including those left out.

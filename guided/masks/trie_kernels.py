@@ -201,7 +201,7 @@ def walk_to_slots(
 
 @inlined
 def _slot_of(stack: int, row: int, count: int, slots: NDArray[np.int64]) -> tuple[int, bool]:
-    """The slot of a state, and whether it is new; the caller keeps half of the slots free.
+    """Return the slot of a state, and whether it is new; the caller keeps half of the slots free.
 
     Enters a new state. At least one slot must be free, or the search would not end.
     """

@@ -27,7 +27,7 @@ class UnigramTies:
         self._unknown = min(self._scores.values()) - _UNKNOWN_PENALTY
 
     def agreed(self, text: str) -> int:
-        """How many characters of a text all best spellings agree on.
+        """Return how many characters of a text all best spellings agree on.
 
         What comes after the first tie is not examined, even if they agree again; 0 if the
         first pieces already differ.
@@ -39,7 +39,7 @@ class UnigramTies:
         return at
 
     def _best_ways(self, text: str) -> dict[int, list[int]]:
-        """The ends of pieces of best spellings, by where the pieces begin.
+        """Return the ends of pieces of best spellings, by where the pieces begin.
 
         Every text has a spelling, since a character that is no piece counts as an unknown one. The
         end of the text has no pieces.

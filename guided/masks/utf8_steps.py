@@ -25,7 +25,7 @@ ILL_FORMED: Final = -1
 
 @inlined
 def utf8_step(state: int, byte: int) -> int:
-    """The state after a byte; ILL_FORMED where no character has it there.
+    """Return the state after a byte; ILL_FORMED where no character has it there.
 
     ``state`` must not be ILL_FORMED itself. Callers rely on the numbers of the states: 1 to 3 are
     the bytes left; after the next byte, 4 and 5 have one left, 6 and 7 two.
@@ -50,7 +50,7 @@ def utf8_step(state: int, byte: int) -> int:
 
 @inlined
 def _after_first(byte: int) -> int:
-    """The state after the first byte of a character."""
+    """Return the state after the first byte of a character."""
     if byte < 0x80:
         return BOUNDARY
     if byte < 0xC2 or byte > 0xF4:

@@ -87,11 +87,11 @@ class Vocabulary:
         return len(self.token_bytes)
 
     def decode(self, tokens: Iterable[TokenId]) -> bytes:
-        """The bytes that the tokens stand for; special tokens stand for none."""
+        """Return the bytes that the tokens stand for; special tokens stand for none."""
         return b"".join([self.token_bytes[token] or b"" for token in tokens])
 
     def with_names_apart(self) -> Vocabulary:
-        """The same tokens, except that those with a name stand for no text.
+        """Return the same tokens, except that those with a name stand for no text.
 
         Constraints that ask for a token by name are bound to these, so that no token is read in two
         ways. Token ids stay as they are. If a token was text, the digest differs, so what is
@@ -103,7 +103,7 @@ class Vocabulary:
         return replace(self, token_bytes=tuple(token_bytes), rules=rules)
 
     def _readings(self) -> tuple[bytes | None, ...]:
-        """The value of ``read_as``."""
+        """Return the value of ``read_as``."""
         readings = [
             text if text is not None and is_readable(text) else None for text in self.token_bytes
         ]
@@ -192,7 +192,7 @@ class TokenTexts:
 
 
 def _quoted(texts: Sequence[bytes]) -> frozenset[bytes]:
-    """What stands between any two quotes of one token, which may include quotes.
+    """Return what stands between any two quotes of one token, which may include quotes.
 
     ``PackedMachine`` relies on this being complete: a name that is not in here is never begun and
     closed by one token.

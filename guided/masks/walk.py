@@ -45,14 +45,14 @@ class Walk:
         walk stays as it is."""
 
     def for_one_stack(self) -> Walk:
-        """The walk, not marked as the same in all stacks.
+        """Return the walk, not marked as the same in all stacks.
 
         ``StateMasks`` would otherwise remember it for every stack. The mask is the same memory.
         """
         return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
 
     def joined_to(self, begun: Walk) -> Walk:
-        """The walk of this part and of ``begun``, to whose mask this walk added its tokens.
+        """Return the walk of this part and of ``begun``, to whose mask this walk added its tokens.
 
         Both belong to the walk of one state, below different nodes. ``begun.mask`` is the same
         memory and has been overwritten, so it is not read; everything else of ``begun`` counts.

@@ -144,7 +144,7 @@ def _after_way(
 
 @inlined
 def _entrance(way: int, about: int, byte: int) -> int:
-    """A number for what is entered at a site: sites with the same one share the state there.
+    """Return a number for what is entered at a site: sites with the same one share the state there.
 
     The ways BY_ROW and AFTER_ACTION do not suffice, as their sites differ in row, action and byte.
 
@@ -247,7 +247,7 @@ def _enter_site(
 
 @inlined
 def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Walk) -> int:
-    """The next child, from ``child`` on, whose byte may follow a row; ``last`` for none.
+    """Return the next child, from ``child`` on, whose byte may follow a row; ``last`` for none.
 
     ``part`` says which children are looked at, see ``INSIDE``. ``after`` is the row after the exit
     action of ``row``; NOT_ASKED or DEAD if it is not known. A skipped child certainly may not

@@ -297,7 +297,7 @@ def put_off_node(node: int, stack: int, row: int, count: int, walk: Walk) -> Non
 
 @inlined
 def is_wide_and_large(node: int, row: int, walk: Walk) -> bool:
-    """Whether a context-independent mask is worth while at a node.
+    """Return whether a context-independent mask is worth while at a node.
 
     It is if many nodes are below it and many of its children may follow. This decides how a mask is
     made and never what is in it, so both bounds only matter for speed; but ``put_off`` has room for

@@ -93,7 +93,7 @@ class Walker:
         return walk if traits.high == COUNTS_NOTHING else walk.for_one_stack()
 
     def _shares(self, outline: Outline | None, stack: int) -> bool:
-        """Whether a row in this stack has a context-independent mask.
+        """Return whether a row in this stack has a context-independent mask.
 
         Among rare names it has one only if more names are left than the object may have taken.
 
@@ -107,7 +107,7 @@ class Walker:
     def _below(
         self, node: int, state: State, home: int, traits: RowTraits, begun: Walk | None = None
     ) -> Walk:
-        """What is allowed below a node, at which the state is, added to what was ``begun``.
+        """Return what is allowed below a node, at which the state is, added to what was ``begun``.
 
         ``home`` is explained at ``walk_sites``; ``traits`` are those of the state's row.
 
@@ -143,7 +143,7 @@ class Walker:
         left: int,
         begun: Walk | None = None,
     ) -> Walk:
-        """What is allowed inside a block, with the tokens below the sites where it ends.
+        """Return what is allowed inside a block, with the tokens below the sites where it ends.
 
         It is added to what was ``begun``, whose mask is the memory that walks work in, and is
         overwritten. ``closings``, ``missing`` and ``left`` are explained at ``walk_sites``;
@@ -167,7 +167,7 @@ class Walker:
         return self._with_put_off(walk if begun is None else walk.joined_to(begun), home, put_off)
 
     def _with_put_off(self, walk: Walk, home: int, put_off: int) -> Walk:
-        """The walk with what is allowed below the nodes that it put off.
+        """Return the walk with what is allowed below the nodes that it put off.
 
         None of the nodes is below another, so the order in which they are walked does not matter.
         """
@@ -196,7 +196,7 @@ class Walker:
         return self._with_put_off(found, home, put_off)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
-        """The tokens below a node that may, or might, follow ``state``, which stands at it.
+        """Return the tokens below a node that may, or might, follow ``state``, which stands at it.
 
         Tokens of the node itself are left out. Uncertain tokens may be returned that may not
         follow; none that may follow is left out.
@@ -209,7 +209,7 @@ class Walker:
         return np.concatenate([tokens, *below])
 
     def exact(self, walk: KeptWalk, state: State, forbidden: list[int]) -> Walk:
-        """The walk with nothing left uncertain, and without the ``forbidden`` tokens.
+        """Return the walk with nothing left uncertain, and without the ``forbidden`` tokens.
 
         Tokens of uncertain sites are tried one by one on the state; see ``_settled``. The walk of
         another state may have set them, so all are cleared before those that fit are set.
@@ -225,7 +225,7 @@ class Walker:
         return Walk(words, walk.delta.base, fingerprint, NOTHING_UNCERTAIN)
 
     def joined(self, first: MaskDelta, fingerprint: int, others: Iterable[MaskDelta]) -> Walk:
-        """The walk that allows what any of the masks allows; nothing in it is uncertain.
+        """Return the walk that allows what any of the masks allows; nothing in it is uncertain.
 
         ``fingerprint`` is that of ``first``. Only new tokens change it, so the order of ``others``
         does not matter.
@@ -242,7 +242,7 @@ class Walker:
         return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_local)
 
     def _settled(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The tokens of uncertain sites that may follow the exact state.
+        """Return the tokens of uncertain sites that may follow the exact state.
 
         They are read byte by byte down the trie, so that common beginnings are tried once.
 
@@ -269,7 +269,7 @@ class Walker:
         return np.concatenate(found)
 
     def _reached(self, text: bytes, reached: dict[bytes, State | None]) -> State | None:
-        """The state after a text, or ``None``; ``reached`` has those known, at least b""."""
+        """Return the state after a text, or ``None``; ``reached`` has those known, at least b""."""
         if text not in reached:
             before = self._reached(text[:-1], reached)
             reached[text] = None if before is None else self.machine.advance(before, text[-1:])

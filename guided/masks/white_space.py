@@ -22,7 +22,7 @@ _BLANKS: Final = b" \t\n\r"
 
 
 def white_space_mask(trie: TokenTrie) -> IndependentMask:
-    """The tokens of white space alone, and the sites after it, sorted by their last byte.
+    """Return the tokens of white space alone, and the sites after it, sorted by their last byte.
 
     Sites of one byte must stand side by side, since a walk enters each way once. The mask is
     read-only: all constraints of the vocabulary share it.

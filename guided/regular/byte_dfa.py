@@ -72,11 +72,11 @@ class ByteDfa:
         return self.next.nbytes + self.label.nbytes + self.byte_class.nbytes
 
     def step(self, state: int, byte: int) -> int:
-        """The state after ``byte``, or DEAD."""
+        """Return the state after ``byte``, or DEAD."""
         return int(self.next[state, self.byte_class[byte]])
 
     def run(self, text: bytes) -> int | None:
-        """The label as which the whole text is accepted, or ``None``."""
+        """Return the label as which the whole text is accepted, or ``None``."""
         state = 0 if len(self) else DEAD
         for byte in text:
             if state == DEAD:
@@ -85,7 +85,7 @@ class ByteDfa:
         return None if state == DEAD or self.label[state] == DEAD else int(self.label[state])
 
     def keep(self, labels: Collection[int]) -> ByteDfa:
-        """The automaton of the texts that are accepted as one of these labels.
+        """Return the automaton of the texts that are accepted as one of these labels.
 
         It is only trimmed: states that differed only by their labels stay separate.
         """
@@ -100,7 +100,7 @@ class ByteDfa:
 
 
 def _shown(members: list[int]) -> str:
-    """Bytes as hexadecimal ranges: ``61-7A,C3``."""
+    """Return bytes as hexadecimal ranges: ``61-7A,C3``."""
     ranges: list[list[int]] = []
     for byte in members:
         if ranges and ranges[-1][1] + 1 == byte:
@@ -135,7 +135,7 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
 
 
 def followed_by(end: bytes, texts: ByteDfa) -> ByteDfa:
-    """The texts with ``end`` after them, whose first byte occurs in none of them."""
+    """Return the texts with ``end`` after them, whose first byte occurs in none of them."""
     if not len(texts):
         return texts
     classes, table, size = texts.byte_class.copy(), texts.next, len(texts)
@@ -158,7 +158,7 @@ def followed_by(end: bytes, texts: ByteDfa) -> ByteDfa:
 def _template(
     classes: tuple[CodePoints, ...], spelling: Spelling, missing: frozenset[int]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """The trie of all spellings, as ``laid_out`` takes it, and the class of each byte; kept.
+    """Return the trie of all spellings, as ``laid_out`` takes it, and the class of each byte; kept.
 
     Node 0 comes first; every other node follows those that it leads to, and equal ones are one.
     """
@@ -229,7 +229,7 @@ def _trimmed(
     label: NDArray[np.int32],
     between: int,
 ) -> ByteDfa:
-    """The automaton without states that cannot accept, which removing bytes may have made.
+    """Return the automaton without states that cannot accept, which removing bytes may have made.
 
     States keep their order, and what is left of the first ``between`` comes first.
     """

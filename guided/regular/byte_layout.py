@@ -34,7 +34,7 @@ FIRST_CLASS: Final = -2
 def laid_out(
     table: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
 ) -> NDArray[np.int32] | None:
-    """The table over bytes, int32 ``[rows, byte classes]``, or None if it gets too large.
+    """Return the table over bytes, int32 ``[rows, byte classes]``, or None if it gets too large.
 
     ``table`` is int32 ``[states, classes]`` with -1 for no move. ``template`` spells the classes,
     int32 ``[nodes, byte classes]``: node 0 is where a code point begins, the others are inside one,
@@ -72,7 +72,7 @@ def _equal(left: NDArray[np.int32], right: NDArray[np.int32]) -> bool:
 
 @making_kernel
 def _slot_of(slots: NDArray[np.int32], table: NDArray[np.int32], row: NDArray[np.int32]) -> int:
-    """The slot of a row inside a code point: where it is, or where to enter it.
+    """Return the slot of a row inside a code point: where it is, or where to enter it.
 
     The number of slots is a power of two, and one of them is free.
     """

@@ -31,7 +31,7 @@ class CodePoints:
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> CodePoints:
-        """The union of inclusive ranges given in any order; surrogates are dropped."""
+        """Return the union of inclusive ranges given in any order; surrogates are dropped."""
         merged: list[tuple[int, int]] = []
         # The range that may still grow; none at first, and -2 keeps one that begins at 0 separate.
         first, last = 0, -2
@@ -75,7 +75,7 @@ class CodePoints:
         return CodePoints.of((*self.ranges, *other.ranges))
 
     def __and__(self, other: CodePoints) -> CodePoints:
-        """The code points of both sets."""
+        """Return the code points of both sets."""
         # Both are ascending, so one pass over the two lists finds all that overlaps. The result
         # needs no ``of``: if one common range began right after another, so would two ranges of
         # one of the sets.
@@ -93,7 +93,7 @@ class CodePoints:
         return CodePoints(tuple(common))
 
     def __invert__(self) -> CodePoints:
-        """All other code points; surrogates are in no set, and so not in this one either."""
+        """Return all other code points; surrogates are in no set, and so not in this one either."""
         gaps: list[tuple[int, int]] = []
         start = 0
         for low, high in self.ranges:

@@ -34,7 +34,7 @@ MAX_CELLS: Final = 16_000_000
 def smallest_table(
     nfa: Nfa, *, search: bool, most: int
 ) -> tuple[tuple[CodePoints, ...], NDArray[np.int32], NDArray[np.int32]] | None:
-    """The classes, the table over them and the labels; None for more than ``most`` states.
+    """Return the classes, the table over them and the labels; None for more than ``most`` states.
 
     With ``search`` a match may begin anywhere, and anything may follow it. The table is int32
     ``[states, classes]`` and minimal, labels are int32 ``[states]``; -1 stands for no move and for

@@ -122,7 +122,7 @@ def minimal_automaton(
 
 @making_kernel
 def _num_moves(sets: NDArray[np.int32], class_first: NDArray[np.int32]) -> int:
-    """The number of moves if each is counted once for every class that it reads.
+    """Return the number of moves if each is counted once for every class that it reads.
 
     In int64: there may be more than int32 holds, which the caller then refuses.
     """

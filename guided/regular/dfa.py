@@ -157,7 +157,7 @@ class Dfa:
         return int(self.label[state])
 
     def accepts(self, text: str) -> bool:
-        """Whether the whole text is in the language, whatever its label."""
+        """Return whether the whole text is in the language, whatever its label."""
         return self.run(text) != DEAD
 
     def relabelled(self, labels: Mapping[int, int]) -> Dfa:
@@ -179,7 +179,7 @@ class Dfa:
 def transition_table(
     heads: Sequence[str], next: NDArray[np.int32], label: NDArray[np.int32]
 ) -> str:
-    """A line for each state: its number, its label, and where each of the classes leads."""
+    """Return a line for each state: its number, its label, and where each of the classes leads."""
     lines = [["state", "label", *heads]]
     for state, targets in enumerate(next.tolist()):
         cells = [int(label[state]), *targets]
@@ -227,7 +227,7 @@ def _too_deep() -> LimitExceededError:
 
 
 def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES) -> Dfa | None:
-    """The automaton of the texts along the moves of an NFA; see ``dfa_from_regular``.
+    """Return the automaton of the texts along the moves of an NFA; see ``dfa_from_regular``.
 
     ``None`` for more than ``most`` states before equal ones merge; with look-around ``most`` is
     ignored, and too many states raise LimitExceededError.
@@ -261,7 +261,7 @@ def length_dfa(low: int, high: int | None) -> Dfa:
 
 
 def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Dfa:
-    """The automaton that runs all of them side by side, over all texts.
+    """Return the automaton that runs all of them side by side, over all texts.
 
     ``decide`` gets for each the label as which it accepts, or DEAD, and returns the label of the
     whole, or DEAD. It is called once for each combination that a text leads to, so it may accept
@@ -305,14 +305,14 @@ class _Side(NamedTuple):
 
 
 def _one_side(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Side:
-    """The side of one automaton, whose table is complete: none of its moves is DEAD."""
+    """Return the side of one automaton, whose table is complete: none of its moves is DEAD."""
     # Labels are shifted, as ``_numbered`` takes numbers from 0 on and DEAD is -1.
     labels, kind = _numbered(label.astype(np.int64) - DEAD)
     return _Side(table, kind, [(number + DEAD,) for number in labels])
 
 
 def _numbered(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
-    """The distinct codes, ascending, and for each code its place among them.
+    """Return the distinct codes, ascending, and for each code its place among them.
 
     Codes are at least 0.
     """
@@ -326,7 +326,7 @@ def _numbered(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
 
 
 def _side_by_side(left: _Side, right: _Side) -> _Side:
-    """The product of two sides: pairs of states that some text leads to, the start first.
+    """Return the product of two sides: pairs of states that some text leads to, the start first.
 
     Equal pairs are merged only at the end (``_finished``), so there may be more than
     MAX_DFA_STATES of them. Raises LimitExceededError if their table would have more than
@@ -359,7 +359,7 @@ def crawl(
     step: Callable[[_State, int], _State | None],
     label: Callable[[_State], int],
 ) -> Dfa:
-    """The minimal automaton of all states that ``step`` leads to from ``first``.
+    """Return the minimal automaton of all states that ``step`` leads to from ``first``.
 
     ``step`` gets a state and the place of a class in ``classes``, and returns the next state or
     ``None``. ``label`` returns what a state accepts as, or DEAD. Equal states are one, so states
@@ -391,7 +391,7 @@ def crawl(
 
 
 def too_many_states() -> LimitExceededError:
-    """The error for an automaton that grew past MAX_DFA_STATES."""
+    """Return the error for an automaton that grew past MAX_DFA_STATES."""
     return LimitExceededError(
         f"its automaton needs more than {MAX_DFA_STATES} states",
         limit=MAX_DFA_STATES,
@@ -402,7 +402,7 @@ def too_many_states() -> LimitExceededError:
 def _finished(
     classes: tuple[CodePoints, ...], table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> Dfa:
-    """The minimal automaton of a table; classes that no state distinguishes become one.
+    """Return the minimal automaton of a table; classes that no state distinguishes become one.
 
     State 0 of the table must be the start; it may have states that cannot be reached or that lead
     to no label. ``minimal_columns`` removes these, keeps the start as state 0, and returns for each

@@ -33,7 +33,7 @@ SEVERAL: Final = -2
 
 @making_kernel
 def equal_columns(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The class of each column, uint8 ``[columns]``, and a column of each class, its first.
+    """Return the class of each column, uint8 ``[columns]``, and a column of each class, its first.
 
     For at most 256 columns. Classes are numbered by their first columns.
     """
@@ -83,7 +83,7 @@ def joint_columns(
 
 @making_kernel
 def column_groups(moves: Moves, width: int) -> tuple[NDArray[np.int32], int]:
-    """The group of each class below ``width``, equal ones in one, and the number of groups.
+    """Return the group of each class below ``width``, equal ones in one, and the number of groups.
 
     Groups are numbered by their first classes; classes without moves are in none, and have -1.
     """
@@ -147,7 +147,7 @@ def _same(
     one: int,
     other: int,
 ) -> bool:
-    """Whether two classes have the same moves."""
+    """Return whether two classes have the same moves."""
     size = begin[one + 1] - begin[one]
     if begin[other + 1] - begin[other] != size:
         return False
@@ -160,7 +160,7 @@ def _same(
 
 @making_kernel
 def _all_grouped(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The group of each column of a table, and a column of each group.
+    """Return the group of each column of a table, and a column of each group.
 
     Like ``column_groups``, except that columns that only hold -1 also form a group. Groups are
     numbered by their first columns, and the column of each is the first.

@@ -217,7 +217,7 @@ class Graph:
     def of(
         cls, count: int, moves: Iterable[tuple[int, CodePoints, int]], start: int, final: int
     ) -> Graph:
-        """The graph of moves given one by one: a source, what may be read, a target."""
+        """Return the graph of moves given one by one: a source, what may be read, a target."""
         numbers: dict[CodePoints, int] = {}
         listed = [
             (source, target, numbers.setdefault(chars, len(numbers)))
@@ -278,7 +278,7 @@ def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
 
 @functools.lru_cache(maxsize=32)
 def short_match(regular: Regular) -> str | None:
-    """A short text that the expression matches as a whole, found without an automaton.
+    """Return a short text that the expression matches as a whole, found without an automaton.
 
     It need not be the shortest. ``None`` if none is easy to find: anchors are handled only at
     the very beginning and end, look-around not at all. Cached for formats, which are large and
@@ -293,7 +293,7 @@ def short_match(regular: Regular) -> str | None:
 
 
 def _match(node: Regular) -> str | None:
-    """A short match of a part; ``None`` if none is easy to find, or there is none."""
+    """Return a short match of a part; ``None`` if none is easy to find, or there is none."""
     if isinstance(node, Chars):
         return _member(node.chars)
     if isinstance(node, Concat):
@@ -312,7 +312,7 @@ def _match(node: Regular) -> str | None:
 
 
 def _joined(texts: map[str | None]) -> str | None:
-    """The texts joined; ``None`` if one of them is, or if it gets too long (_MAX_SHORT)."""
+    """Return the texts joined; ``None`` if one of them is, or if it gets too long (_MAX_SHORT)."""
     whole = ""
     for text in texts:
         if text is None or len(whole) + len(text) > _MAX_SHORT:

@@ -27,7 +27,7 @@ __all__ = ["up_to_first", "without_text"]
 
 
 def up_to_first(end: str, texts: Dfa) -> Dfa:
-    """The texts with ``end`` after them that have no earlier end.
+    """Return the texts with ``end`` after them that have no earlier end.
 
     Raises LimitExceededError if the automaton has too many states: it has one for each state
     of ``texts`` and each beginning of ``end`` that may precede it.
@@ -38,13 +38,13 @@ def up_to_first(end: str, texts: Dfa) -> Dfa:
 
 
 def without_text(text: str, texts: Dfa) -> Dfa:
-    """The texts that do not contain ``text``."""
+    """Return the texts that do not contain ``text``."""
     found = Concat((ANYTHING, literal(text), ANYTHING))
     return dfa_from_regular(Both(_expression(texts), found, negative=True))
 
 
 def _expression(dfa: Dfa) -> Regular:
-    """The texts of an automaton as a graph with one end that has no moves out of it."""
+    """Return the texts of an automaton as a graph with one end that has no moves out of it."""
     if not len(dfa):
         return Alternate(())
     end = len(dfa)

@@ -77,7 +77,7 @@ _MATCHED: Final[State] = (frozenset({(-1, _FREE)}), (), False)
 
 
 def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
-    """The expression with a look-ahead at its start made a condition on the whole text.
+    """Return the expression with a look-ahead at its start made a condition on the whole text.
 
     ``^(?=x)y`` becomes ``^y`` and ``^x``, both searched for: two automata side by side take less
     than x carried along as an obligation. A match of the whole text begins at its start, with or
@@ -154,7 +154,7 @@ class LookaroundSubsets:
         return self._state(self._closed([(0, _FREE)], here), here)
 
     def step(self, state: State, index: int) -> State | None:
-        """The state after a code point of a class, None if no match can follow.
+        """Return the state after a code point of a class, None if no match can follow.
 
         ``index`` is the place of the class among those of ``parts``.
         """
@@ -259,7 +259,7 @@ class LookaroundSubsets:
         return Obligation(number, threads)
 
     def _condition(self, number: int, here: Position) -> Obligation | bool:
-        """Whether a look-around holds here, or what it still needs, see ``_settled``."""
+        """Return whether a look-around holds here, or what it still needs, see ``_settled``."""
         look = self.nfa.looks[number]
         if look.ahead:
             return self._settled(number, self._closed([(look.start, _FREE)], here), here)
@@ -280,7 +280,7 @@ class LookaroundSubsets:
         return any(at == look.final for at, _ in ended) != look.negative
 
     def _closed(self, threads: Iterable[Thread], here: Position) -> ThreadSet:
-        """The threads with all that they reach without reading a code point, ``_reduced``.
+        """Return the threads with all that they reach without reading a code point, ``_reduced``.
 
         A thread that passes a look-around which is not settled here takes it along as an
         obligation. The look-behinds that it may meet must already be in ``here.behind``, see

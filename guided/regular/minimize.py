@@ -96,7 +96,7 @@ def smallest(
 def _live(
     moves: Moves, into: MovesInto, label: NDArray[np.int32], all_found: bool
 ) -> NDArray[np.bool_]:
-    """Whether state 0 leads to each state, and that state to a label."""
+    """Return whether state 0 leads to each state, and that state to a label."""
     count = len(label)
     found = np.full(count, all_found)
     stack = np.empty(count, dtype=np.int32)
@@ -157,7 +157,7 @@ def _only(
 def _merged(
     moves: Moves, label: NDArray[np.int32], block_of: NDArray[np.int32]
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """One state for each block; blocks are numbered by their first states.
+    """Return one state for each block; blocks are numbered by their first states.
 
     Its moves and its label are those of the first state, as equal states have the same labels and
     lead to the same blocks. Returns the arrays passed in if no two states are equal.
@@ -182,7 +182,7 @@ def _merged(
 def _those_of(
     moves: Moves, label: NDArray[np.int32], members: NDArray[np.int32], renamed: NDArray[np.int32]
 ) -> tuple[Moves, NDArray[np.int32]]:
-    """The moves and labels of some states; moves to states that are ``renamed`` -1 drop out.
+    """Return the moves and labels of some states; moves to states that are ``renamed`` -1 drop out.
 
     ``members`` are these states in their new order; ``renamed`` has the new state by old state.
     """
@@ -221,7 +221,7 @@ class _Partition(NamedTuple):
 
 @making_kernel
 def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[np.int32]:
-    """The block of each state when no splitter is left (Hopcroft).
+    """Return the block of each state when no splitter is left (Hopcroft).
 
     A state has at most one move by each class, as the automaton is deterministic. So each state is
     marked at most once for a class of the splitter, which ``_mark`` relies on.
@@ -273,7 +273,7 @@ def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[
 
 @making_kernel
 def _by_label(label: NDArray[np.int32]) -> tuple[_Partition, int]:
-    """The states of each label as a block, and the number of blocks."""
+    """Return the states of each label as a block, and the number of blocks."""
     count = len(label)
     # A stable sort leaves the states of a label ascending, as moves are stored. This is only for
     # speed: any order in a block gives the same result, since ``_merged`` numbers blocks by states.

@@ -108,7 +108,7 @@ class Nfa:
         self.look_numbers: Final[dict[Look, int]] = {}
 
     def __str__(self) -> str:
-        """A line for each move; ``^`` and ``$`` mark those at the start and the end only."""
+        """Return a line for each move; ``^`` and ``$`` mark those at the start and the end only."""
         sets = [*map(str, self.sets)]
         bulk = self.bulk[:, : self.bulk_size].tolist()
         lines = [f"{self.count} states, 0 to {self.final}"]
@@ -134,7 +134,7 @@ class Nfa:
         return "\n".join(lines)
 
     def add_states(self, count: int = 1) -> int:
-        """The first of some new states; raises LimitExceededError past MAX_NFA_STATES."""
+        """Return the first of some new states; raises LimitExceededError past MAX_NFA_STATES."""
         self.count += count
         if self.count > MAX_NFA_STATES:
             raise LimitExceededError(
@@ -206,7 +206,7 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
 
 
 def _rested(parts: tuple[Regular, ...]) -> Iterable[Regular]:
-    """The parts of a node, with pauses between them where there are many."""
+    """Return the parts of a node, with pauses between them where there are many."""
     return breathing(parts) if len(parts) > _MANY else parts
 
 
@@ -338,7 +338,7 @@ def _edges(nfa: Nfa) -> tuple[Edges, ...]:
 
 
 def _sizes(nfa: Nfa) -> list[int]:
-    """The number of moves in each of the ``_edges``, and then in ``bulk``."""
+    """Return the number of moves in each of the ``_edges``, and then in ``bulk``."""
     return [*[len(edges.sources) for edges in _edges(nfa)], nfa.bulk_size]
 
 

@@ -44,7 +44,7 @@ class Partition:
 
 
 def partition(sets: Sequence[CodePoints]) -> Partition:
-    """The coarsest classes from which every one of the sets can be put together.
+    """Return the coarsest classes from which every one of the sets can be put together.
 
     Code points in none of the sets are in no class. Raises LimitExceededError past MAX_OVERLAP.
     """
@@ -64,7 +64,7 @@ def partition(sets: Sequence[CodePoints]) -> Partition:
 
 
 def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
-    """The ends of all ranges, set by set, and the number of ranges of each set.
+    """Return the ends of all ranges, set by set, and the number of ranges of each set.
 
     ``class_intervals`` takes them like this: the first and the last code point of each range in
     turn.
@@ -81,7 +81,7 @@ def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
 
 
 def overlap_too_much() -> LimitExceededError:
-    """The error for sets that overlap past MAX_OVERLAP."""
+    """Return the error for sets that overlap past MAX_OVERLAP."""
     return LimitExceededError(
         f"its sets of characters, cut where they overlap, are more than {MAX_OVERLAP} pieces",
         limit=MAX_OVERLAP,

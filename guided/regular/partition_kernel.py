@@ -27,7 +27,7 @@ __all__ = ["class_intervals", "ranges_by_group"]
 def class_intervals(
     ranges: NDArray[np.int32], sizes: NDArray[np.int32], most: int
 ) -> tuple[NDArray[np.int32], int, NDArray[np.int32], NDArray[np.int32]]:
-    """The classes of which every set is a union.
+    """Return the classes of which every set is a union.
 
     ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` the
     number of ranges of each set; those of one set are disjoint, as an end toggles whether the set
@@ -104,7 +104,7 @@ def _slot_of(
     begin: NDArray[np.int32],
     members: NDArray[np.int32],
 ) -> int:
-    """The slot of the class whose ``size`` sets hold here: where it is or where to enter it.
+    """Return the slot of the class whose ``size`` sets hold here: where it is or where to enter it.
 
     ``key`` is the hash of these sets, the same in whatever order they began to hold. The number of
     slots is a power of two, and one of them is free.
@@ -127,7 +127,7 @@ def _slot_of(
 def _classes_by_set(
     first: NDArray[np.int32], begin: NDArray[np.int32], members: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """The classes of each set, from the sets of each class.
+    """Return the classes of each set, from the sets of each class.
 
     ``first[set + 1]`` has the number of classes of the set; it is changed to where they begin.
     """
@@ -160,7 +160,7 @@ def _sorted_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray
 
 @making_kernel
 def _held(ends: NDArray[np.int64], place_of: NDArray[np.int32]) -> int:
-    """How many sets hold each interval, summed: the room that ``members`` may need.
+    """Return how many sets hold each interval, summed: the room that ``members`` may need.
 
     ``place_of`` must be all -1, and is so again afterwards.
     """
@@ -179,7 +179,7 @@ def _held(ends: NDArray[np.int64], place_of: NDArray[np.int32]) -> int:
 def ranges_by_group(
     intervals: NDArray[np.int32], group: NDArray[np.int32], groups: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The code points of groups of classes, as ranges: int32 ``[2, ranges]``, by group.
+    """Return the code points of groups of classes, as ranges: int32 ``[2, ranges]``, by group.
 
     Those of a group are from ``first[group]`` on. ``group`` has the group of each class, less than
     ``groups``, and -1 for none. ``intervals`` are as ``class_intervals`` returns them: they must

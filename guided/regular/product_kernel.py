@@ -36,7 +36,7 @@ def pair_up(
 
 @making_kernel
 def completed(table: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.int32]:
-    """A complete table over other classes, with a last state for all missing moves.
+    """Return a complete table over other classes, with a last state for all missing moves.
 
     ``columns`` has for each new class the one that it is a part of, -1 for none.
     """
@@ -106,7 +106,7 @@ def _slots_for(room: int) -> int:
 def _slot(
     slots: NDArray[np.int32], lefts: NDArray[np.int32], rights: NDArray[np.int32], a: int, b: int
 ) -> int:
-    """The slot of a pair: where it is, or where to enter it.
+    """Return the slot of a pair: where it is, or where to enter it.
 
     The number of slots is as ``_slots_for`` says, so the search ends.
     """

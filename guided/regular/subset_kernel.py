@@ -262,7 +262,7 @@ def _follow(
 
 @inlined
 def _is_full(subsets: _Subsets, known: int, size: int) -> bool:
-    """Whether there is no room for one subset more, with ``size`` members."""
+    """Return whether there is no room for one subset more, with ``size`` members."""
     is_full: bool = known == len(subsets.label)
     return is_full or subsets.begin[known] + size > len(subsets.members)
 
@@ -397,7 +397,7 @@ def _add(subsets: _Subsets, number: int, queue: NDArray[np.int32], size: int) ->
 
 @inlined
 def _hash(members: NDArray[np.int32], begin: int, end: int) -> np.uint64:
-    """A hash that ignores the order, as the members of equal subsets may differ in it."""
+    """Return a hash that ignores the order, as the members of equal subsets may differ in it."""
     value = np.uint64(0)
     for at in range(begin, end):
         mixed = np.uint64(members[at] + 1) * np.uint64(0x9E3779B97F4A7C15)
@@ -409,7 +409,7 @@ def _hash(members: NDArray[np.int32], begin: int, end: int) -> np.uint64:
 def _slot_of(
     subsets: _Subsets, queue: NDArray[np.int32], size: int, mark: NDArray[np.int32], stamp: int
 ) -> int:
-    """The slot of the subset in the queue: where it is, or where to enter it.
+    """Return the slot of the subset in the queue: where it is, or where to enter it.
 
     All members must be marked with ``stamp``, and besides them only states that ``_kept`` drops:
     a known subset has none of these.

@@ -61,7 +61,7 @@ class MovesInto(NamedTuple):
 
 @making_kernel
 def moves_of(table: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The list of a table's moves, by state and then by class."""
+    """Return the list of a table's moves, by state and then by class."""
     count, width = table.shape
     size = 0
     for state in range(count):
@@ -79,7 +79,7 @@ def moves_of(table: NDArray[np.int32]) -> NDArray[np.int32]:
 
 @making_kernel
 def moves_on(table: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The list of the moves on some classes, class by class.
+    """Return the list of the moves on some classes, class by class.
 
     In place of its class a move has the place of the class among ``classes``.
     """
@@ -114,7 +114,7 @@ def paste_moves(
 
 @making_kernel
 def moves_by_state(table: NDArray[np.int32]) -> Moves:
-    """The moves of a table, those of each state by ascending class."""
+    """Return the moves of a table, those of each state by ascending class."""
     count, width = table.shape
     first = np.empty(count + 1, dtype=np.int32)
     classes = np.empty(table.size, dtype=np.int32)
@@ -147,7 +147,7 @@ def table_of(moves: Moves, group: NDArray[np.int32], groups: int) -> NDArray[np.
 
 @making_kernel
 def moves_into(moves: Moves) -> MovesInto:
-    """The same moves by target (a counting sort)."""
+    """Return the same moves by target (a counting sort)."""
     count = len(moves.first) - 1
     first = np.zeros(count + 1, dtype=np.int32)
     for target in moves.targets:
@@ -167,7 +167,7 @@ def moves_into(moves: Moves) -> MovesInto:
 
 @making_kernel
 def longer(array: NDArray[Any], room: int) -> NDArray[Any]:
-    """A copy of an array with ``room`` rows; the new ones hold anything."""
+    """Return a copy of an array with ``room`` rows; the new ones hold anything."""
     copy = np.empty((room, *array.shape[1:]), dtype=array.dtype)
     copy[: len(array)] = array
     return copy

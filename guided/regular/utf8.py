@@ -56,7 +56,7 @@ def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
-    """The spellings inside a JSON string (RFC 8259, section 7) of ``low`` to ``high``.
+    """Yield the spellings inside a JSON string (RFC 8259, section 7) of ``low`` to ``high``.
 
     Each code point has exactly one: raw where that is allowed, else the short escape, else
     ``\\u00xx`` in lower case, which is what ``json.dumps(..., ensure_ascii=False)`` writes.
@@ -75,7 +75,7 @@ def json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def any_json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
-    """Every spelling inside a JSON string of ``low`` to ``high``, none of them a surrogate.
+    """Yield every spelling inside a JSON string of ``low`` to ``high``, none of them a surrogate.
 
     Raw where that is allowed, by a short escape (``\\/`` too), or by ``\\u`` and four hexadecimal
     digits in either case, of which two make a surrogate pair above U+FFFF. Never half a pair.
@@ -122,7 +122,7 @@ def _pairs(low: int, high: int) -> Iterator[ByteRanges]:
 
 @functools.lru_cache(maxsize=4096)
 def _digits(low: int, high: int, count: int) -> tuple[ByteRanges, ...]:
-    """The numbers ``low`` to ``high`` in ``count`` hexadecimal digits of either case.
+    """Return the numbers ``low`` to ``high`` in ``count`` hexadecimal digits of either case.
 
     Each number, in each mixture of cases, is in exactly one of the sequences.
     """

@@ -37,7 +37,7 @@ class _Open:
 
 
 def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
-    """The automaton without these texts; whatever else it accepts keeps its labels.
+    """Return the automaton without these texts; whatever else it accepts keeps its labels.
 
     Raises LimitExceededError as ``word_graph`` and ``combine`` do.
     """
@@ -85,7 +85,7 @@ def word_graph(texts: Collection[str]) -> Regular:
 
 
 def _graph(nodes: list[_Node]) -> Graph:
-    """The graph over code points of some nodes, the last of which is its start.
+    """Return the graph over code points of some nodes, the last of which is its start.
 
     All texts end in one further state. Edges name nodes by their places in ``nodes``. The caller
     handles whether the start is an end.

@@ -48,7 +48,7 @@ _SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, Non
 
 
 def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
-    """The grammar that ``text`` writes; its texts are those of the rule ``root``.
+    """Return the grammar that ``text`` writes; its texts are those of the rule ``root``.
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret where a
     place can be named, or LimitExceededError.
@@ -121,7 +121,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _item(self) -> Body | None:
-        """What stands here, ``None`` if the sequence ends."""
+        """Return what stands here, ``None`` if the sequence ends."""
         token = self._here
         match token.kind:
             case "literal":
@@ -145,7 +145,7 @@ class _Parser:
         return body
 
     def _begins_rule(self) -> bool:
-        """Whether the name here begins the next rule: rules have no sign at their end.
+        """Return whether the name here begins the next rule: rules have no sign at their end.
 
         It also does with a class between the name and ``::=``, which ``rules`` refuses as an
         attribute. ``_skip_ahead`` calls this at other tokens too, but not at "end", as the token
@@ -157,7 +157,7 @@ class _Parser:
         return following.kind == "defined"
 
     def _group(self) -> Body:
-        """The body between the parenthesis here and the one that closes it."""
+        """Return the body between the parenthesis here and the one that closes it."""
         opening = self._here
         self._enter()
         self._at += 1
@@ -170,7 +170,7 @@ class _Parser:
         return body
 
     def _repeated(self, item: Body) -> Body:
-        """The item with all the repeats after it: ``x+?`` repeats what ``x+`` is."""
+        """Return the item with all the repeats after it: ``x+?`` repeats what ``x+`` is."""
         stacked = 0
         while (token := self._here).kind in (*_SIGNS, "bounds"):
             stacked += 1
@@ -242,7 +242,7 @@ class _Parser:
         return refused(InvalidConstraintError, self._text, token.position, what)
 
     def _too_large(self, what: str, limit: int, hint: str) -> LimitExceededError:
-        """The error for something past a limit here, with line, column and a caret."""
+        """Return the error for something past a limit here, with line, column and a caret."""
         return LimitExceededError(
             SourcePosition(self._text, self._here.position).message(what),
             limit=limit,

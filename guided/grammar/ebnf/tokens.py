@@ -64,7 +64,7 @@ class Token:
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """The tokens in order, the last of kind "end"; blanks and comments are left out.
+    """Yield the tokens in order, the last of kind "end"; blanks and comments are left out.
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with the position.
     """
@@ -89,7 +89,7 @@ def tokens_of(text: str) -> Iterator[Token]:
 def refused(
     error: type[ConstraintError], text: str, position: int, what: str, hint: str | None = None
 ) -> ConstraintError:
-    """The error with line, column and a caret."""
+    """Return the error with line, column and a caret."""
     return error(SourcePosition(text, position).message(what), position=position, hint=hint)
 
 
@@ -121,7 +121,7 @@ class _Character(NamedTuple):
 
 
 def literal_of(text: str, token: Token) -> Regular:
-    """The text between the quotes; raises InvalidConstraintError for one that is no text."""
+    """Return the text between the quotes; raises InvalidConstraintError for one that is no text."""
     characters = _characters(text, token)
     for one in characters:
         if 0xD800 <= one.code_point <= 0xDFFF:
@@ -177,7 +177,7 @@ def _characters(text: str, token: Token) -> list[_Character]:
 
 
 def _character(text: str, found: re.Match[str]) -> _Character:
-    """The character that a match of _CHARACTER writes; the caller handles surrogates."""
+    """Return the character that a match of _CHARACTER writes; the caller handles surrogates."""
     position, group = found.start(), str(found.lastgroup)
     if group == "plain":
         return _Character(ord(found[0]), position, True)
@@ -195,7 +195,7 @@ def _character(text: str, found: re.Match[str]) -> _Character:
 
 
 def _wrong_escape(text: str, position: int, letter: str) -> ConstraintError:
-    """The error for a backslash before a letter with which it means nothing here."""
+    """Return the error for a backslash before a letter with which it means nothing here."""
     if letter in _KINDS:
         return refused(
             UnsupportedFeatureError, text, position, f"the class \\{letter} is not supported",

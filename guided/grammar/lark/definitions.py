@@ -48,7 +48,7 @@ class Definitions(NamedTuple):
 
 
 def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
-    """What a grammar defines; ``imports`` are the texts of others, by their dotted names.
+    """Return what a grammar defines; ``imports`` are the texts of others, by their dotted names.
 
     Grammars that come with Lark need not be in ``imports``. Raises InvalidConstraintError or
     UnsupportedFeatureError with the position, or LimitExceededError for a text that is too long, or
@@ -129,7 +129,7 @@ def _import(
 
 @functools.cache
 def _of_lark() -> Mapping[str, Path]:
-    """The files of the grammars that come with Lark, by name."""
+    """Return the files of the grammars that come with Lark, by name."""
     spec = find_spec("lark")
     assert spec is not None and spec.origin is not None, "a dependency"
     folder = Path(spec.origin).parent.joinpath("grammars")
@@ -208,7 +208,7 @@ _MAX_DEPTH: Final = 150
 
 
 def terminal_of(name: Name, source: Source) -> Definition:
-    """The terminal that a name in a terminal stands for; it is that of its own grammar.
+    """Return the terminal that a name in a terminal stands for; it is that of its own grammar.
 
     Raises InvalidConstraintError for a rule and for an undefined name, and UnsupportedFeatureError
     for one that is only declared.
@@ -308,7 +308,7 @@ class _Extents:
         """Terminals being examined, each of them for another one."""
 
     def of(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
-        """The extent of a part of a terminal; ``source`` is the grammar whose names it uses.
+        """Return the extent of a part of a terminal; ``source`` is the grammar whose names it uses.
 
         Raises what ``of_definition`` and ``terminal_of`` raise, and UnsupportedFeatureError for a
         template and for a special token.
@@ -343,7 +343,7 @@ class _Extents:
     def of_definition(
         self, definition: Definition, source: Source, position: int, depth: int = 0
     ) -> _Extent:
-        """The extent of a terminal; ``source`` and ``position`` say where it is referred to.
+        """Return the extent of a terminal; ``source`` and ``position`` say where it is referred to.
 
         Raises InvalidConstraintError for a terminal that contains itself, and LimitExceededError.
         """
@@ -368,7 +368,7 @@ class _Extents:
 
 
 def _around(extents: list[_Extent]) -> _Extent:
-    """The extent of a part that consists of parts with these extents."""
+    """Return the extent of a part that consists of parts with these extents."""
     return _Extent(
         1 + sum([each.size for each in extents]),
         1 + max([each.depth for each in extents], default=0),
@@ -376,7 +376,7 @@ def _around(extents: list[_Extent]) -> _Extent:
 
 
 def _too_large(definition: Definition, limit: int, what: str) -> LimitExceededError:
-    """The error for a terminal past a limit; ``what`` names what it has too many of."""
+    """Return the error for a terminal past a limit; ``what`` names what it has too many of."""
     return LimitExceededError(
         f"the terminal {definition.name!r} has more than {limit} {what} when it is written out",
         limit=limit,

@@ -23,7 +23,7 @@ _DECODER: Final = json.JSONDecoder(parse_int=str)
 
 
 def inline_names(texts: Iterable[str]) -> set[str]:
-    """The names in some texts from which those of inline schemas have to differ."""
+    """Return the names in some texts from which those of inline schemas have to differ."""
     return {name for text in texts for name in re.findall(r"JSON_\w*", text)}
 
 

@@ -54,7 +54,7 @@ def lower_lark(
     imports: Mapping[str, str] | None = None,
     holes: Mapping[str, Body] | None = None,
 ) -> ContextFreeGrammar:
-    """The grammar that ``text`` writes.
+    """Return the grammar that ``text`` writes.
 
     ``imports`` are the texts of grammars that it may import, by dotted name; those that come with
     Lark (``common``, ``unicode``, …) need not be among them. ``holes`` are the bodies of terminals
@@ -96,7 +96,7 @@ def _check_holes(holes: Collection[str], texts: Iterable[str]) -> None:
 
 
 def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Body]:
-    """The bodies of all terminals that are only declared, by full name.
+    """Return the bodies of all terminals that are only declared, by full name.
 
     Raises UnsupportedFeatureError if one of them has no hole.
     """
@@ -108,7 +108,7 @@ def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Bo
 
 
 def _hole_of(declared: Definition, holes: Collection[str]) -> str:
-    """The name of the hole that a declared terminal is.
+    """Return the name of the hole that a declared terminal is.
 
     The full name of an imported terminal has the names of grammars before it, joined by ``__``. So
     its endings are tried, the longest first. Raises UnsupportedFeatureError if none is a hole's,
@@ -150,7 +150,7 @@ class _Rules:
         """The name of each rule that was called, by name of the definition and arguments."""
 
     def lowered(self, start: Definition) -> Mapping[str, Body]:
-        """All rules that the start leads to, with templates written out for their uses."""
+        """Return all rules that the start leads to, with templates written out for their uses."""
         self._call(start, ())
         while self._waiting:
             name, definition, arguments = self._waiting.pop()
@@ -160,7 +160,7 @@ class _Rules:
         return self._bodies
 
     def ignored(self, definitions: Definitions) -> tuple[Terminal, ...]:
-        """The terminals of the ``%ignore`` statements: what may stand before each terminal.
+        """Return the terminals of the ``%ignore`` statements: what may stand before each terminal.
 
         Raises UnsupportedFeatureError for a hole, and for a terminal that is only declared.
         """
@@ -177,7 +177,7 @@ class _Rules:
         return tuple(found)
 
     def _call(self, rule: Definition, arguments: tuple[Body, ...]) -> Call:
-        """The call of a rule, or of a template with its arguments.
+        """Return the call of a rule, or of a template with its arguments.
 
         At the first call the rule is queued for lowering. Raises LimitExceededError past
         MAX_RULES: a template that uses itself with ever more arguments would never end.
@@ -199,7 +199,7 @@ class _Rules:
         return Call(name)
 
     def _body(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
-        """The body of a part of a rule; ``source`` is the grammar whose names it uses.
+        """Return the body of a part of a rule; ``source`` is the grammar whose names it uses.
 
         Recursive, as deep as the parser lets brackets nest. Rules that it calls are only queued.
         """
@@ -222,7 +222,7 @@ class _Rules:
                 return self._call(self._rule(template, source, given, len(bodies)), bodies)
 
     def _named_body(self, name: Name, source: Source, given: Mapping[str, Body]) -> Body:
-        """What a name without arguments stands for: a terminal, a parameter, or a rule.
+        """Return what a name without arguments stands for: a terminal, a parameter, or a rule.
 
         A parameter for which a template was given is called without arguments here, which ``_rule``
         refuses. Names are known to be defined, see ``definitions._check_names``.
@@ -246,7 +246,7 @@ class _Rules:
         return self._body(tree, source, given)
 
     def _is_template(self, body: Body) -> bool:
-        """Whether a body is what ``_argument`` passes for a template.
+        """Return whether a body is what ``_argument`` passes for a template.
 
         Calls of rules that were lowered from templates have other names, with a ``#``.
         """
@@ -258,7 +258,7 @@ class _Rules:
     def _rule(
         self, name: Name, source: Source, given: Mapping[str, Body], count: int
     ) -> Definition:
-        """The rule of a name that is used with ``count`` arguments, 0 for a name alone.
+        """Return the rule of a name that is used with ``count`` arguments, 0 for a name alone.
 
         The name may be a parameter for which a template was given. Raises InvalidConstraintError
         if the rule takes a different number of arguments, or if a parameter that is no

@@ -132,7 +132,7 @@ _LITERALS: Final = ("literal", "pattern")
 
 
 def parse_lark(text: str) -> list[Statement]:
-    """The statements of a grammar.
+    """Return the statements of a grammar.
 
     Raises InvalidConstraintError or LimitExceededError, both with line, column and caret.
     """
@@ -159,7 +159,7 @@ class _Parser:
         """
 
     def statements(self) -> list[Statement]:
-        """All statements in order; each must end with its line."""
+        """Return all statements in order; each must end with its line."""
         found: list[Statement] = []
         while self._kind != "end":
             if self._kind == "line":
@@ -170,7 +170,7 @@ class _Parser:
         return found
 
     def _statement(self) -> Statement:
-        """The statement that begins here, up to its end of line, which is not read."""
+        """Return the statement that begins here, up to its end of line, which is not read."""
         token = self._here
         if token.kind != "statement":
             return self._definition("")
@@ -188,7 +188,7 @@ class _Parser:
         return self._definition(token.text)
 
     def _ignore(self, token: Token) -> Ignore:
-        """What is ignored, after the ``%ignore`` that ``token`` is."""
+        """Return what is ignored, after the ``%ignore`` that ``token`` is."""
         self._treeless = "what is ignored"
         body = self._choice()
         if isinstance(body, Series) and not body.parts:
@@ -196,7 +196,7 @@ class _Parser:
         return Ignore(body, token.position)
 
     def _definition(self, how: str) -> Define:
-        """A definition; ``how`` is %override, %extend or empty, and was read before.
+        """Return a definition; ``how`` is %override, %extend or empty, and was read before.
 
         Marks and the priority are read but not kept: they do not change which texts are valid.
         """
@@ -224,7 +224,7 @@ class _Parser:
         return _named(self._take(("rule",), "expected a parameter, in small letters"))
 
     def _import(self, position: int) -> Import:
-        """An import after its ``%import``, which stands at ``position``.
+        """Return an import after its ``%import``, which stands at ``position``.
 
         ``a.b.c`` imports c from the grammar a.b; ``a.b (c, d)`` imports several names from it.
         """
@@ -268,7 +268,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else Series(tuple(parts))
 
     def _item(self) -> Tree | None:
-        """What stands here, ``None`` if the alternative ends; brackets with all in them.
+        """Return what stands here, ``None`` if the alternative ends; brackets with all in them.
 
         ``[x]`` is an ``x`` that may be left out.
         """
@@ -311,7 +311,7 @@ class _Parser:
         return Use(name, tuple(arguments))
 
     def _argument(self) -> Tree:
-        """An argument of a template; nested ones count as brackets do."""
+        """Return an argument of a template; nested ones count as brackets do."""
         self._enter()
         value = self._value()
         if value is None:
@@ -320,7 +320,7 @@ class _Parser:
         return value
 
     def _repeated(self, item: Tree) -> Tree:
-        """The item with the sign after it that says how often it occurs, if there is one."""
+        """Return the item with the sign after it that says how often it occurs, if there is one."""
         token = self._here
         bounds = _SIGNS.get(token.kind)
         if bounds is not None:

@@ -74,7 +74,7 @@ class Source:
         return self._importer is not None
 
     def full_name(self, name: str) -> str:
-        """What a name of this grammar is called in the grammar that was given.
+        """Return what a name of this grammar is called in the grammar that was given.
 
         The name is first changed to what the importer calls it, by its alias or with the prefix
         (after the mark ``_``, which means that a rule is inlined), and then by the importer's own
@@ -95,7 +95,7 @@ class Source:
         kind: type[ConstraintError] = InvalidConstraintError,
         hint: str | None = None,
     ) -> ConstraintError:
-        """An error with line, column and a caret, which the caller raises.
+        """Return an error with line, column and a caret, which the caller raises.
 
         Its ``position`` is that in the text that was given; errors in imports have none.
         """
@@ -133,7 +133,7 @@ class Definition:
 
 
 def uses_in(tree: Tree) -> Iterator[tuple[Name, int]]:
-    """The names in a tree, each with the number of its arguments; in no order.
+    """Yield the names in a tree, each with the number of its arguments; in no order.
 
     A name that stands alone has 0, even a template that is passed as an argument.
     """

@@ -56,7 +56,7 @@ class Terminals:
         """Expressions, edges not yet split off, of terminals and of all that they refer to."""
 
     def of(self, definition: Definition) -> Pieces:
-        """The pieces of a terminal with a name.
+        """Return the pieces of a terminal with a name.
 
         This and the two methods below raise InvalidConstraintError or UnsupportedFeatureError, with
         a position, and LimitExceededError.
@@ -68,11 +68,11 @@ class Terminals:
         return pieces
 
     def of_body(self, tree: Tree, source: Source, position: int) -> Pieces:
-        """The pieces of a body that has no name."""
+        """Return the pieces of a body that has no name."""
         return _split(self._of(tree, source), source, position)
 
     def of_literal(self, tree: Literal | Range, source: Source) -> Pieces:
-        """The pieces of a literal or a range inside a rule."""
+        """Return the pieces of a literal or a range inside a rule."""
         key = source, tree.text
         pieces = self._written.get(key)
         if pieces is None:
@@ -80,7 +80,7 @@ class Terminals:
         return pieces
 
     def _text_of(self, definition: Definition) -> Regular:
-        """The expression of a terminal with all that it refers to written out."""
+        """Return the expression of a terminal with all that it refers to written out."""
         text = self._texts.get(definition)
         if text is None:
             options = tuple([self._of(*body) for body in definition.bodies])
@@ -89,7 +89,7 @@ class Terminals:
         return text
 
     def _of(self, tree: Tree, source: Source) -> Regular:
-        """The expression of a part of a terminal.
+        """Return the expression of a part of a terminal.
 
         Recursive: ``definitions`` has checked that no terminal contains itself, and how deep and
         how large they become. It has also refused templates and special tokens in them.
@@ -117,7 +117,7 @@ def _series(parts: Iterable[Regular]) -> Regular:
 
 
 def _split(regular: Regular, source: Source, position: int) -> Pieces:
-    """The terminals that an expression is a choice of; errors point to ``position``."""
+    """Return the terminals that an expression is a choice of; errors point to ``position``."""
     try:
         pieces = split_edges(regular)
     except UnsupportedFeatureError as error:
@@ -146,7 +146,7 @@ class _WrongEscapeError(ValueError):
 
 
 def regular_of_literal(written: Literal, source: Source) -> Regular:
-    """The texts of a literal: a text in quotes as it is, a pattern as Python reads it.
+    """Return the texts of a literal: a text in quotes as it is, a pattern as Python reads it.
 
     Raises InvalidConstraintError or UnsupportedFeatureError, with the position of its beginning.
     """
@@ -185,7 +185,7 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
 
 
 def regular_of_range(written: Range, source: Source) -> Regular:
-    """The characters of a range; raises what ``regular_of_literal`` raises.
+    """Return the characters of a range; raises what ``regular_of_literal`` raises.
 
     As in Lark an escaped backslash is two characters here, and so cannot be an end of a range.
     """
@@ -230,7 +230,7 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _any_case(text: Regular) -> Regular:
-    """A text made by ``literal``, a sequence of characters, in capital or small letters."""
+    """Return a text made by ``literal``, a sequence of characters, in capital or small letters."""
     assert isinstance(text, Concat)
     parts = [part.chars for part in text.parts if isinstance(part, Chars)]
     return Concat(tuple([Chars(any_case(chars)) for chars in parts]))

@@ -43,7 +43,7 @@ class Calls:
         """The calls that begin in some states, by these."""
 
     def with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
-        """A configuration with the rules that are called in it before another byte is read.
+        """Return a configuration with the rules that are called in it before another byte is read.
 
         Not for an UNKNOWN one. All callers of a rule share its continuation, which has a frame for
         each state that one of the calls returns to. ``_found_begun`` returns the rules in an order
@@ -71,7 +71,7 @@ class Calls:
         return closed
 
     def _found_begun(self, states: tuple[int, ...]) -> list[_BegunCall]:
-        """The calls that begin in a set of states, each rule after all rules that call it.
+        """Return the calls that begin in a set of states, each rule after all rules that call it.
 
         The heap returns the first states of rules in the order of ``call_order``. Nothing calls
         states that are no first states of rules, so they come before all of them. ``callers`` and

@@ -38,7 +38,7 @@ class Completions:
         return min([self._left(*parse) for parse in parses])
 
     def shortest(self, parses: Sequence[tuple[int, int]]) -> bytes:
-        """The bytes that end the text by the nearest of one or several parses.
+        """Return the bytes that end the text by the nearest of one or several parses.
 
         Of several that are equally near the one with the lowest numbers, so that the result is
         always the same.
@@ -46,7 +46,7 @@ class Completions:
         return self._completion(*min(parses, key=lambda parse: (self._left(*parse), parse)))
 
     def _left(self, state: int, continuation: int) -> int:
-        """An upper bound on the bytes that end the text from one parse."""
+        """Return an upper bound on the bytes that end the text from one parse."""
         return self._continuations.left_behind(state, continuation)
 
     def _completion(self, state: int, continuation: int) -> bytes:
@@ -85,5 +85,5 @@ class Completions:
             state = int(returns[depth])
 
     def _hole_text(self, state: int) -> bytes:
-        """A short text that fills a hole; ``state`` is that of the hole in the network."""
+        """Return a short text that fills a hole; ``state`` is that of the hole in the network."""
         raise AssertionError(f"nobody fills the hole at {state}")

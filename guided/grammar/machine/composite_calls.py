@@ -51,11 +51,11 @@ class CompositeCalls(Calls):
             self._continuations.add(reached, self._holes.number(HoleState(hole, state)), after)
 
     def is_parse(self, state: int) -> bool:
-        """Whether a state has to be kept: bytes lead on from it, or something ends there."""
+        """Return whether a state has to be kept: bytes lead on from it, or something ends there."""
         return state >= self._network.first_hole or state == END or self.is_kept[state]
 
     def lone(self, closed: Mapping[int, int]) -> int | None:
-        """The only state of a configuration if it is in a hole and no fork, else ``None``.
+        """Return the only state of a configuration if it is in a hole and no fork, else ``None``.
 
         ``closed`` has at least one parse. A fork (see ``Holes.is_fork``) is handled as several
         parses, since the row of its hole does not determine what follows the hole.
@@ -78,13 +78,13 @@ class CompositeCalls(Calls):
         return {at: after for at, after in returned.items() if at not in ending}
 
     def may_end(self, state: int) -> bool:
-        """Whether the rule, or the text of the hole, may end in a state."""
+        """Return whether the rule, or the text of the hole, may end in a state."""
         if state < self._network.first_hole:
             return state != END and self.accepting[state]
         return self._holes.may_end(state)
 
     def with_returns(self, closed: dict[int, int]) -> dict[int, int]:
-        """A configuration with all that may follow what ends in it, and the calls of that.
+        """Return a configuration with all that may follow what ends in it, and the calls of that.
 
         ``closed`` has its calls, and is not changed; it is returned if nothing ends. Repeated
         until nothing new ends: a rule that ends may return to a state that ends too. ``done`` has

@@ -76,7 +76,7 @@ class CompositeMachine(GrammarMachine):
     # --- moving ---------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """The state after ``byte``, ``None`` if it is not allowed; may lay down rows.
+        """Return the state after ``byte``, ``None`` if it is not allowed; may lay down rows.
 
         A single parse is left by its exit where it does not read the byte. Several are never left:
         they include all that may follow one of them.
@@ -100,7 +100,7 @@ class CompositeMachine(GrammarMachine):
         return None
 
     def after_exit(self, state: State) -> State | None:
-        """The state after what ends here, a hole or rules; ``None`` if nothing ends."""
+        """Return the state after what ends here, a hole or rules; ``None`` if nothing ends."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().after_exit(state)
@@ -111,7 +111,7 @@ class CompositeMachine(GrammarMachine):
     def _step_isomorphic(
         self, isomorphic: IsomorphicParses, state: State, byte: int
     ) -> State | None:
-        """The state after a byte, from one whose parses are all in isomorphic rows.
+        """Return the state after a byte, from one whose parses are all in isomorphic rows.
 
         Inside the automata the row of the first parse moves for all, and its count, which all
         share, decides for all. If it ends, or would have to be left, the parses may part: they
@@ -129,7 +129,7 @@ class CompositeMachine(GrammarMachine):
         return self._state_of(self._moved(parses, byte))
 
     def _parses(self, state: State) -> Mapping[int, int] | None:
-        """All parses with all that may follow them: the continuation of each by state.
+        """Return all parses with all that may follow them: the continuation of each by state.
 
         ``None`` if the state is one of the grammar alone, or has a single parse inside a hole.
         """
@@ -141,7 +141,7 @@ class CompositeMachine(GrammarMachine):
         return self.hole_stacks.several.get(state.stack)
 
     def placed_inside(self, inside: Inside, state: State) -> State:
-        """The state of this machine where the only parse left is inside a hole.
+        """Return the state of this machine where the only parse left is inside a hole.
 
         ``state`` is that of the machine in the hole. ``inside`` says which hole it is and what
         follows it; its own stack is not read.
@@ -160,7 +160,7 @@ class CompositeMachine(GrammarMachine):
         return found
 
     def is_accepting(self, state: State) -> bool:
-        """Whether the text may end here."""
+        """Return whether the text may end here."""
         # A single parse inside a hole ends with what fills it, so its exits are followed.
         at: State | None = state
         while at is not None:
@@ -187,7 +187,7 @@ class CompositeMachine(GrammarMachine):
         return None if END in several else only
 
     def num_parses(self, state: State) -> int:
-        """How many states of the network and of what fills its holes the text may be in."""
+        """Return how many states of the network and of what fills its holes the text may be in."""
         if state.stack in self.hole_stacks.inside:
             return 1
         parses = self._parses(state)
@@ -196,7 +196,7 @@ class CompositeMachine(GrammarMachine):
     # --- transitions ---------------------------------------------------------------------------
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row that an exit action leads to; see ``Recognizer``.
+        """Return the stack and the row that an exit action leads to; see ``Recognizer``.
 
         What the action means depends on the stack: it is one of the grammar, of the machine in the
         hole, of that of the first of isomorphic parses, or a byte (``Holes.any_byte_row``).
@@ -237,7 +237,7 @@ class CompositeMachine(GrammarMachine):
     # --- configurations ---------------------------------------------------------------------
 
     def _state_of(self, configuration: dict[int, int]) -> State | None:
-        """The state of a configuration, ``None`` for an empty one; its calls are added here.
+        """Return the state of a configuration, ``None`` for an empty one; its calls are added here.
 
         Unlike the result of ``_started``, it may have a count, and isomorphic parses stay together.
         """
@@ -257,7 +257,7 @@ class CompositeMachine(GrammarMachine):
         return state._replace(stack=stack)
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
-        """Stack and row of a configuration that has its calls and is not empty.
+        """Return stack and row of a configuration that has its calls and is not empty.
 
         None of its parses is in a hole, its only parse is, or several are left, some in holes.
         """
@@ -323,7 +323,7 @@ class CompositeMachine(GrammarMachine):
         return left + self.continuations.left[inside.continuation]
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the text from here, close to as few as possible."""
+        """Return bytes that complete the text from here, close to as few as possible."""
         inside = self.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().shortest_end(state)
@@ -332,7 +332,7 @@ class CompositeMachine(GrammarMachine):
         return rest + self._completions.shortest([*returns.items()])
 
     def parses(self, state: State) -> list[tuple[int, int]]:
-        """The states that the text may be in, each with its continuation.
+        """Return the states that the text may be in, each with its continuation.
 
         Not for a state with a single parse inside a hole, whose stack has no slots: callers use the
         machine in the hole.
@@ -412,7 +412,7 @@ class _Parses(StateSharing):
         return tuple(alone)
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in the row that the row of ``state`` was laid over."""
+        """Return the state in the row that the row of ``state`` was laid over."""
         inside = self._machine.hole_stacks.inside.get(state.stack)
         if inside is None:
             return super().beneath(state, row)
@@ -422,5 +422,5 @@ class _Parses(StateSharing):
 
 
 def _local(inside: Inside, state: State) -> State:
-    """A state as the machine in the hole knows it."""
+    """Return a state as the machine in the hole knows it."""
     return state._replace(stack=inside.stack)

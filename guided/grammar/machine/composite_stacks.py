@@ -61,11 +61,11 @@ class CompositeStacks(GrammarStacks):
         """All parses, by stack."""
 
     def is_of_grammar(self, number: int) -> bool:
-        """Whether no parse is inside a hole."""
+        """Return whether no parse is inside a hole."""
         return self.frames[number][:1] not in _OF_HOLES
 
     def of_inside(self, inside: Inside) -> int:
-        """The stack of a single parse inside a hole."""
+        """Return the stack of a single parse inside a hole."""
         number = self.of((_INSIDE, *inside))
         if number not in self.inside:
             self.inside[number] = inside
@@ -77,14 +77,14 @@ class CompositeStacks(GrammarStacks):
         return number
 
     def of_several(self, parses: Mapping[int, int]) -> int:
-        """The stack of several parses, given by state."""
+        """Return the stack of several parses, given by state."""
         ordered = sorted(parses.items())
         number = self.of((_SEVERAL, *(number for parse in ordered for number in parse)))
         self.several.setdefault(number, dict(ordered))
         return number
 
     def of_isomorphic(self, isomorphic: IsomorphicParses) -> int:
-        """The stack of several parses in isomorphic rows."""
+        """Return the stack of several parses in isomorphic rows."""
         frame = [number for parse in isomorphic.parses for number in parse]
         frame += [each.number for each in isomorphic.maps]
         number = self.of((_ISOMORPHIC, *frame))
@@ -92,7 +92,7 @@ class CompositeStacks(GrammarStacks):
         return number
 
     def free_keys(self, number: int) -> set[bytes]:
-        """The names of the innermost object so far that must not come again.
+        """Return the names of the innermost object so far that must not come again.
 
         Empty unless a single parse is inside a hole. If several are left, their own machines,
         which know these names, try each byte.

@@ -88,7 +88,7 @@ class Continuations:
         return 0 if state < 0 else self._left[state] + self.left[continuation]
 
     def best(self, continuation: int) -> tuple[int, int]:
-        """The state and continuation of the frame that is nearest to the end of the text.
+        """Return the state and continuation of the frame that is nearest to the end of the text.
 
         Of several the one with the lowest numbers, so that completions are always the same. The
         state is END for ROOT, and UNKNOWN for CUT.
@@ -120,7 +120,7 @@ class Continuations:
         return reached
 
     def union(self, left: int, right: int) -> int:
-        """The continuation after which a text may continue as after either of two.
+        """Return the continuation after which a text may continue as after either of two.
 
         A state that both return to is returned to with the union of what follows it in each. Raises
         LimitExceededError when full.
@@ -147,7 +147,7 @@ class Continuations:
         return joined
 
     def _pairs_after(self, left: int, right: int) -> list[tuple[int, int]]:
-        """The continuations that have to be joined before these two are."""
+        """Return the continuations that have to be joined before these two are."""
         frames = self.frames[left]
         return [
             _pair(frames[state], after)
@@ -156,7 +156,7 @@ class Continuations:
         ]
 
     def _joined(self, left: int, right: int) -> int:
-        """The union of two continuations, once all pairs of ``_pairs_after`` are joined.
+        """Return the union of two continuations, once all pairs of ``_pairs_after`` are joined.
 
         ``add`` calls ``union`` again, which then finds all that it needs: no deep recursion.
         """
@@ -230,13 +230,13 @@ class GrammarStacks:
         return number
 
     def depth(self, number: int) -> int:
-        """How many of the values being written have to be remembered."""
+        """Return how many of the values being written have to be remembered."""
         return self.facts.item(number, TEXTS)
 
     def taken(self, number: int) -> int:
-        """The greatest number of names that may be taken."""
+        """Return the greatest number of names that may be taken."""
         return self.facts.item(number, TAKEN)
 
     def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
-        """Names that must not come again: a grammar alone has none."""
+        """Return names that must not come again: a grammar alone has none."""
         return set()

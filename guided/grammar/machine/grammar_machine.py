@@ -117,14 +117,14 @@ class GrammarMachine(PushdownMachine):
         return Calls(self.network, self.continuations, self.rows)
 
     def _shared(self) -> StateSharing:
-        """What states have in common: tokens rarely reach beyond the innermost callers."""
+        """Return what states have in common: tokens rarely reach beyond the innermost callers."""
         return _TruncatedStacks(self)
 
     def _made_completions(self) -> Completions:
         return Completions(self.network, self.continuations)
 
     def is_accepting(self, state: State) -> bool:
-        """Whether the text may end here; only for whole stacks, see ``_started``.
+        """Return whether the text may end here; only for whole stacks, see ``_started``.
 
         It may also if exit actions lead to a row in which it may: rules that end one after
         another.
@@ -135,27 +135,27 @@ class GrammarMachine(PushdownMachine):
         return at is not None
 
     def num_parses(self, state: State) -> int:
-        """How many states of the network the text may be in, counting its end as one."""
+        """Return how many states of the network the text may be in, counting its end as one."""
         return max(1, len(self.rows.items(state.row)))
 
     # --- transitions ---------------------------------------------------------------------------
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row that an exit action leads to; see ``Recognizer``."""
+        """Return the stack and the row that an exit action leads to; see ``Recognizer``."""
         settled = self._settled(*self.resolve(stack, action))
         return settled.stack, settled.row
 
     def after_exit(self, state: State) -> State | None:
-        """The state after the exit action of the row, ``None`` if it has none."""
+        """Return the state after the exit action of the row, ``None`` if it has none."""
         action = int(self.table.label.item(state.row))
         return None if action == DEAD else state_of(*self.resolve(state.stack, action))
 
     def _entered(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
-        """The state after any byte that leads to a row of an automaton."""
+        """Return the state after any byte that leads to a row of an automaton."""
         return self._settled(before.stack, row)
 
     def _settled(self, stack: int, row: int) -> State:
-        """The state in a row, after all exit actions that have to be taken at once.
+        """Return the state in a row, after all exit actions that have to be taken at once.
 
         Those are the actions of rows that read no byte. ``step`` and ``transition`` lead to rows
         after them; ``after_exit`` does not.
@@ -195,7 +195,7 @@ class GrammarMachine(PushdownMachine):
         return self._started(reached)
 
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
-        """Where a byte leads from the items, and from what may follow those that end.
+        """Return where a byte leads from the items, and from what may follow those that end.
 
         ``items`` are states with their continuations, in which all calls have begun; the list is
         used up. If a continuation was cut off, the result is only that it is unknown. Calls that
@@ -222,7 +222,7 @@ class GrammarMachine(PushdownMachine):
         return reached
 
     def _started(self, configuration: dict[int, int]) -> tuple[int, int]:
-        """Stack and row of a configuration, including calls that begin in it.
+        """Return stack and row of a configuration, including calls that begin in it.
 
         EXACT replaces the stack where the configuration is not known; the row beside it, that of
         the end, then means nothing.
@@ -232,7 +232,7 @@ class GrammarMachine(PushdownMachine):
         return self._placed(self.calls.with_calls(configuration))
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
-        """Stack and row of a configuration in which all calls have begun.
+        """Return stack and row of a configuration in which all calls have begun.
 
         The row has the states, sorted, and for each the slot of its continuation. Slots are
         numbered as they first come up in that order, and the stack is the continuations by slot.
@@ -255,17 +255,17 @@ class GrammarMachine(PushdownMachine):
     # --- shortest completions ---------------------------------------------------------------
 
     def bytes_left(self, state: State) -> int:
-        """An upper bound on the length of ``shortest_end``."""
+        """Return an upper bound on the length of ``shortest_end``."""
         return 0 if state.row in self.rows.may_end else self._completions.left(self.parses(state))
 
     def shortest_end(self, state: State) -> bytes:
-        """The fewest bytes that complete the text from here; only for whole stacks."""
+        """Return the fewest bytes that complete the text from here; only for whole stacks."""
         if state.row in self.rows.may_end:
             return b""
         return self._completions.shortest(self.parses(state))
 
     def parses(self, state: State) -> list[tuple[int, int]]:
-        """The states of the network that the text may be in, each with its continuation."""
+        """Return the states of the network that the text may be in, each with its continuation."""
         continuations = self.stacks.frames[state.stack]
         return [(at, continuations[slot]) for at, slot in self.rows.items(state.row)]
 
@@ -289,7 +289,7 @@ class _TruncatedStacks(StateSharing):
         """By stack and depth; what is kept stays right, as stacks never change."""
 
     def truncated(self, stack: int, depth: int) -> int:
-        """The stack with only the innermost ``depth`` callers known."""
+        """Return the stack with only the innermost ``depth`` callers known."""
         found = self._truncated.get((stack, depth))
         if found is None:
             stacks, continuations = self._machine.stacks, self._machine.continuations

@@ -96,7 +96,7 @@ class _Laid(NamedTuple):
         return len(self.rule.block)
 
     def items(self, row: int) -> Items:
-        """The item of a row."""
+        """Return the item of a row."""
         begin, size, block, exits = self.rule
         at = row - self.first
         assert 0 <= at < len(block), row
@@ -106,7 +106,7 @@ class _Laid(NamedTuple):
         return (Item(state, self.slot),)
 
     def meaning(self, label: int) -> Enter | Both:
-        """The meaning of one of its labels, except that of its end."""
+        """Return the meaning of one of its labels, except that of its end."""
         state, byte = self.rule.exits[1 + label - self.label]
         items = (Item(state, self.slot),)
         return Enter(items) if byte == DEAD else Both(items, byte)
@@ -132,14 +132,14 @@ class _LaidSets(NamedTuple):
         return len(self.numbers) + len(self.sides)
 
     def items(self, row: int) -> Items:
-        """The items of a row."""
+        """Return the items of a row."""
         at = row - self.first
         assert 0 <= at < self.size, row
         known = len(self.numbers)
         return self.sets.items(self.numbers[at] if at < known else int(self.sides[at - known, 0]))
 
     def meaning(self, label: int) -> Both:
-        """The meaning of one of its labels."""
+        """Return the meaning of one of its labels."""
         number, byte = self.sides[label - self.label].tolist()
         return Both(self.sets.items(number), byte)
 
@@ -219,7 +219,7 @@ class GrammarRows:
         assert all(0 <= row < self.table.num_rows for row in self._items)
 
     def meaning(self, label: int) -> Return | Enter | Both:
-        """The meaning of a label, always the same; kept once it is computed."""
+        """Return the meaning of a label, always the same; kept once it is computed."""
         found = self._meanings[label - FIRST_UNSURE]
         if found is None:
             # Only rows laid down together have labels without a meaning yet: the label belongs to
@@ -229,7 +229,7 @@ class GrammarRows:
         return found
 
     def row(self, items: Items, *, may_end: bool = False) -> int:
-        """The row of a set of items, laid down when it is first needed.
+        """Return the row of a set of items, laid down when it is first needed.
 
         All calls must have begun in them. They are sorted by state, and slots are numbered in the
         order in which they first come up, so that equal sets are equal tuples. ``may_end`` says
@@ -253,7 +253,7 @@ class GrammarRows:
         return label
 
     def _waiting_row(self, meaning: Enter | Both) -> int:
-        """The row that reads no byte and has only the exit action of this meaning."""
+        """Return the row that reads no byte and has only the exit action of this meaning."""
         label = self._label(meaning)
         row = self._waiting.get(label)
         if row is None:
@@ -291,7 +291,7 @@ class GrammarRows:
         return first
 
     def _rule_block(self, rule: int) -> _RuleBlock:
-        """What the blocks of a rule have in common, whatever slot its continuation is in.
+        """Return what the blocks of a rule have in common, whatever slot its continuation is in.
 
         ``_block`` keeps it by rule, so it depends only on the network.
         """

@@ -59,11 +59,11 @@ class Holes:
         """``any_byte_row``, ``None`` until it is first needed."""
 
     def at(self, number: int) -> HoleState:
-        """The state with a number."""
+        """Return the state with a number."""
         return self._states[number - self._first]
 
     def number(self, state: HoleState) -> int:
-        """The number of a state, a new one if it has none yet."""
+        """Return the number of a state, a new one if it has none yet."""
         at = self._first + len(self._states)
         number = self._numbers.setdefault(state, at)
         if number == at:
@@ -71,12 +71,12 @@ class Holes:
         return number
 
     def may_end(self, number: int) -> bool:
-        """Whether the text of a hole may end in a state."""
+        """Return whether the text of a hole may end in a state."""
         hole, state = self.at(number)
         return self.fillings[hole].is_accepting(state)
 
     def bytes_left(self, number: int) -> int:
-        """An upper bound on the length of ``shortest_end``."""
+        """Return an upper bound on the length of ``shortest_end``."""
         hole, state = self.at(number)
         return self.fillings[hole].bytes_left(state)
 
@@ -86,7 +86,7 @@ class Holes:
         return self.fillings[hole].shortest_end(state)
 
     def onward(self, states: Iterable[int]) -> set[int]:
-        """All bytes that may follow some of the states, and perhaps others.
+        """Return all bytes that may follow some of the states, and perhaps others.
 
         ``states`` are all those of a configuration that has its calls and returns, perhaps with
         END, which nothing follows.
@@ -117,7 +117,7 @@ class Holes:
     def isomorphic(
         self, states: Sequence[int], continuations: Mapping[int, int], rows: GrammarRows
     ) -> IsomorphicParses | None:
-        """The parses of states with a continuation each, if their rows are all isomorphic.
+        """Return the parses of states with a continuation each, if their rows are all isomorphic.
 
         ``states``, at least one, are sorted: so END and those of the network come first, and one
         look shows whether there are any. ``continuations`` has all of them by state. ``None`` if
@@ -144,7 +144,7 @@ class Holes:
     def parses(
         self, isomorphic: IsomorphicParses, state: State, continuations: Continuations
     ) -> dict[int, int]:
-        """The parses of a state in isomorphic rows, as states with a continuation each.
+        """Return the parses of a state in isomorphic rows, as states with a continuation each.
 
         The row of ``state`` is the first parse's, and ``maps`` find those of the others by it; its
         count is that of all. Parses that reach one state in one hole are joined.
@@ -175,7 +175,7 @@ class Holes:
         return taken
 
     def any_byte_row(self) -> int:
-        """The one row of all states of several parses: each byte leads to an exit action.
+        """Return the one row of all states of several parses: each byte leads to an exit action.
 
         The action of byte ``b`` is ``FIRST_UNSURE + b``; ``CompositeMachine.transition`` reads the
         byte from it. In stacks of several parses actions mean this, whatever they mean in others.
@@ -188,7 +188,7 @@ class Holes:
         return self._any_byte
 
     def _forks_of(self, hole: int, rows: GrammarRows) -> frozenset[int]:
-        """The rows of a hole's first value from which a text may reach a fork.
+        """Return the rows of a hole's first value from which a text may reach a fork.
 
         A fork is a row that may be left by its exit for a byte that it also reads. Found once for
         each hole: its first value was laid down when its machine was made, and only ``follow`` of
@@ -203,7 +203,7 @@ class Holes:
         return found
 
     def _leading_to_forks(self, hole: int, after: set[int]) -> frozenset[int]:
-        """The rows that lead to one with an exit action that also reads a byte of ``after``.
+        """Return the rows that lead to one with an exit action that also reads a byte of ``after``.
 
         ``after`` are the bytes that may follow the hole. Searches forward from the start of the
         hole for such rows, then backward from these for all that lead there.

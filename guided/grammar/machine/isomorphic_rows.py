@@ -66,7 +66,7 @@ class IsomorphicRows:
         dropped: an isomorphism has the number of pairs that were known before it."""
 
     def of(self, row: int, other: int) -> Isomorphism | None:
-        """The map from ``row`` to ``other``; ``None`` if there is none, and in member names.
+        """Return the map from ``row`` to ``other``; ``None`` if there is none, and in member names.
 
         Rows are isomorphic if they count alike, and the same bytes lead from them to isomorphic
         rows. Each exit action of the one then corresponds to one exit action of the other. ``None``
@@ -115,7 +115,7 @@ class IsomorphicRows:
         return Isomorphism(len(self._known), rows, actions)
 
     def _pairs(self, row: int, other: int) -> list[tuple[int, int]] | None:
-        """The pairs of rows that bytes lead to from both, each pair once.
+        """Return the pairs of rows that bytes lead to from both, each pair once.
 
         ``None`` if some byte may follow one of the rows and not the other.
         """

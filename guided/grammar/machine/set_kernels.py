@@ -70,7 +70,7 @@ class SetTables(NamedTuple):
 
 @making_kernel
 def _hash(items: Ints, begin: int, end: int) -> np.uint64:
-    """A hash of the items from ``begin`` to ``end``, in this order."""
+    """Return a hash of the items from ``begin`` to ``end``, in this order."""
     value = np.uint64(end - begin)
     for at in range(begin, end):
         mixed = np.uint64(items[at, 0]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(items[at, 1])
@@ -224,7 +224,7 @@ def explore_sets(
 
 @making_kernel
 def _pair(rule: int, slot: int, pair_of: Ints, pairs: Ints, num_pairs: int) -> tuple[int, int]:
-    """The place of a rule and a slot in ``pairs``, and the number of pairs after the call.
+    """Return the place of a rule and a slot in ``pairs``, and the number of pairs after the call.
 
     ``pair_of`` has the place of each existing pair, see ``_no_pairs``; both are written.
     """
@@ -244,7 +244,7 @@ def _set_written(
     is_row: NDArray[np.bool_],
     has_room: bool,
 ) -> int:
-    """The number of the set whose items stand after all others, up to ``top``.
+    """Return the number of the set whose items stand after all others, up to ``top``.
 
     A known set, or ``count``: the caller then counts one set more. ``has_room`` says whether there
     may be one more row. ``is_row`` is marked for a new set that becomes one; only such sets are
@@ -369,7 +369,7 @@ def _is_after(item: Ints, state: int, slot: int) -> bool:
 
 @making_kernel
 def _can_be_row(network: NetworkTables, items: Ints, begin: int, end: int) -> bool:
-    """Whether a set can be a row: no calls begin in it, and each state came with one slot.
+    """Return whether a set can be a row: no calls begin in it, and each state came with one slot.
 
     Its items are sorted, so those of one state stand side by side.
     """

@@ -103,13 +103,13 @@ class StateSets:
         return self._count
 
     def items(self, number: int) -> Items:
-        """The items of a set."""
+        """Return the items of a set."""
         items, first, _ = self._tables
         pairs = items[first[number] : first[number + 1]].tolist()
         return tuple([item_of(state, slot) for state, slot in pairs])
 
     def row(self, items: Items) -> int:
-        """The row of a set that bytes may lead to, DEAD for none; this numbers no set."""
+        """Return the row of a set that bytes may lead to, DEAD for none; this numbers no set."""
         begin, end = self._written(items)
         number = find_set(self._tables, begin, end)
         return DEAD if number == DEAD else int(self.rows[number])

@@ -45,7 +45,7 @@ class Productive(NamedTuple):
 
 
 def without_empty_texts(automata: RuleAutomata, start: int) -> Productive:
-    """The rules that have a text besides the empty one, without the empty one.
+    """Return the rules that have a text besides the empty one, without the empty one.
 
     They call no other rules. Raises UnsatisfiableError if the start rule has no text.
     """
@@ -70,17 +70,17 @@ def without_empty_texts(automata: RuleAutomata, start: int) -> Productive:
 
 
 def nullable_rules(automata: RuleAutomata) -> set[int]:
-    """The rules that have the empty text."""
+    """Return the rules that have the empty text."""
     return _least_fixed_point(automata, reads_bytes=False)
 
 
 def productive_rules(automata: RuleAutomata) -> set[int]:
-    """The rules that have any text."""
+    """Return the rules that have any text."""
     return _least_fixed_point(automata, reads_bytes=True)
 
 
 def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]:
-    """The least set of rules whose automata reach an end by calls of rules in the set.
+    """Return the least set of rules whose automata reach an end by calls of rules in the set.
 
     With ``reads_bytes`` also by bytes and holes. A rule is examined once, and again whenever a rule
     that it calls was found.
@@ -122,7 +122,7 @@ def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
 
 
 def _without_empty_text(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
-    """The automaton without the empty text and without calls of ``dead`` rules.
+    """Return the automaton without the empty text and without calls of ``dead`` rules.
 
     Calls of ``nullable`` rules may be skipped. Returns the automaton itself if nothing changes.
     """

@@ -20,7 +20,7 @@ __all__ = ["call_order", "follow_sets"]
 
 
 def call_order(network: Network) -> list[int]:
-    """The rules, each before those that it calls before it reads a byte.
+    """Return the rules, each before those that it calls before it reads a byte.
 
     Such an order exists, as networks have no left recursion. ``Calls`` begins calls in it, and
     ``follow_sets`` uses it backwards.
@@ -82,14 +82,14 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
 
 
 def _as_numbers(sets: NDArray[np.bool_]) -> list[int]:
-    """Each row as a number, one bit per column, column 0 the lowest."""
+    """Return each row as a number, one bit per column, column 0 the lowest."""
     packed = np.packbits(sets, axis=1, bitorder="little")
     size, whole = packed.shape[1], packed.tobytes()
     return [int.from_bytes(whole[at : at + size], "little") for at in range(0, len(whole), size)]
 
 
 def _as_sets(numbers: Iterable[int], width: int) -> NDArray[np.bool_]:
-    """The inverse of ``_as_numbers``, bool ``[numbers, width]``."""
+    """Return the inverse of ``_as_numbers``, bool ``[numbers, width]``."""
     size = (width + 7) // 8
     whole = b"".join([number.to_bytes(size, "little") for number in numbers])
     packed = np.frombuffer(whole, dtype=np.uint8).reshape(-1, size)

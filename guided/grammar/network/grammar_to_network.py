@@ -62,7 +62,7 @@ class Rules(NamedTuple):
 def network_from_grammar(
     grammar: ContextFreeGrammar, missing: Collection[int] = (), holes: Sequence[HoleText] = ()
 ) -> Network:
-    """The network of a grammar's texts that need no byte in ``missing``.
+    """Return the network of a grammar's texts that need no byte in ``missing``.
 
     ``holes`` describes by number the texts that fill the grammar's holes. Raises
     UnsatisfiableError if no text is left, UnsupportedFeatureError if a look-around would see
@@ -90,7 +90,7 @@ def network_from_grammar(
 
 
 def simplified(automata: RuleAutomata, terminals: Set[int] = frozenset()) -> dict[int, Dfa]:
-    """The automata with what need not be called taken in, without left recursion.
+    """Return the automata with what need not be called taken in, without left recursion.
 
     None of those given accepts the empty text, and ``terminals`` are those of them that call
     nothing. Raises LimitExceededError if a second try, which takes less in, is also too large.
@@ -157,7 +157,7 @@ def _automata(
 
 
 def _with_terminals_spelled_out(rules: Rules) -> RuleAutomata:
-    """All automata, with terminals written out in rules where that stays small.
+    """Return all automata, with terminals written out in rules where that stays small.
 
     So the product with the assertions needs fewer rules; large terminals are still called.
     """

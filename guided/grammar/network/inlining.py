@@ -58,7 +58,7 @@ def inlined(
     terminals: AbstractSet[int] = frozenset(),
     growth: Growth = USUAL_GROWTH,
 ) -> dict[int, Dfa]:
-    """The automata of the start rule and of those that are still called.
+    """Return the automata of the start rule and of those that are still called.
 
     None of the given ones accepts the empty text, and neither does any of these. Rules that are
     ``terminals`` call nothing, and are taken in wherever they are called unless they are copied too
@@ -164,7 +164,7 @@ class _Inlining:
             self.written.discard(rule)
 
     def _growth(self, rule: int) -> tuple[int, int, int]:
-        """An order of rules: those first that add the fewest states to their callers."""
+        """Return an order of rules: those first that add the fewest states to their callers."""
         size = self.sizes[rule]
         return (self.num_sites.get(rule, 0) - 1) * size, size, rule
 
@@ -192,7 +192,7 @@ class _Inlining:
         return True
 
     def _is_small(self, rule: int) -> bool:
-        """Whether copies of a rule at all its call sites stay within the growth allowed."""
+        """Return whether copies of a rule at all its call sites stay within the growth allowed."""
         size, copies = self.sizes[rule], self.num_sites.get(rule, 0) - 1
         return size <= self.growth.states and copies * size <= self.growth.copies
 
@@ -227,7 +227,7 @@ class _Inlining:
         self.calls[rule], self.sizes[rule], self.takes[rule] = _call_sites(dfa), len(dfa), set()
 
     def _with(self, dfa: Dfa, taken: AbstractSet[int]) -> Dfa:
-        """An automaton with what it takes in, as far as that does not make it grow much."""
+        """Return an automaton with what it takes in, as far as that does not make it grow much."""
         if not taken:
             return dfa
         spend(100)
@@ -241,7 +241,7 @@ class _Inlining:
         return whole
 
     def reached(self, start: int) -> dict[int, Dfa]:
-        """The start rule and the rules that are called from it on, all of them written out.
+        """Return the start rule and the rules that are called from it on, all of them written out.
 
         Terminals are written out last, in all rules at once; see ``_spelled_out``.
         """
@@ -300,7 +300,7 @@ def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
 
 
 def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
-    """The nodes that a node leads to, itself last: each comes after all that it leads to.
+    """Return the nodes that a node leads to, itself last: each comes after all that it leads to.
 
     For graphs without circles, such as ``takes``. A stack of our own, as chains may be long.
     """

@@ -32,7 +32,7 @@ MAX_STATES: Final = 60_000
 def network_from_automata(
     automata: RuleAutomata, accepts_nothing: bool, holes: Sequence[HoleText]
 ) -> Network:
-    """The network of rules that all read a byte; raises LimitExceededError past MAX_STATES.
+    """Return the network of rules that all read a byte; raises LimitExceededError past MAX_STATES.
 
     The automata are trimmed, none of them accepts the empty text, and each rule that one of them
     calls is among them. Rules are renumbered in the order of their numbers, holes after them: so
@@ -90,7 +90,7 @@ def network_from_automata(
 def _classes(
     automata: RuleAutomata, order: Sequence[int], holes: Sequence[HoleText]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
-    """The classes of bytes that all rules read alike.
+    """Return the classes of bytes that all rules read alike.
 
     Returns the class that each byte has in each rule's own automaton, int32 ``[rules + 1, 256]``
     with the bytes that holes begin with last; ``Network.byte_class``; and ``Network.own_classes``,
@@ -112,7 +112,7 @@ def _classes(
 def _calls_by_state(
     count: int, calls: Sequence[tuple[int, int, int]]
 ) -> tuple[tuple[CallEdge, ...], ...]:
-    """The calls of each of ``count`` states, from calls given as source, rule and target."""
+    """Return the calls of each of ``count`` states, from calls given as source, rule and target."""
     calling: dict[int, list[CallEdge]] = {}
     for source, rule, target in calls:
         calling.setdefault(source, []).append(CallEdge(rule, target))

@@ -124,7 +124,7 @@ class AssertionAutomaton:
         return [CodePoints.of(ranges) for ranges in alike.values()]
 
     def after_byte(self, state: _Levels, byte: int) -> _Levels | None:
-        """The state after a byte, ``None`` if it breaks an obligation."""
+        """Return the state after a byte, ``None`` if it breaks an obligation."""
         if (state, byte) not in self._known:
             spend(10 + sum(10 + 3 * (len(each.ahead) + len(each.behind)) for each in state))
             levels = [self._level_after_byte(level, byte) for level in state]
@@ -133,7 +133,7 @@ class AssertionAutomaton:
         return self._known[state, byte]
 
     def _level_after_byte(self, level: _Level, byte: int) -> _Level | None:
-        """One level after a byte, ``None`` if the byte breaks a look-ahead."""
+        """Return one level after a byte, ``None`` if the byte breaks a look-ahead."""
         behind = tuple(
             frozenset(table.step(at, byte) for at in states) - {DEAD}
             for table, states in zip(self._behind.values(), level.behind, strict=True)
@@ -164,7 +164,7 @@ class AssertionAutomaton:
         return look.negative
 
     def after_assertion(self, state: _Levels, number: int) -> _Levels | None:
-        """The state after an assertion, ``None`` if it does not hold.
+        """Return the state after an assertion, ``None`` if it does not hold.
 
         Reads and changes only the innermost level: a text that is alone does not see the others.
         There is one: borders come in pairs, and if there are any, every look-around stands
@@ -190,7 +190,7 @@ class AssertionAutomaton:
         return state if found != {self._is_negative(number)} else None
 
     def may_end(self, state: _Levels) -> bool:
-        """Whether the whole text may end in a state."""
+        """Return whether the whole text may end in a state."""
         return all(map(self._level_may_end, state))
 
     def _level_may_end(self, level: _Level) -> bool:
@@ -200,7 +200,7 @@ class AssertionAutomaton:
         )
 
     def after_hole(self, state: _Levels, hole: HoleText) -> _Levels | None:
-        """The state after a hole, which begins with at least one byte.
+        """Return the state after a hole, which begins with at least one byte.
 
         ``None`` if no text of the hole may stand there. Raises UnsupportedFeatureError if
         that depends on the text of the hole.
@@ -214,7 +214,7 @@ class AssertionAutomaton:
         return after
 
     def _with_any_text_behind(self, state: _Levels | None) -> _Levels | None:
-        """The state with nothing known about what stands before it."""
+        """Return the state with nothing known about what stands before it."""
         return state and tuple(level._replace(behind=self._any) for level in state)
 
 
@@ -226,12 +226,12 @@ def _refuse_hole(direction: str) -> NoReturn:
 
 
 def _texts_ending_in(look: Look) -> ByteDfa:
-    """The texts at whose end a look-behind finds what it looks for."""
+    """Return the texts at whose end a look-behind finds what it looks for."""
     return byte_dfa_from_dfa(dfa_from_regular(Concat((ANYTHING, look.item))), utf8_sequences)
 
 
 def _texts_beginning_with(look: Look) -> tuple[ByteDfa, int | None]:
-    """The texts at whose start a look-ahead finds it, and the state in which it was found.
+    """Return the texts at whose start a look-ahead finds it, and the state in which it was found.
 
     That is the state from which all texts continue; ``None`` if there is none, as where it looks
     for what no text contains.
@@ -275,7 +275,7 @@ class _Node(NamedTuple):
 def without_assertions(
     automata: RuleAutomata, assertions: Sequence[Assertion], holes: Sequence[HoleText]
 ) -> dict[int, Dfa]:
-    """The automata of the texts in which all assertions hold; rule 0 is the whole.
+    """Return the automata of the texts in which all assertions hold; rule 0 is the whole.
 
     ``assertions`` and ``holes`` are by the numbers of their symbols in ``automata``. Raises
     UnsupportedFeatureError if a look-around would see into a hole, and LimitExceededError.
@@ -395,14 +395,14 @@ class _Product:
                 self._reach(caller, _Node(target, state))
 
     def _split(self, chars: CodePoints) -> list[CodePoints]:
-        """The bytes of a set, split by what the assertions distinguish."""
+        """Return the bytes of a set, split by what the assertions distinguish."""
         if chars not in self._parts:
             parts = [chars & bytes_ for bytes_ in self._assertions.classes]
             self._parts[chars] = [part for part in parts if part]
         return self._parts[chars]
 
     def _automaton(self, entry: _Entry, ends: Sequence[_Levels]) -> Dfa:
-        """What a rule reads on its way to one of these ends.
+        """Return what a rule reads on its way to one of these ends.
 
         Only once all nodes are expanded: it uses the exits of its callees as they are now, and
         ``_call`` or ``_exit`` reached the node after each of them.

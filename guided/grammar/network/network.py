@@ -98,15 +98,15 @@ class Network:
         return _STATE_BYTES * len(self) + sum([array.nbytes for array in arrays])
 
     def step(self, state: int, byte: int) -> int:
-        """The state of the same rule after a byte, or DEAD."""
+        """Return the state of the same rule after a byte, or DEAD."""
         return int(self.moves[state, self.byte_class[byte]])
 
     def rule_of(self, state: int) -> int:
-        """The rule that a state belongs to."""
+        """Return the rule that a state belongs to."""
         return bisect_right(self.starts, state) - 1
 
     def way(self, state: int) -> Way | None:
-        """The first move of a shortest way to the end of the rule.
+        """Return the first move of a shortest way to the end of the rule.
 
         ``None`` if the rule may end, and in states that stand for holes.
         """

@@ -40,7 +40,7 @@ __all__ = ["without_ending_calls", "without_leading_calls", "without_left_recurs
 
 
 def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]:
-    """The automata of the start rule and all that it calls, none of them left-recursive.
+    """Return the automata of the start rule and all that it calls, none of them left-recursive.
 
     Raises LimitExceededError if one grows too large by the copies in it.
     """
@@ -64,7 +64,7 @@ def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]
 
 
 def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAutomata) -> Dfa:
-    """The automaton of a rule, changed to begin with no call of the rules of its component.
+    """Return the automaton of a rule, changed to begin with no call of the rules of its component.
 
     Leading calls are turned round: instead of calling ``b`` first, the automaton reads a text of
     ``b`` that begins with no call, and continues where the call would have returned to. A *hub* is
@@ -94,7 +94,7 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAut
 
 
 def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
-    """The automaton of a rule without the calls of itself that end it.
+    """Return the automaton of a rule without the calls of itself that end it.
 
     If more may follow such a call, it is left out only if that changes nothing: what follows it
     is then what might follow inside it. So ``a: a a | "x"`` is the plain automaton of x+. Calls
@@ -137,7 +137,7 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
 
 
 def _equal(left: Dfa, right: Dfa) -> bool:
-    """Whether two automata have the same texts over symbols.
+    """Return whether two automata have the same texts over symbols.
 
     Raises LimitExceededError if their product is too large, see ``combine``.
     """

@@ -41,12 +41,12 @@ _NOTHING: Final[Mapping[int, Set[int]]] = {}
 
 
 def called_rules(dfa: Dfa) -> set[int]:
-    """The rules that an automaton calls."""
+    """Return the rules that an automaton calls."""
     return {rule for chars in breathing(dfa.classes) for rule in numbers_in(chars, Kind.CALL)}
 
 
 def first_calls(dfa: Dfa) -> set[int]:
-    """The rules that an automaton calls before it reads a byte."""
+    """Return the rules that an automaton calls before it reads a byte."""
     return {rule for source, rule, _ in edges_over(dfa, Kind.CALL) if source == 0}
 
 
@@ -64,7 +64,7 @@ def determined(nfa: Nfa) -> Dfa:
 
 
 def determined_if_small(nfa: Nfa) -> Dfa | None:
-    """The deterministic automaton, ``None`` if it grows much.
+    """Return the deterministic automaton, ``None`` if it grows much.
 
     For optional changes: here a limit on the automaton gives ``None``, so LimitExceededError is
     raised only when the work for the whole constraint is used up.

@@ -120,7 +120,7 @@ class RuleExpressions:
         return Several(item, self.of(part.between, written_out))
 
     def _choice(self, options: tuple[Body, ...], written_out: Mapping[str, Body]) -> Regular:
-        """The expression of an alternation; its terminals come last, as one option."""
+        """Return the expression of an alternation; its terminals come last, as one option."""
         # Terminals side by side are one, so that what is ignored stands before all of them once.
         terminals = tuple(option for option in options if isinstance(option, Terminal))
         others = [
@@ -137,7 +137,7 @@ class RuleExpressions:
         return part if self.blank is EMPTY_TEXT else Concat((self.blank, part))
 
     def _texts(self, terminals: tuple[Terminal, ...]) -> Regular:
-        """The texts of any of the terminals, with assertions about what is around them.
+        """Return the texts of any of the terminals, with assertions about what is around them.
 
         Those that look at nothing around them become one expression, so a ``Both``, which is about
         whole texts, must not be one of several: ``composition._terminal`` ensures that.
@@ -203,7 +203,7 @@ class Separated:
 
 
 def with_lists(parts: tuple[Body, ...]) -> Sequence[Body | Separated]:
-    """The parts of a sequence, with each ``x (s x)*`` in it replaced by one ``Separated``.
+    """Return the parts of a sequence, with each ``x (s x)*`` in it replaced by one ``Separated``.
 
     ``x`` and ``s`` may be several parts, and ``s`` none.
     """
@@ -230,7 +230,7 @@ def _symbol(kind: Kind, number: int) -> Regular:
 
 
 def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
-    """A small expression with its characters spelled in bytes.
+    """Return a small expression with its characters spelled in bytes.
 
     ``None`` for large ones, for repeats that copy their item, and for all other kinds, such as
     ``Both``, which need an automaton over characters.
@@ -250,7 +250,7 @@ def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
 
 @functools.lru_cache(maxsize=1024)
 def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
-    """A set of characters as a choice of byte sequences; ``None`` if these are many.
+    """Return a set of characters as a choice of byte sequences; ``None`` if these are many.
 
     Kept, as grammars repeat the same few sets; it depends only on the arguments.
     """
@@ -283,7 +283,7 @@ def _graph(dfa: ByteDfa) -> Regular:
 
 
 def _classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:
-    """The bytes of each class of an automaton."""
+    """Return the bytes of each class of an automaton."""
     found: list[list[tuple[int, int]]] = [[] for _ in range(dfa.next.shape[1])]
     # The last entry differs from all classes, so that the last run of bytes ends too.
     classes: list[int] = [*dfa.byte_class.tolist(), -1]

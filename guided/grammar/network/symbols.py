@@ -72,13 +72,13 @@ MAX_RULES: Final = _FIRST_CODE[Kind.HOLE] - _FIRST_CODE[Kind.CALL]
 
 
 def symbol_set(kind: Kind, numbers: Iterable[int]) -> CodePoints:
-    """The set of these symbols of a kind, as automata read it."""
+    """Return the set of these symbols of a kind, as automata read it."""
     first = _FIRST_CODE[kind]
     return CodePoints.of([(first + number, first + number) for number in numbers])
 
 
 def numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
-    """The numbers of the symbols of a kind in a set."""
+    """Return the numbers of the symbols of a kind in a set."""
     # Most sets contain only bytes, which their last range shows.
     if not chars.ranges or chars.ranges[-1][1] < _FIRST_CODE[kind]:
         return ()
@@ -97,17 +97,17 @@ def _numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
 
 
 def symbols_in(chars: CodePoints) -> list[Symbol]:
-    """All symbols in a set, in the order of their kinds."""
+    """Return all symbols in a set, in the order of their kinds."""
     return [Symbol(kind, number) for kind in Kind for number in numbers_in(chars, kind)]
 
 
 def has_bytes(chars: CodePoints) -> bool:
-    """Whether a byte is in a set."""
+    """Return whether a byte is in a set."""
     return bool(chars.ranges) and chars.ranges[0][0] < _FIRST_CODE[Kind.ASSERTION]
 
 
 def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
-    """The symbols of a set except the calls of these rules; other calls stay."""
+    """Return the symbols of a set except the calls of these rules; other calls stay."""
     if not rules or not any(rule in rules for rule in numbers_in(chars, Kind.CALL)):
         return chars
     return chars & ~symbol_set(Kind.CALL, rules)

@@ -42,7 +42,7 @@ class RuleParts(NamedTuple):
 
 
 def reached_rules(grammar: ContextFreeGrammar) -> dict[str, RuleParts]:
-    """The rules that the start rule leads to, itself first, each after one that calls it.
+    """Return the rules that the start rule leads to, itself first, each after one that calls it.
 
     Rules are numbered in this order, and ``written_out`` relies on it.
     """

@@ -200,7 +200,7 @@ Assertion: TypeAlias = (
 
 
 def formulas_in(about: Assertion) -> tuple[Formula, ...]:
-    """What an assertion asks of members, items or names.
+    """Return what an assertion asks of members, items or names.
 
     A new assertion with formulas inside has to be added here: ``JsonGrammar.nodes`` finds inner
     nodes only by this.

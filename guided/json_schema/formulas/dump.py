@@ -71,7 +71,7 @@ _INDENT: Final = "    "
 
 
 def dump(grammar: JsonGrammar) -> str:
-    """All nodes that the root leads to, each with its formula; lowers every one of them."""
+    """Return all nodes that the root leads to, each with its formula; lowers every one of them."""
     nodes = grammar.nodes()
     lines: list[str] = []
     if grammar.root not in nodes:
@@ -110,7 +110,7 @@ def _parts(parts: tuple[Formula, ...], levels: int) -> Iterator[str]:
 
 
 def _headed(head: str, lines: list[str]) -> list[str]:
-    """One line where a formula has one, else its lines under a heading."""
+    """Return one line where a formula has one, else its lines under a heading."""
     return [f"{head}: {lines[0]}"] if len(lines) == 1 else [head, *_indented(lines)]
 
 
@@ -150,7 +150,7 @@ def _assertion_lines(about: Assertion, levels: int) -> list[str]:
 
 
 def _phrase(about: Assertion) -> str:
-    """An assertion that contains no further formulas, in one line.
+    """Return an assertion that contains no further formulas, in one line.
 
     A new assertion needs a case, here or in ``_assertion_lines``.
     """
@@ -182,7 +182,7 @@ def _phrase(about: Assertion) -> str:
 
 
 def _number_parts(about: Numbers) -> Iterator[str]:
-    """What is asked of a number, one phrase for each condition."""
+    """Yield what is asked of a number, one phrase for each condition."""
     if about.integer:
         yield "whole by its spelling" if about.literal else "whole"
     if about.low is not None:
@@ -214,7 +214,7 @@ def _pattern(regular: Regular) -> str:
 
 
 def _spelled(regular: Regular) -> str:
-    """A pattern with this meaning, close to the one that was written.
+    """Return a pattern with this meaning, close to the one that was written.
 
     For people: it is not read again, so brackets may be missing where the meaning is obvious.
     """
@@ -248,7 +248,7 @@ def _spelled(regular: Regular) -> str:
 
 
 def _spelled_chars(chars: CodePoints) -> str:
-    """A single code point alone, any other set as its ranges in brackets."""
+    """Return a single code point alone, any other set as its ranges in brackets."""
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _character(chars.ranges[0][0])
     shown = [

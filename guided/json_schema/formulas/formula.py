@@ -140,7 +140,7 @@ FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas directly inside a formula; the formula of a node does not count.
+    """Return the formulas directly inside a formula; the formula of a node does not count.
 
     Empty for leaves, constants and nodes.
     """
@@ -150,12 +150,12 @@ def parts_of(formula: Formula) -> tuple[Formula, ...]:
 
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that all hold if this one does, as far as it says so outright."""
+    """Return the formulas that all hold if this one does, as far as it says so outright."""
     return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 
 def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formula]:
-    """A formula and those inside it, itself last, except for those that are known.
+    """Yield a formula and those inside it, itself last, except for those that are known.
 
     Each must be known before the next one is requested. Formulas nest deeper than calls may.
     """
@@ -186,7 +186,7 @@ class Formulas:
         """The depth of each formula that has parts; any other has depth 0."""
 
     def leaf(self, assertion: Assertion) -> Leaf:
-        """The formula that a single assertion makes.
+        """Return the formula that a single assertion makes.
 
         Assertions are compared by value, and the formulas inside them by identity: these have to
         belong to this object too.
@@ -197,7 +197,7 @@ class Formulas:
         return found
 
     def negate(self, formula: Formula) -> Formula:
-        """The opposite.
+        """Return the opposite.
 
         Double negations cancel; nothing else is moved inside, so it costs nothing.
         """
@@ -211,15 +211,15 @@ class Formulas:
         return found
 
     def all_of(self, formulas: Iterable[Formula]) -> Formula:
-        """A formula that holds if all of these hold; TRUE if there are none."""
+        """Return a formula that holds if all of these hold; TRUE if there are none."""
         return self._join(AllOf, formulas, neutral=TRUE, absorbing=FALSE)
 
     def any_of(self, formulas: Iterable[Formula]) -> Formula:
-        """A formula that holds if any of these holds; FALSE if there are none."""
+        """Return a formula that holds if any of these holds; FALSE if there are none."""
         return self._join(AnyOf, formulas, neutral=FALSE, absorbing=TRUE)
 
     def replace(self, formula: Formula, leaf: Callable[[Leaf | SchemaNode], Formula]) -> Formula:
-        """The formula with every leaf and node replaced, simplified again.
+        """Return the formula with every leaf and node replaced, simplified again.
 
         ``leaf`` is called once for each, and returns formulas of this object. Formulas inside
         assertions and nodes are left to it.
@@ -250,7 +250,7 @@ class Formulas:
         return known[formula]
 
     def _with_parts(self, node: Formula, known: dict[Formula, Formula]) -> Formula:
-        """A formula with each of its parts replaced by its replacement in ``known``."""
+        """Return a formula with each of its parts replaced by its replacement in ``known``."""
         if isinstance(node, Not):
             inner = known[node.item]
             return node if inner is node.item else self.negate(inner)
@@ -319,7 +319,7 @@ class Formulas:
 
 
 def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
-    """The assertions of formulas, each once, in the order in which they are written.
+    """Return the assertions of formulas, each once, in the order in which they are written.
 
     Those in a schema node, or in the formulas inside an assertion, are left out. Callers rely on
     the order: an object takes the order of its names from it.
@@ -343,12 +343,12 @@ def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
 
 
 def truth_vector(holding: Iterable[bool]) -> int:
-    """One number that says which of several formulas hold: bit ``i`` for the ``i``-th."""
+    """Return one number that says which of several formulas hold: bit ``i`` for the ``i``-th."""
     return sum([holds << number for number, holds in enumerate(holding)])
 
 
 def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
-    """The value of a formula by a function that decides assertions, called once for each.
+    """Return the value of a formula by a function that decides assertions, called once for each.
 
     Only for formulas without schema nodes, as ``Restriction.to`` makes them.
     """

@@ -31,7 +31,7 @@ class JsonGrammar:
         return self.formulas.nbytes + self.source()
 
     def nodes(self) -> list[SchemaNode]:
-        """All nodes that the root leads to, by number; this lowers every one of them."""
+        """Return all nodes that the root leads to, by number; this lowers every one of them."""
         found: set[SchemaNode] = set()
         seen: set[Formula] = set()
         waiting = [self.root]

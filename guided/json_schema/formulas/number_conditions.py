@@ -56,7 +56,7 @@ class Grid:
 
 @cached(LRUCache(_KEPT_BYTES, lambda table: table.next.nbytes), lock=threading.Lock())
 def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
-    """The numbers on one side of a bound.
+    """Return the numbers on one side of a bound.
 
     The table is kept and shared, so it must not be changed.
     """
@@ -125,7 +125,7 @@ def _orders(digits: str) -> NDArray[np.int64]:
 
 
 def _sign() -> NumberTable:
-    """The order of a number and zero, which no exponent changes.
+    """Return the order of a number and zero, which no exponent changes.
 
     ``start`` and ``negative`` have read only zeros, the latter after a minus: the first nonzero
     digit decides the order, and if an exponent comes before one the number is zero.
@@ -142,7 +142,7 @@ def _sign() -> NumberTable:
 
 @functools.cache
 def digits_alone() -> NumberTable:
-    """The numbers that are written without a point and without an exponent."""
+    """Return the numbers that are written without a point and without an exponent."""
     table = np.full((2, WIDTH), 1, dtype=np.int32)
     table[0, [*range(10), MINUS]] = 0
     return NumberTable(table, np.array((HOLDS, FAILS), dtype=np.int32))

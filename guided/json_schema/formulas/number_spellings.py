@@ -29,7 +29,7 @@ __all__ = ["chosen", "exact_text", "number_syntax", "shortest_spellings", "split
 
 
 def exact_text(value: Decimal) -> str:
-    """The shortest spelling without exponent, exact however many digits it has.
+    """Return the shortest spelling without exponent, exact however many digits it has.
 
     Zero is ``0``, even a negative one. Callers bound the digits first: an exponent is written out.
     """
@@ -107,7 +107,7 @@ def number_syntax(
 
 @functools.cache
 def shortest_spellings() -> Dfa:
-    """Every number once: without an exponent and without zeros that end a fraction.
+    """Return every number once: without an exponent and without zeros that end a fraction.
 
     Kept for the process, and not to be changed. Used to count numbers, which have infinitely many
     spellings.
@@ -126,7 +126,7 @@ _COLUMN: Final = {"-": MINUS, ".": POINT, "e": LETTER, "+": PLUS} | {str(d): d f
 
 
 def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
-    """The numbers that equal one of the values, as a trie; zeros may follow after a point.
+    """Return the numbers that equal one of the values, as a trie; zeros may follow after a point.
 
     With ``shortest``, a value that is not spelled in the shortest way is left undecided. Among
     numbers with exponent, those hold that programs write for a value; others are undecided. Texts
@@ -193,7 +193,7 @@ class _Trie:
         return self.size - 1
 
     def insert(self, text: str) -> int:
-        """The node of the text; nodes that it needs are added.
+        """Return the node of the text; nodes that it needs are added.
 
         A text that ends inside another one is a node like any other: the caller records what ends
         where.
@@ -207,7 +207,7 @@ class _Trie:
         return node
 
     def padded(self, text: str) -> Iterator[int]:
-        """The nodes of the text with zeros added after the point.
+        """Yield the nodes of the text with zeros added after the point.
 
         To be read to its end, and once all texts are in: it adds nodes for the point, and the move
         into ``zeros`` last.

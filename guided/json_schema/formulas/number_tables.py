@@ -78,7 +78,7 @@ class NumberTable:
 
 @functools.lru_cache(maxsize=64)
 def only_holding(table: NumberTable) -> NumberTable:
-    """The table that leaves undecided the numbers for which this one fails.
+    """Return the table that leaves undecided the numbers for which this one fails.
 
     Kept by the identity of the table, and shared.
     """

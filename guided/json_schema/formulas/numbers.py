@@ -65,7 +65,7 @@ NumberAssertion: TypeAlias = Numbers | NumberChoices
 
 
 def holds(assertion: NumberAssertion, value: Decimal) -> bool:
-    """Whether the assertion holds of a number, exactly.
+    """Return whether the assertion holds of a number, exactly.
 
     By value alone: ``number_dfa`` may leave out numbers that fulfil it, and never includes
     others.
@@ -92,7 +92,7 @@ def is_narrowed(assertion: NumberAssertion) -> bool:
 
 
 def _follows_exponents(assertion: NumberAssertion) -> bool:
-    """Whether numbers with an exponent are decided, even if only the whole ones (``1e3``).
+    """Return whether numbers with an exponent are decided, even if only the whole ones (``1e3``).
 
     Exponents are not followed under a bound other than 0, for which the sign is enough. Multiples
     are decided if every whole number is one, as for 1 and 0.25; see ``whole_with_exponent``.
@@ -156,7 +156,7 @@ def _check_digits(value: Decimal) -> None:
 
 @cached(LRUCache(_KEPT_BYTES, lambda dfa: _LEAST + dfa.next.nbytes), lock=threading.Lock())
 def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
-    """The spellings of the numbers that the assertion allows, labelled HOLDS.
+    """Return the spellings of the numbers that the assertion allows, labelled HOLDS.
 
     ``max_digits`` bounds the digits on either side of the point, except for what the assertion
     needs and for the whole part of multiples of large divisors. The complement is not what the
@@ -169,14 +169,14 @@ def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int |
 
 @cached(LRUCache(_KEPT_BYTES, lambda dfa: _LEAST + dfa.next.nbytes), lock=threading.Lock())
 def number_verdicts(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
-    """The spellings of all numbers, labelled HOLDS or FAILS; undecided ones are left out."""
+    """Return the spellings of all numbers, labelled HOLDS or FAILS; undecided ones are left out."""
     return _dfa(assertion, spelling, max_digits, fails=True)
 
 
 def _dfa(
     assertion: NumberAssertion, spelling: Spelling, max_digits: int | None, *, fails: bool
 ) -> Dfa:
-    """The syntax of numbers joined with a table for each condition of the assertion.
+    """Return the syntax of numbers joined with a table for each condition of the assertion.
 
     With ``fails`` numbers that break a condition are kept, labelled FAILS.
     """
@@ -206,14 +206,14 @@ def _dfa(
 
 
 def _bounds(assertion: Numbers) -> list[NumberTable]:
-    """A table for each bound."""
+    """Return a table for each bound."""
     low, high = assertion.low, assertion.high
     tables = [] if low is None else [bounded(low, is_low=True)]
     return tables if high is None else [*tables, bounded(high, is_low=False)]
 
 
 def _grids(assertion: Numbers, *, canonical: bool) -> list[NumberTable]:
-    """One table for whole numbers and multiples, two where exponents are followed as well.
+    """Return one table for whole numbers and multiples, two where exponents are followed as well.
 
     Canonical whole numbers have no point: ``pointless`` leaves those that are written with one
     undecided.
@@ -237,7 +237,7 @@ def _landmarks(assertion: NumberAssertion) -> list[Decimal]:
 
 
 def _grid(assertion: Numbers) -> Grid | None:
-    """What the number has to be a multiple of; ``None`` if no multiple is asked.
+    """Return what the number has to be a multiple of; ``None`` if no multiple is asked.
 
     A number that also has to be whole is a multiple of the least common multiple of that and 1. A
     divisor is above 0 (``keywords.POSITIVE``). Ten never divides ``count``, so equal multiples have
@@ -257,7 +257,7 @@ def _grid(assertion: Numbers) -> Grid | None:
 
 
 def _on_grid(grid: Grid, value: Decimal) -> bool:
-    """Whether a number is a multiple of ``count * 10 ** power`` of the grid, exactly."""
+    """Return whether a number is a multiple of ``count * 10 ** power`` of the grid, exactly."""
     digits, last = split(value)
     if not digits:
         return True
@@ -268,7 +268,7 @@ def _on_grid(grid: Grid, value: Decimal) -> bool:
 
 
 def _states(assertion: Numbers) -> int:
-    """About the greatest number of states of the automaton that follows remainders.
+    """Return about the greatest number of states of the automaton that follows remainders.
 
     An estimate: where it is too large multiples are listed (``_is_listed``), or the digits before
     the point are not counted (``_dfa``), so changing it may change which numbers are allowed.
@@ -297,7 +297,7 @@ def _is_listed(assertion: Numbers) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], tuple[bool, bool]]:
-    """The multiples in range nearest to zero, ascending.
+    """Return the multiples in range nearest to zero, ascending.
 
     Also returns whether these include all multiples below the last of them, and all above the
     first. There are none where bounds cross, and these are then all.

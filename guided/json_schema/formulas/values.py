@@ -44,17 +44,17 @@ Json: TypeAlias = Any
 
 
 def read_value(text: bytes) -> Json:
-    """The value of a JSON text; numbers become Decimal."""
+    """Return the value of a JSON text; numbers become Decimal."""
     return json.loads(text, parse_int=Decimal, parse_float=Decimal)
 
 
 def is_number(value: Json) -> bool:
-    """Whether the value is a JSON number."""
+    """Return whether the value is a JSON number."""
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
 
 def value_key(value: Json) -> Hashable:
-    """A key that is equal for equal values: booleans are no numbers, members have no order.
+    """Return a key that is equal for equal values: booleans are no numbers, members have no order.
 
     A boolean is put into a tuple, since ``True == 1`` in Python.
     """
@@ -102,7 +102,7 @@ def formula_of_value(value: Json, formulas: Formulas) -> Formula:
 
 
 def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
-    """One assertion for each type that occurs, so that long lists stay small formulas.
+    """Return one assertion for each type that occurs, so that long lists stay small formulas.
 
     Callers pass at least one value: none would make an assertion that nothing fits, which is not
     FALSE.
@@ -155,7 +155,7 @@ def differs(about: Unique, formulas: Formulas) -> Formula:
 
 
 def with_value(about: Unique, value: Json, formulas: Formulas) -> Unique:
-    """The same after one more item, as ``read_value`` reads it.
+    """Return the same after one more item, as ``read_value`` reads it.
 
     Items of one type are kept together, so that all of them are one list in a formula.
     """

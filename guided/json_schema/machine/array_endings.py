@@ -102,7 +102,7 @@ class ArrayEnding:
         """The greatest number of items that can help."""
 
     def text(self) -> bytes | None:
-        """The items and the closing bracket; ``None`` if there are none, or none was found.
+        """Return the items and the closing bracket; ``None`` if there are none, or none was found.
 
         A comma comes first if the array already has items. With nothing but counts and ``Items``
         to fit, no search is needed.
@@ -136,7 +136,7 @@ class ArrayEnding:
         return [formula_of_value(value, self.formulas) for value in values]
 
     def _counts_agree(self) -> bool:
-        """Whether no count needs more items than another allows, or than are written.
+        """Return whether no count needs more items than another allows, or than are written.
 
         More than can be written is noted as too long, not as impossible.
         """
@@ -160,7 +160,7 @@ class ArrayEnding:
         return texts + texts[-1:] * (self.low - len(texts))
 
     def _searched(self) -> list[bytes] | None:
-        """The items that the search finds, ``None`` if it finds none.
+        """Return the items that the search finds, ``None`` if it finds none.
 
         Each formula was found to have a value when its step was made.
         """
@@ -214,7 +214,7 @@ class ArrayEnding:
         return steps, distinct
 
     def _is_met(self, steps: list[_Step]) -> bool:
-        """Whether the array may close after these steps: nothing is due any more.
+        """Return whether the array may close after these steps: nothing is due any more.
 
         The first step is the start, so ``len(steps)`` is one more than the number of items.
         """
@@ -230,12 +230,12 @@ class ArrayEnding:
         return (min(len(steps) - 1, max(self.low, self.alike)), last.broken, last.met)
 
     def _due(self, place: int) -> list[Formula]:
-        """What is asked of any item at a place."""
+        """Return what is asked of any item at a place."""
         shared = self.sharing.of
         return [shared(a.prefix[place] if place < len(a.prefix) else a.rest) for a in self.items]
 
     def _ways(self, steps: list[_Step], failed: set[object]) -> Iterator[_Step]:
-        """The items that may come next, the most helpful first.
+        """Yield the items that may come next, the most helpful first.
 
         ``steps`` is read again for each of them: at each request it has to be as it was when this
         began. Yields nothing if there are ``most`` items, or if this situation has failed
@@ -317,7 +317,7 @@ class ArrayEnding:
     def _repeating(
         self, formula: Formula, steps: list[_Step], broken: tuple[Items, ...], met: _Met
     ) -> Iterator[_Step]:
-        """The finished steps: first those that repeat an earlier item, where that is due.
+        """Yield the finished steps: first those that repeat an earlier item, where that is due.
 
         They may repeat an item before the array's current place (``equals_earlier``), or a step of
         this search (``same_as``); last comes the item without any repetition. Repeating a step

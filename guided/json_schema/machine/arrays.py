@@ -50,11 +50,11 @@ class ArrayRules:
     # --- evaluation -----------------------------------------------------------------------
 
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ArrayFrame:
-        """An array that is asked these formulas, before its first item."""
+        """Return an array that is asked these formulas, before its first item."""
         return ArrayFrame(tuple(self.restriction.to(JsonType.ARRAY, ask) for ask in asks), must)
 
     def item_begun(self, frame: ArrayFrame) -> Pending | None:
-        """The next item as an awaited value; ``None`` if there must not be one."""
+        """Return the next item as an awaited value; ``None`` if there must not be one."""
         if frame not in self._begun:
             self._begun[frame] = self._item_begun(frame)
         return self._begun[frame]
@@ -105,7 +105,7 @@ class ArrayRules:
         return pending
 
     def value_done(self, pending: Pending, truth: int, text: bytes | None) -> ArrayFrame | None:
-        """The array after an item with this truth vector; ``None`` if it had to fit better.
+        """Return the array after an item with this truth vector; ``None`` if it had to fit better.
 
         ``text`` is the item as it was written; without it, further items may equal this one, and if
         that matters, the array is hazy. An ``ItemCount`` was lowered when the item began.
@@ -132,11 +132,11 @@ class ArrayRules:
         return ArrayFrame(goals, frame.must, begun=True, hazy=pending.remembers and text is None)
 
     def truth(self, frame: ArrayFrame) -> int:
-        """Which formulas the array fits if it closes here, one bit each."""
+        """Return which formulas the array fits if it closes here, one bit each."""
         return truth_vector(evaluate(goal, at_the_end) for goal in frame.goals)
 
     def _child(self, leaf: Leaf) -> Formula:
-        """What an assertion asks of the next item.
+        """Return what an assertion asks of the next item.
 
         Only ``Items`` and ``Unique`` ask something of every item; counts are handled elsewhere.
         """
@@ -147,7 +147,7 @@ class ArrayRules:
         return differs(about, self.formulas)
 
     def _without_first(self, leaf: Leaf, about: Items) -> Formula:
-        """What an assertion about items asks of those after the first.
+        """Return what an assertion about items asks of those after the first.
 
         TRUE if it asks nothing of those.
         """
@@ -161,12 +161,12 @@ class ArrayRules:
 
 
 def _says_one_thing(about: Assertion) -> bool:
-    """Whether an assertion asks the same of every item, and nothing of the array."""
+    """Return whether an assertion asks the same of every item, and nothing of the array."""
     return isinstance(about, Items) and not about.prefix
 
 
 def at_the_end(leaf: Leaf) -> bool:
-    """Whether an open assertion holds of an array that closes.
+    """Return whether an open assertion holds of an array that closes.
 
     Each item lowered the counts (``one_fewer``): what is left of ``low`` is missing, and a count
     whose ``high`` was passed is FALSE by now, so ``high`` need not be checked.

@@ -52,7 +52,7 @@ class AwaitedValues:
     # --- moves ----------------------------------------------------------------------------
 
     def open(self, stack: int, kind: JsonType) -> int | None:
-        """The stack of a container that opens where a value is awaited.
+        """Return the stack of a container that opens where a value is awaited.
 
         ``None`` if nothing completes it, as far as searches find. ``kind`` is OBJECT or ARRAY.
         The container gets the asks of the value, so its truth vector is that of the value.
@@ -70,7 +70,7 @@ class AwaitedValues:
         return self.stacks.enter(frame, stack)
 
     def value_done(self, stack: int, truth: int, text: bytes | None = None) -> int | None:
-        """The stack after a value; not for the value of the whole document.
+        """Return the stack after a value; not for the value of the whole document.
 
         ``None`` if the value had to fit better, or nothing completes its container after it.
         ``text`` is as for ``ArrayRules.value_done``.
@@ -87,7 +87,7 @@ class AwaitedValues:
         return self.stacks.enter(frame, parent)
 
     def closed(self, stack: int) -> int:
-        """The truth vector of a container that closes here.
+        """Return the truth vector of a container that closes here.
 
         Kept by stack: only its frame decides it. It is returned even if the container may not
         close.
@@ -104,7 +104,7 @@ class AwaitedValues:
         return found
 
     def may_close(self, stack: int) -> bool:
-        """Whether a container may close."""
+        """Return whether a container may close."""
         parent = self.stacks.parents[stack]
         return self.accepts(parent, self.closed(stack))
 
@@ -156,7 +156,7 @@ class AwaitedValues:
         return Pending(pending.frame, asks, True, links, pending.remembers, pending.hazy)
 
     def has_completion(self, stack: int) -> bool:
-        """Whether some value leaves a completion; the first one found suffices.
+        """Return whether some value leaves a completion; the first one found suffices.
 
         Kept by stack until ``enter_by_value`` gives a hint for it. ``False`` may mean that a search
         gave up.
@@ -174,7 +174,7 @@ class AwaitedValues:
         return found
 
     def _find_completion(self, stack: int, pending: Pending) -> bool:
-        """Whether some value leaves a completion and can be written, by truth vector.
+        """Return whether some value leaves a completion and can be written, by truth vector.
 
         If only likely truth vectors were tried, a refusal is counted as a place where something
         may be missed.
@@ -188,7 +188,7 @@ class AwaitedValues:
         return False
 
     def _writable(self, stack: int, wish: Formula) -> bytes | None:
-        """A text that fits ``wish`` and can be written where it is awaited, if one is found.
+        """Return a text that fits ``wish`` and can be written where it is awaited, if one is found.
 
         The search for the end of a container knows all accepted truth vectors at once, and may give
         up on them where it finds a value of one truth vector.
@@ -202,7 +202,7 @@ class AwaitedValues:
     # --- what may come of a value ---------------------------------------------------------
 
     def accepts(self, stack: int, truth: int) -> bool:
-        """Whether a value with this truth vector leaves a completion.
+        """Return whether a value with this truth vector leaves a completion.
 
         Kept by stack and truth vector, and final: stack transitions rely on it.
         """
@@ -215,7 +215,7 @@ class AwaitedValues:
         return found
 
     def accepted(self, stack: int) -> tuple[int, ...]:
-        """The truth vectors in ``possible`` that a value may end with.
+        """Return the truth vectors in ``possible`` that a value may end with.
 
         If there are too many to list, others may be accepted too; ``accepts`` decides each.
         """
@@ -267,7 +267,7 @@ class AwaitedValues:
         return frame is not None and self.ends.can_end(frame, parent)
 
     def _example(self, pending: Pending, truth: int) -> bytes | None:
-        """An item with this truth vector, if others have to differ from it or to repeat it.
+        """Return an item with this truth vector, if others have to differ from it or to repeat it.
 
         ``None`` if no item needs to be known, if an earlier one is not known either, or if none was
         found.
@@ -277,7 +277,7 @@ class AwaitedValues:
         return self.values.text(self.truths.as_formula(pending.asks, (truth,)))
 
     def short_value(self, stack: int) -> bytes:
-        """A short value that leaves a completion.
+        """Return a short value that leaves a completion.
 
         Only for stacks that a machine has entered. These have a completion that begins with a value
         of an accepted truth vector, and that value was found for the vector alone. So one of the
@@ -302,7 +302,7 @@ class AwaitedValues:
         return found
 
     def pending(self, stack: int) -> Pending:
-        """The frame of a stack in which a value is awaited."""
+        """Return the frame of a stack in which a value is awaited."""
         pending = self.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         return pending

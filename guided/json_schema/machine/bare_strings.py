@@ -73,7 +73,7 @@ class BareStringMachine(PushdownMachine):
         self.start = State(ROOT, row)
 
     def is_accepting(self, state: State) -> bool:
-        """Whether the end has been read."""
+        """Return whether the end has been read."""
         return state.row == END_ROW
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
@@ -100,7 +100,7 @@ class BareStringMachine(PushdownMachine):
         return State(ROOT, row, count) if count + int(table.need[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:
-        """The length of ``shortest_end``."""
+        """Return the length of ``shortest_end``."""
         return int(self.table.left[state.row])
 
     def shortest_end(self, state: State) -> bytes:
@@ -137,7 +137,7 @@ class _OneStack:
 
 
 def _spelled(text: str | SpecialToken) -> bytes:
-    """The bytes that a recogniser reads for a text or a special token."""
+    """Return the bytes that a recogniser reads for a text or a special token."""
     return text.encode() if isinstance(text, str) else special_bytes(text.name)
 
 
@@ -167,7 +167,7 @@ def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) 
 
 
 def _without_bound(ask: Formula, formulas: Formulas) -> tuple[Formula, int | None]:
-    """The ask without a greatest length, and that length; ``None`` for no bound."""
+    """Return the ask without a greatest length, and that length; ``None`` for no bound."""
     (rest,), (low, high) = without_length(ask, formulas)
     if low:
         # The automaton counts a least length that is left, whatever else is asked.
@@ -176,7 +176,7 @@ def _without_bound(ask: Formula, formulas: Formulas) -> tuple[Formula, int | Non
 
 
 def _ended(strings: Dfa, asked: BareString, missing: frozenset[int]) -> ByteDfa:
-    """The strings, each with its end, and with no earlier end in it."""
+    """Return the strings, each with its end, and with no earlier end in it."""
     if asked.without:
         strings = without_text(asked.without, strings)
     if isinstance(asked.end, str):
@@ -186,7 +186,7 @@ def _ended(strings: Dfa, asked: BareString, missing: frozenset[int]) -> ByteDfa:
 
 
 def _new_block(content: ByteDfa, counts: bool) -> Block | None:
-    """The block of strings with their ends; ``None`` if there is none.
+    """Return the block of strings with their ends; ``None`` if there is none.
 
     State 0, from which a count begins, is a copy of the automaton's first state, which may be
     entered again.
@@ -211,7 +211,7 @@ def _new_block(content: ByteDfa, counts: bool) -> Block | None:
 
 
 def _empty(grammar: JsonGrammar) -> UnsatisfiableError:
-    """The error for a schema with no string that can stand without quotes."""
+    """Return the error for a schema with no string that can stand without quotes."""
     place = grammar.root
     # If the schema is only a reference, its target says more.
     if isinstance(place, SchemaNode) and isinstance(place.formula, SchemaNode):

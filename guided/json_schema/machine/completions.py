@@ -82,7 +82,7 @@ class Completions:
         return _END_BYTES * len(self._ends)
 
     def bytes_left(self, state: State) -> int:
-        """An upper bound on the length of ``shortest_end``.
+        """Return an upper bound on the length of ``shortest_end``.
 
         Cheap except for names and items that must not occur twice.
         """
@@ -103,7 +103,7 @@ class Completions:
         return left + self._rest(state.stack, action, state)
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the document from here, close to as few as possible.
+        """Return bytes that complete the document from here, close to as few as possible.
 
         After every byte of it the shortest end is no longer than the rest of it. After a call of
         ``bytes_left``, it does little work and needs no more stacks or rows.
@@ -163,17 +163,17 @@ class Completions:
         return rest
 
     def _owed(self, state: State) -> int:
-        """The number of code points that a string still needs."""
+        """Return the number of code points that a string still needs."""
         return max(0, int(self._table.low[state.row]) - state.count)
 
     def _transition(self, state: State, byte: int) -> State | None:
-        """The state between two automata where one ends without a byte, as for numbers."""
+        """Return the state between two automata where one ends without a byte, as for numbers."""
         has_action = int(self._table.label[state.row]) != DEAD
         ends = has_action and self._table.step(state.row, byte) == DEAD
         return self._machine.after_exit(state) if ends else None
 
     def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
-        """The shorter of a completion and the one known before; remembers it and its parts.
+        """Return the shorter of a completion and the one known before; remembers it and its parts.
 
         ``passed`` are states along the completion, each with the number of its bytes before the
         state. A call adds at most _REMEMBERED_ENDS states, so ``_ends`` has at most twice as many
@@ -216,12 +216,12 @@ class Completions:
         return self._ahead(after)
 
     def _after_automaton(self, state: State) -> State | None:
-        """The state after an automaton that ends here without a byte, as for numbers."""
+        """Return the state after an automaton that ends here without a byte, as for numbers."""
         ends = int(self._table.way[state.row]) == STOP and not self._owed(state)
         return self._machine.after_exit(state) if ends else None
 
     def _end_between(self, state: State) -> _End | None:
-        """The known end from a state between two values, or with a text to remember.
+        """Return the known end from a state between two values, or with a text to remember.
 
         Bounds on other states rely on these; inside an automaton a shorter way may be found, so
         for a state there it is ``None``.
@@ -243,7 +243,7 @@ class Completions:
         return state._replace(count=state.count + owed)
 
     def _to_exit(self, row: int) -> bytes:
-        """The bytes to the nearest exit action, or into a string that owes code points.
+        """Return the bytes to the nearest exit action, or into a string that owes code points.
 
         It stops early in the first state for which ``_ahead`` has another way: inside a free name,
         or in a string that owes code points.

@@ -80,7 +80,7 @@ class ContainerEnds:
         """Stacks in which something may be missed; each counts once."""
 
     def end(self, stack: int) -> bytes:
-        """What completes the container of a stack, with its closing bracket.
+        """Return what completes the container of a stack, with its closing bracket.
 
         Only for stacks that a machine has entered, which have a completion (``can_end``).
         """
@@ -107,7 +107,7 @@ class ContainerEnds:
         return found
 
     def end_of(self, frame: Frame, parent: int) -> bytes | None:
-        """What completes a container inside ``parent``, ``None`` if nothing was found.
+        """Return what completes a container inside ``parent``, ``None`` if nothing was found.
 
         Kept by frame and ``want``, except for very long ones. ``can_end`` keeps the result that
         nothing was found; then no further search is made.
@@ -140,13 +140,13 @@ class ContainerEnds:
         return None
 
     def want(self, frame: ObjectFrame | ArrayFrame, parent: int) -> Formula:
-        """What the container has to fit when it closes, so that its parent accepts it."""
+        """Return what the container has to fit when it closes, so that its parent accepts it."""
         if frame.must:
             return frame.goals[0]
         return self.truths.as_formula(frame.goals, self.accepted(parent))
 
     def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
-        """What makes a container fit ``want``, with its closing bracket.
+        """Return what makes a container fit ``want``, with its closing bracket.
 
         ``None`` if nothing does, or if the search gave up, which ``searches.incomplete``
         counts: ``end_of`` compares that. Nothing is kept here.
@@ -170,13 +170,13 @@ class ContainerEnds:
         return evaluate(want, arrays.at_the_end)
 
     def shortest_object(self, formula: Formula) -> bytes | None:
-        """A short object that fits a formula."""
+        """Return a short object that fits a formula."""
         frame = self.objects.open((formula,), must=True)
         text = self._search_end(frame, frame.goals[0])
         return None if text is None else b"{" + text
 
     def shortest_array(self, formula: Formula) -> bytes | None:
-        """A short array that fits a formula."""
+        """Return a short array that fits a formula."""
         frame = self.arrays.open((formula,), must=True)
         text = self._search_end(frame, frame.goals[0])
         return None if text is None else b"[" + text
@@ -223,7 +223,7 @@ class ContainerEnds:
             self.inherit(frame, rest)
 
     def next_items(self, stack: int, formula: Formula) -> Formula:
-        """The next items of an array that leave a completion and fit ``formula``.
+        """Return the next items of an array that leave a completion and fit ``formula``.
 
         Each completion found shows which items may stand in its first place, and the next one must
         have another item there. After ``MAX_WAYS`` of them more may be missed, which is counted.
@@ -252,7 +252,7 @@ class ContainerEnds:
         return formulas.any_of(found)
 
     def noted_item(self, frame: ArrayFrame) -> tuple[bytes, bytes] | None:
-        """The next item in a known completion, and what follows it there."""
+        """Return the next item in a known completion, and what follows it there."""
         return self._next_items.get(frame)
 
     def inherit(self, frame: ArrayFrame, rest: bytes) -> None:
@@ -269,7 +269,7 @@ class ContainerEnds:
 
 
 def first_item(end: bytes) -> tuple[bytes, bytes]:
-    """The first of the items that complete an array, and what follows it.
+    """Return the first of the items that complete an array, and what follows it.
 
     ``end`` has at least one item, and begins with a comma if others came before it; what follows
     begins with a comma or the bracket.
@@ -281,7 +281,7 @@ def first_item(end: bytes) -> tuple[bytes, bytes]:
 
 
 def items_of(end: bytes) -> Iterator[bytes]:
-    """All items that complete an array."""
+    """Yield all items that complete an array."""
     while end != b"]":
         first, end = first_item(end)
         yield first

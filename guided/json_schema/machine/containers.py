@@ -34,7 +34,7 @@ def asked_of(
     *,
     must: bool,
 ) -> tuple[Asked, list[Leaf]]:
-    """What to ask of a value, and which assertions fail whatever it is.
+    """Return what to ask of a value, and which assertions fail whatever it is.
 
     ``every`` are assertions with what they ask of each value, ``some`` those that only count the
     values that fit. What has to hold in any case, if the container is to fit, becomes one ask: with
@@ -75,7 +75,7 @@ def asked_of(
 
 
 def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:
-    """What is left of a count after one more of what it counts.
+    """Return what is left of a count after one more of what it counts.
 
     FALSE if it was one too many, TRUE if nothing is left to count.
     """
@@ -89,7 +89,7 @@ def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> 
 def replaced(
     formulas: Formulas, goals: tuple[Formula, ...], by: dict[Leaf, Formula]
 ) -> tuple[Formula, ...]:
-    """What is left of goals after some assertions are decided, or brought nearer to that.
+    """Return what is left of goals after some assertions are decided, or brought nearer to that.
 
     Assertions that are not in ``by`` stay; goals keep their places, by which truth vectors refer to
     them.

@@ -166,7 +166,7 @@ class _Candidates:
         """Whether the search for a further value failed."""
 
     def get(self, number: int) -> tuple[Key, bytes] | None:
-        """The value with a number, ``None`` if there are fewer.
+        """Return the value with a number, ``None`` if there are fewer.
 
         Values are numbered in the order in which they were found. A search that gave up looks like
         the end of the values; ``Searches`` has counted it.

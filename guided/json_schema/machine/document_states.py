@@ -55,7 +55,7 @@ class DocumentStates:
     # --- values ---------------------------------------------------------------------------
 
     def value(self, stack: int, *, spaced: bool = True) -> int:
-        """The state in which the value awaited in a stack begins.
+        """Return the state in which the value awaited in a stack begins.
 
         ``spaced`` allows white space before it, as the options do; else its first byte comes next.
         """
@@ -69,7 +69,7 @@ class DocumentStates:
         return found
 
     def colon_and_value(self, stack: int) -> int:
-        """The state after a name.
+        """Return the state after a name.
 
         It is the same for all stacks whose values begin in the same state.
         """
@@ -86,7 +86,7 @@ class DocumentStates:
     # --- objects --------------------------------------------------------------------------
 
     def members(self, stack: int) -> int:
-        """The state in which the next member or the closing brace is due.
+        """Return the state in which the next member or the closing brace is due.
 
         The frame of a plain object determines everything except whether it may close, so stacks
         with equal frames share a state by these two; other objects have a state for each stack.
@@ -130,7 +130,7 @@ class DocumentStates:
         return self._commas[after_quote]
 
     def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
-        """The state after the opening quote of a name.
+        """Return the state after the opening quote of a name.
 
         Names spelled out come in the order of the schema; ``classes`` are those of all other names
         that may be written. One of the two is not empty.
@@ -144,7 +144,7 @@ class DocumentStates:
     # --- arrays ---------------------------------------------------------------------------
 
     def first_item(self, stack: int, item: int | None) -> tuple[int, int]:
-        """The stack and the state after an opening bracket.
+        """Return the stack and the state after an opening bracket.
 
         ``item`` is the stack of the first item, ``None`` if there must not be one. Then the
         array closes at once: it would not have been opened without a completion.
@@ -166,7 +166,7 @@ class DocumentStates:
         return item, self._items[key]
 
     def next_item(self, stack: int) -> int:
-        """The state after an item: a comma, the closing bracket, or both.
+        """Return the state after an item: a comma, the closing bracket, or both.
 
         All arrays that may do the same share one state: ITEM finds the next item from the stack.
         At least one of the two edges is there, since the stack has a completion.
@@ -184,7 +184,7 @@ class DocumentStates:
         return self._items[key]
 
     def _only_close(self) -> int:
-        """The state in which only the closing bracket of an array may come."""
+        """Return the state in which only the closing bracket of an array may come."""
         if "close" not in self._items:
             self._items["close"] = self.structural.state(
                 {ord("]"): self.chains.exit_state(CLOSE)}, between=True

@@ -68,7 +68,7 @@ class ExitActions:
         self._of_keys: dict[str, int] = {}
 
     def number(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
-        """The action that has this meaning.
+        """Return the action that has this meaning.
 
         A new meaning gets the next number; equal meanings share one.
         """
@@ -78,12 +78,12 @@ class ExitActions:
         return number
 
     def of_key(self, name: str) -> int:
-        """The action of a name that the schema spells out."""
+        """Return the action of a name that the schema spells out."""
         number = self._of_keys.get(name)
         if number is None:
             number = self._of_keys[name] = self.number(Key(name))
         return number
 
     def meaning(self, action: int) -> Hashable:
-        """What an action means."""
+        """Return what an action means."""
         return self._meanings[action]

@@ -50,7 +50,7 @@ class Exits:
     def take(
         self, stack: int, action: int, texts: tuple[bytes, ...], key: bytes | None = None
     ) -> State | None:
-        """The state after an action with the texts that are being remembered.
+        """Return the state after an action with the texts that are being remembered.
 
         ``texts`` has one for each value that ``stack`` remembers; that of a free name may follow.
         The state keeps those of values that are still being written, and gets an empty one for a
@@ -72,7 +72,7 @@ class Exits:
     def resolve(
         self, stack: int, action: int, *, item: bytes | None = None, key: bytes | None = None
     ) -> tuple[int, int] | None:
-        """The stack and the row after an action, ``None`` if it must not be taken.
+        """Return the stack and the row after an action, ``None`` if it must not be taken.
 
         ``stack`` is that of the container for CLOSE, ITEM and names. For DONE, ``Done``,
         OPEN_OBJECT and OPEN_ARRAY it is that of the awaited value, for ``EmptyArray`` that of the
@@ -116,7 +116,7 @@ class Exits:
         return None if named is None else (named, rows.colon_and_value(named))
 
     def needs_text(self, stack: int, action: int) -> bool:
-        """Whether what follows an action depends on which item or name was written.
+        """Return whether what follows an action depends on which item or name was written.
 
         If so, ``resolve`` without that text cannot decide what follows: walks leave it to the exact
         state (EXACT). ``True`` is always right and only costs time.
@@ -135,7 +135,7 @@ class Exits:
         return ended != stack or not self._evaluation.items.is_roomy(ended)
 
     def _ends_value_of(self, stack: int, action: int) -> int | None:
-        """The stack in which a value ends by an action, ``None`` for other actions.
+        """Return the stack in which a value ends by an action, ``None`` for other actions.
 
         It is the stack that ``resolve`` passes to ``_value_done`` for the same action: change both
         or none.
@@ -152,12 +152,12 @@ class Exits:
         return stack if isinstance(meaning, Done) else None
 
     def _remembers(self, stack: int) -> bool:
-        """Whether the text of the value awaited in a stack has to be remembered."""
+        """Return whether the text of the value awaited in a stack has to be remembered."""
         frame = self._stacks.frames[stack]
         return isinstance(frame, Pending) and frame.remembers
 
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
-        """What follows any free name of a class; ``None`` if none may be written.
+        """Return what follows any free name of a class; ``None`` if none may be written.
 
         ``stack`` is one that ``after_names`` returned. Kept, as it depends on no key.
         """
@@ -181,7 +181,7 @@ class Exits:
         return self._after_values[key]
 
     def _after_value(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
-        """Stack and row after a value with a truth vector; ``None`` if it must not.
+        """Return stack and row after a value with a truth vector; ``None`` if it must not.
 
         ``item`` is its text, where later items depend on it and it is known.
         """

@@ -79,7 +79,7 @@ class FreeNames:
         return self._evaluation.objects.orders[frame.order]
 
     def _may_stand(self, stack: int, key: bytes, taken: Collection[bytes]) -> bool:
-        """Whether a name may be given here.
+        """Return whether a name may be given here.
 
         ``key`` is how it is written between its quotes, in the one spelling that names have, and
         ``taken`` are the free names of the object. The row that a free name was found from implies
@@ -91,7 +91,7 @@ class FreeNames:
         return key not in taken
 
     def _endings(self, row: int) -> Iterator[bytes]:
-        """The texts from inside a name to the end of its closing quote, shortest first.
+        """Yield the texts from inside a name to the end of its closing quote, shortest first.
 
         Endless where names are: callers take as many as they need. All of them are spelled by the
         rows from ``row`` on, including those of the schema.

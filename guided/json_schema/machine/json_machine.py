@@ -88,13 +88,13 @@ class JsonMachine(PushdownMachine):
         return self._grammar.nbytes + strings + self._completions.nbytes
 
     def is_accepting(self, state: State) -> bool:
-        """Whether the document may end here."""
+        """Return whether the document may end here."""
         return state.stack == ROOT and (
             state.row == END_ROW or int(self.table.label[state.row]) == DONE
         )
 
     def transition(self, stack: int, action: int) -> tuple[int, int]:
-        """The stack and the row that an exit action leads to; see ``Recognizer``.
+        """Return the stack and the row that an exit action leads to; see ``Recognizer``.
 
         Callers keep the result as a stack transition, so it depends only on the arguments.
         """
@@ -112,7 +112,7 @@ class JsonMachine(PushdownMachine):
             at = resolved[0], int(self.table.label[resolved[1]])
 
     def after_exit(self, state: State) -> State | None:
-        """The state after the exit action of the row.
+        """Return the state after the exit action of the row.
 
         ``None`` if the row has none, or its action must not be taken.
         """
@@ -120,7 +120,7 @@ class JsonMachine(PushdownMachine):
         return None if action == DEAD else self.exits.take(state.stack, action, state.texts)
 
     def _entered(self, before: State, row: int, byte: int) -> State | None:
-        """The state after a byte that leads to a row, as far as counts and names allow it.
+        """Return the state after a byte that leads to a row, as far as counts and names allow it.
 
         All remembered texts grow by the byte: those of values by depth, then that of a free name.
         A free name that is closed must be new to its object. Rows that read no byte are left at
@@ -152,7 +152,7 @@ class JsonMachine(PushdownMachine):
         return after
 
     def _counted(self, row: int, count: int) -> int | None:
-        """The count after a byte that leads to a row, ``None`` past its bounds.
+        """Return the count after a byte that leads to a row, ``None`` past its bounds.
 
         Rows without a count return 0, so that states which differ in nothing else are equal.
         """
@@ -171,14 +171,14 @@ class JsonMachine(PushdownMachine):
         return count if count + int(table.need[row]) <= high else None
 
     def bytes_left(self, state: State) -> int:
-        """An upper bound on the length of ``shortest_end``.
+        """Return an upper bound on the length of ``shortest_end``.
 
         Cheap except for names and items that must not occur twice.
         """
         return self._completions.bytes_left(state)
 
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the document from here, close to as few as possible."""
+        """Return bytes that complete the document from here, close to as few as possible."""
         return self._completions.shortest_end(state)
 
     def check(self) -> None:
@@ -227,7 +227,7 @@ class _Sharing(StateSharing):
         self._evaluation = evaluation
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in the row below, in a stack that all members of an object share.
+        """Return the state in the row below, in a stack that all members of an object share.
 
         ``row`` is the one that the row of ``state`` was laid over; count and texts stay.
         """

@@ -40,7 +40,7 @@ class MemberRules:
         self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
 
     def of_all(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
-        """What several assertions together ask of the value of a name.
+        """Return what several assertions together ask of the value of a name.
 
         Kept by the assertions and the name; without assertions it is TRUE.
         """
@@ -53,7 +53,7 @@ class MemberRules:
         return self._joined[key]
 
     def of_one(self, leaf: Leaf, name: str | NameClass) -> Formula:
-        """What one assertion asks of the value of a name.
+        """Return what one assertion asks of the value of a name.
 
         Kept by assertion and name. Small nodes are written out (``Sharing``), so that equal ones
         meet.
@@ -85,7 +85,7 @@ class MemberRules:
         return parts or [about.rest]
 
     def _dfa_of(self, pattern: Regular) -> Dfa:
-        """The automaton of the names in which a pattern of the grammar matches."""
+        """Return the automaton of the names in which a pattern of the grammar matches."""
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.
         leaf = self._pattern_leaves.get(id(pattern))
         if leaf is None:
@@ -93,7 +93,7 @@ class MemberRules:
         return self.scalars.strings.leaf_dfa(leaf)
 
     def name_fits(self, about: Names, name: str | NameClass) -> bool:
-        """Whether a name fits what an assertion asks of all names.
+        """Return whether a name fits what an assertion asks of all names.
 
         A class knows only the formulas of its own space, so ``about`` has to be part of the goals
         from which that space was made.
@@ -104,7 +104,7 @@ class MemberRules:
         return self.scalars.strings.fits(as_string, name)
 
     def space(self, goals: tuple[Formula, ...]) -> NameSpace:
-        """The classes of names that the schema does not spell out.
+        """Return the classes of names that the schema does not spell out.
 
         Goals with the same patterns and formulas for names have the same space, which numbers the
         classes: a number means nothing without its space.
@@ -130,7 +130,7 @@ class MemberRules:
         return found
 
     def class_of(self, frame: ObjectFrame, name: str) -> int:
-        """The class of a name that the schema does not spell out; every such name has one.
+        """Return the class of a name that the schema does not spell out; every such name has one.
 
         The number is valid in the space of the goals of ``frame``.
         """

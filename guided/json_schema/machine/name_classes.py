@@ -99,7 +99,7 @@ class NameSpace:
         return self._blocks[allowed]
 
     def is_endless(self, number: int) -> bool:
-        """Whether a class has infinitely many names.
+        """Return whether a class has infinitely many names.
 
         Kept; names are those that can be spelled without the bytes ``missing``.
         """
@@ -110,7 +110,7 @@ class NameSpace:
         return self._endless[number]
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
-        """Names of the class ``number`` that are not ``taken``, as JSON without quotes.
+        """Yield names of the class ``number`` that are not ``taken``, as JSON without quotes.
 
         The shortest come first. For a class of infinitely many names it is a sample: where nothing
         distinguishes bytes, only a few of them are tried. May end early, see ``gave_up``.
@@ -120,11 +120,11 @@ class NameSpace:
                 yield text
 
     def gave_up(self, number: int) -> bool:
-        """Whether the search for names of a class ended before the names did."""
+        """Return whether the search for names of a class ended before the names did."""
         return self._shortest_names(number).gave_up
 
     def _shortest_names(self, number: int) -> ShortestTexts:
-        """The names of a class, searched for once; all of them where the class has few."""
+        """Return the names of a class, searched for once; all of them where the class has few."""
         names = self._shortest.get(number)
         if names is None:
             block = self.block(frozenset((number,)))
@@ -217,7 +217,7 @@ def _is_endless(block: Block) -> bool:
 
 
 def _few(alike: list[int]) -> list[int]:
-    """A few of the bytes that nothing distinguishes, letters and digits first.
+    """Return a few of the bytes that nothing distinguishes, letters and digits first.
 
     At most ``_ENOUGH``, so that what is found is a sample (``NameSpace.fresh``).
     """

@@ -52,7 +52,7 @@ class NameStates:
         """By the identity of a space and classes of it."""
 
     def closed(self, names: tuple[str, ...]) -> int:
-        """The state after the quote where one of these names has to follow.
+        """Return the state after the quote where one of these names has to follow.
 
         ``names`` is not empty; its order does not matter but is part of the key.
         """
@@ -64,7 +64,7 @@ class NameStates:
         return found
 
     def _chains(self, names: Sequence[str]) -> list[Chain]:
-        """The states of names, with their closing quotes.
+        """Return the states of names, with their closing quotes.
 
         In the order of ``names``. The list is new each time, so callers may sort it.
         """
@@ -82,7 +82,7 @@ class NameStates:
         spelled: tuple[str, ...],
         candidates: tuple[str, ...],
     ) -> int:
-        """The state after the quote where any name of the classes ``allowed`` may follow.
+        """Return the state after the quote where any name of the classes ``allowed`` may follow.
 
         ``spelled`` are the names that the schema spells out, ``candidates`` those of them that may
         still be written.
@@ -98,7 +98,7 @@ class NameStates:
         return self._open[key]
 
     def _outside(self, content: int, names: tuple[str, ...]) -> frozenset[str]:
-        """The names that the states of the content do not spell.
+        """Return the names that the states of the content do not spell.
 
         Kept by content and names: rows that were laid down never change.
         """
@@ -112,7 +112,7 @@ class NameStates:
         return found
 
     def _spread(self, content: int, names: Sequence[str]) -> _Tree:
-        """The trie of names over the states of the content.
+        """Return the trie of names over the states of the content.
 
         It reads the table and lays nothing down. Nodes are numbered parents first; ``text`` has one
         byte more than the names, so that ``nodes`` has a row for the root.
@@ -165,7 +165,7 @@ class NameStates:
         return {byte: self.chains.branch(tuple(g), depth + 1) for byte, g in groups.items()}
 
     def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
-        """The first of the states of any name of some classes.
+        """Return the first of the states of any name of some classes.
 
         One of the classes has a name that can be spelled, since other methods allow only those.
         """
@@ -190,7 +190,7 @@ class _Tree(NamedTuple):
 
 
 def _depth(nodes: NDArray[np.int32], node: int) -> int:
-    """The number of bytes from the root of the trie to a node."""
+    """Return the number of bytes from the root of the trie to a node."""
     depth = 0
     while node:
         node = int(nodes[node, PARENT])

@@ -35,13 +35,13 @@ class NextItems:
         """By the stack of an array between two items, that of its next item."""
 
     def begun(self, stack: int) -> int | None:
-        """The stack of the next item, ``None`` if there must not be one."""
+        """Return the stack of the next item, ``None`` if there must not be one."""
         if stack not in self._begun:
             self._begun[stack] = self._find_begun(stack)
         return self._begun[stack]
 
     def _find_begun(self, stack: int) -> int | None:
-        """The stack of the next item of an array, ``None`` if no item leaves a completion.
+        """Return the stack of the next item of an array, ``None`` if no item leaves a completion.
 
         ``begun`` keeps the result, so it must depend only on the stack.
         """
@@ -113,7 +113,7 @@ class NextItems:
         )
 
     def _is_endless(self, ask: Formula) -> bool:
-        """Whether each type of scalars has no values that fit, or infinitely many.
+        """Return whether each type of scalars has no values that fit, or infinitely many.
 
         Null and booleans never have infinitely many. ``exits.needs_text`` takes containers for not
         endless without checking.
@@ -129,7 +129,7 @@ class NextItems:
 
 
 def _treats_items_alike(frame: ArrayFrame) -> bool:
-    """Whether all that matters to later items about one that fits is that they must differ.
+    """Return whether all that matters to later items about one that fits is that they must differ.
 
     ``ItemCount`` is allowed, as every item adds one.
     """
@@ -141,7 +141,7 @@ def _treats_items_alike(frame: ArrayFrame) -> bool:
 
 
 def _owes_a_repeat(want: Formula) -> bool:
-    """Whether items of an array that has to fit a formula may have to repeat others.
+    """Return whether items of an array that has to fit a formula may have to repeat others.
 
     It may return True too often, as for a negation inside a negation: then more is searched, and
     nothing is lost.

@@ -42,12 +42,12 @@ class NextNames:
         """The classes of names that fit a plain object, even those whose names are all taken."""
 
     def name_written(self, stack: int, name: str) -> int | None:
-        """The stack of the value of a name that the schema spells out."""
+        """Return the stack of the value of a name that the schema spells out."""
         frame = self._object(stack)
         return self.awaited.enter(stack, self.objects.name_written(frame, name))
 
     def class_written(self, stack: int, number: int, key: bytes | None) -> int | None:
-        """The stack of the value of another name, of one class.
+        """Return the stack of the value of another name, of one class.
 
         ``key`` is as for ``ObjectRules.class_written``; ``None`` if no such name leaves a
         completion.
@@ -83,11 +83,11 @@ class NextNames:
         return self.stacks.enter(after, self.stacks.parents[stack])
 
     def is_rare(self, stack: int, number: int) -> bool:
-        """Whether a class has only a limited number of names."""
+        """Return whether a class has only a limited number of names."""
         return not self.members.space(self._object(stack).goals).is_endless(number)
 
     def candidates(self, stack: int) -> tuple[tuple[str, ...], frozenset[int]]:
-        """The names that may come next, and the classes of other names that may.
+        """Return the names that may come next, and the classes of other names that may.
 
         Only for the stack of an object. Names come in the order of the schema.
         """
@@ -157,7 +157,7 @@ class NextNames:
         return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
 
     def _classes_of_plain(self, frame: ObjectFrame, plain: Plain) -> frozenset[int]:
-        """The classes of other names that may come next.
+        """Return the classes of other names that may come next.
 
         Kept by ``plain`` alone: there is one of these for each goal, and the goal of a plain object
         stays the same with every member, and so do the classes. Which names are taken changes, and
@@ -184,7 +184,7 @@ class NextNames:
         return found
 
     def _spellable_ahead(self, frame: ObjectFrame) -> Iterator[str]:
-        """The names that may still stand, judged by each alone.
+        """Yield the names that may still stand, judged by each alone.
 
         ``missing`` are the bytes that no token spells: names with one of them cannot be written.
         """
@@ -195,7 +195,7 @@ class NextNames:
                 yield names[place]
 
     def _names_are_free(self, plain: Plain) -> bool:
-        """Whether names may be written that the schema does not spell out.
+        """Return whether names may be written that the schema does not spell out.
 
         Decided without classes: most closed objects need none.
         """
@@ -220,7 +220,7 @@ class _PossibleNames(dict[int, str | None]):
         self.names = objects.orders[order].names
 
     def __missing__(self, place: int) -> str | None:
-        """The name at a place if it can be spelled and some value fits; else ``None``.
+        """Return the name at a place if it can be spelled and some value fits; else ``None``.
 
         It depends only on the members' formulas and the order, so it is kept for all objects with
         these.

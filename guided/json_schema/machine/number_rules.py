@@ -65,11 +65,11 @@ class NumberRules:
         self._endless: dict[Formula, bool] = {}
 
     def fits(self, ask: Formula, value: Decimal) -> bool:
-        """Whether one number fits a formula over assertions about numbers."""
+        """Return whether one number fits a formula over assertions about numbers."""
         return evaluate(ask, lambda leaf: holds(_about_numbers(leaf), value))
 
     def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
-        """The spellings of numbers that have some truth vectors; ``None`` if there are none.
+        """Return the spellings of numbers that have some truth vectors; ``None`` if there are none.
 
         Kept for the whole process: other schemas get the same block, so it must not be changed.
         ``key`` has to contain all that ``_new_block`` depends on.
@@ -115,7 +115,7 @@ class NumberRules:
         return combine(dfas, decide), judge.found
 
     def truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All truth vectors that numbers can have."""
+        """Return all truth vectors that numbers can have."""
         return self._numbers(asks, None)[1]
 
     def is_narrowed(self, ask: Formula) -> bool:
@@ -148,7 +148,7 @@ class NumberRules:
         return is_endless(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
 
     def shortest(self, ask: Formula) -> bytes | None:
-        """A JSON number that fits, close to the shortest; ``None`` if there is none.
+        """Return a JSON number that fits, close to the shortest; ``None`` if there is none.
 
         What is guessed without an automaton may be longer than the shortest. Making an automaton
         may raise LimitExceededError.
@@ -162,7 +162,7 @@ class NumberRules:
         return text
 
     def _guessed(self, ask: Formula) -> bytes | None:
-        """A number that fits, without an automaton; ``None`` if none is found."""
+        """Return a number that fits, without an automaton; ``None`` if none is found."""
         others, banned = without_listed_choices(ask, self.formulas, NumberChoices)
         if banned:
             # Of one more number than are forbidden, one is not forbidden. If the first such number
@@ -188,7 +188,7 @@ def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:
 
 
 def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
-    """The formula with all ranges that must hold joined into one, where they join simply.
+    """Return the formula with all ranges that must hold joined into one, where they join simply.
 
     Two divisors are not joined. One assertion is one automaton, several are a product of them.
     """
@@ -224,7 +224,7 @@ def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
 
 
 def _as_numbers(part: Formula) -> Numbers | None:
-    """The single ``Numbers`` assertion that a part amounts to; ``None`` for any other part.
+    """Return the single ``Numbers`` assertion that a part amounts to; ``None`` for any other part.
 
     A leaf of ``Numbers`` is itself, the negation of a single bound the opposite bound (not > 5 is
     <= 5). A negated integer, multiple or pair of bounds is no single assertion.
@@ -242,7 +242,7 @@ def _as_numbers(part: Formula) -> Numbers | None:
 
 
 def _landmarks(ask: Formula) -> Iterator[Decimal]:
-    """Numbers that a formula mentions, and their neighbours.
+    """Yield numbers that a formula mentions, and their neighbours.
 
     They are guesses: where none of them fits, an automaton finds what fits.
     """

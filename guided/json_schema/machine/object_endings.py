@@ -72,7 +72,7 @@ class ObjectEnding:
         return self._with_failing(failing)
 
     def _with_failing(self, failing: list[Leaf]) -> bytes | None:
-        """The text with all these assertions made to fail, each by some member.
+        """Return the text with all these assertions made to fail, each by some member.
 
         ``None`` if no ways to do so go together, or too many were tried, which is counted. The
         iterators change ``named`` and ``free``, so only the last of them may advance: so each
@@ -98,7 +98,7 @@ class ObjectEnding:
             self.tries -= 1
 
     def _filled(self) -> bytes | None:
-        """The members with as many more as counts require, and the brace; ``None`` for none.
+        """Return the members with as many more as counts require, and the brace; ``None`` for none.
 
         ``named`` and ``free`` keep what it added where it finds a text; else they are as before.
         """
@@ -114,7 +114,7 @@ class ObjectEnding:
         return text
 
     def _spelled(self) -> bytes | None:
-        """The members found and the closing brace; ``None`` if one of them has no value.
+        """Return the members found and the closing brace; ``None`` if one of them has no value.
 
         Free names come after those of the schema, as the machine reads them.
         """
@@ -209,7 +209,7 @@ class ObjectEnding:
                     yield number, found, formula
 
     def _fresh_names(self, number: int) -> Iterator[bytes]:
-        """Names of a class that the object does not have.
+        """Yield names of a class that the object does not have.
 
         Names in ``free`` when it begins are taken. A search that gave up counts as missed only if
         the caller requests more names than were found.
@@ -221,7 +221,7 @@ class ObjectEnding:
         self.objects.values.searches.missed += space.gave_up(number)
 
     def _unhelpful(self, numbered: tuple[int, NameClass]) -> int:
-        """How many of the assertions that must fail a class would leave to others."""
+        """Return how many of the assertions that must fail a class would leave to others."""
         return sum(self.members.name_fits(about, numbered[1]) for about in self.misnames)
 
     def _failures(self, leaf: Leaf) -> Iterator[None]:
@@ -297,7 +297,7 @@ class ObjectEnding:
         return True
 
     def _unused(self) -> Iterator[str]:
-        """Names of the schema that may still come and are not chosen, in its order.
+        """Yield names of the schema that may still come and are not chosen, in its order.
 
         ``named`` is checked for each in turn, so it may change meanwhile.
         """

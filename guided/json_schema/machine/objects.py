@@ -90,7 +90,7 @@ class ObjectRules:
     # --- evaluation -----------------------------------------------------------------------
 
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
-        """An object that is asked these formulas, before its first member.
+        """Return an object that is asked these formulas, before its first member.
 
         Kept: equal arguments return the same frame, whatever surrounds the object.
         """
@@ -128,7 +128,7 @@ class ObjectRules:
         return ObjectFrame(goals, must, number, 0 if self.any_order else -1)
 
     def ahead(self, frame: ObjectFrame) -> Iterator[int]:
-        """The places in its order of the names that the object may still be given.
+        """Yield the places in its order of the names that the object may still be given.
 
         Ascending. Only the order counts: whether a name is allowed and can be spelled is not
         checked.
@@ -161,7 +161,7 @@ class ObjectRules:
         return self._await(frame, name, written, frame.keys)
 
     def has_fresh_name(self, frame: ObjectFrame, number: int) -> bool:
-        """Whether a name of a class is left that the object does not have yet.
+        """Return whether a name of a class is left that the object does not have yet.
 
         ``False`` also if the search for one gave up, which is counted as incomplete. Not kept,
         as the names that are taken change with the object.
@@ -191,7 +191,7 @@ class ObjectRules:
         return self._await(frame, found, written, keys)
 
     def value_done(self, pending: Pending, truth: int) -> ObjectFrame | None:
-        """The object after a value with this truth vector; ``None`` if it had to fit better.
+        """Return the object after a value with this truth vector; ``None`` if it had to fit better.
 
         The name was put into the frame when it was written (``_await``); the value only decides
         links, so where none fails it is the frame of ``pending`` itself.
@@ -207,7 +207,7 @@ class ObjectRules:
         return ObjectFrame(goals, frame.must, frame.order, frame.written, frame.keys, begun=True)
 
     def truth(self, frame: ObjectFrame) -> int:
-        """Which formulas the object fits if it closes here, one bit each.
+        """Return which formulas the object fits if it closes here, one bit each.
 
         Bit ``i`` is for ``frame.goals[i]``; goals keep their places for this.
         """
@@ -219,7 +219,7 @@ class ObjectRules:
         return truth_vector(evaluate(goal, holds) for goal in frame.goals)
 
     def at_the_end(self, frame: ObjectFrame) -> Callable[[Leaf], bool]:
-        """Which open assertions hold of an object that closes.
+        """Return which open assertions hold of an object that closes.
 
         Each member lowered the counts (``one_fewer``). A member that did not fit an assertion about
         members or names has made that FALSE, so one that is still open holds.
@@ -273,7 +273,7 @@ class ObjectRules:
     def _decided(
         self, frame: ObjectFrame, name: str | NameClass, written: int
     ) -> dict[Leaf, Formula]:
-        """The assertions that a name alone decides, or brings nearer to their decision.
+        """Return the assertions that a name alone decides, or brings nearer to their decision.
 
         ``written`` is that of the object with the name in it. Assertions about members are left
         out: their values decide them.
@@ -297,7 +297,7 @@ class ObjectRules:
     # --- names that are written, and owed --------------------------------------------------
 
     def plain(self, frame: ObjectFrame) -> Plain | None:
-        """The simple form of what an object has to fit; ``None`` if it is not a plain one.
+        """Return the simple form of what an object has to fit; ``None`` if it is not a plain one.
 
         Kept by goal: equal goals return the same object, which other caches use as their key.
         """
@@ -309,7 +309,7 @@ class ObjectRules:
         return self._plain[goal]
 
     def is_passed(self, frame: ObjectFrame, place: int) -> bool:
-        """Whether the name at a place of the order was written, or passed over."""
+        """Return whether the name at a place of the order was written, or passed over."""
         return bool(frame.written >> place & 1) if self.any_order else place <= frame.written
 
     def has(self, frame: ObjectFrame, name: str) -> bool:
@@ -334,7 +334,7 @@ class ObjectRules:
 
 
 def _plain(goal: Formula) -> Plain | None:
-    """What a goal asks if it is a plain one; ``None`` for any other.
+    """Return what a goal asks if it is a plain one; ``None`` for any other.
 
     Negations and alternatives are never plain, nor are counts and assertions about names.
     """

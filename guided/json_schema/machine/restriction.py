@@ -55,7 +55,7 @@ class Sharing:
         self._known: dict[SchemaNode, Formula] = {}
 
     def of(self, formula: Formula) -> Formula:
-        """The formula of a node instead of the node, if that is small.
+        """Return the formula of a node instead of the node, if that is small.
 
         Kept by node. Anything else is returned as it is.
         """
@@ -141,7 +141,7 @@ class Restriction:
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 
     def to(self, kind: JsonType, formula: Formula) -> Formula:
-        """What ``formula`` asks of values of this type: nodes resolved, other types removed.
+        """Return what ``formula`` asks of values of this type: nodes resolved, other types removed.
 
         Kept by type and formula. Formulas inside assertions are left as they are: they are about
         other values.
@@ -267,13 +267,13 @@ class Restriction:
         return list(found.values())
 
     def null(self, formula: Formula) -> bool:
-        """Whether null fits: no assertion is about null alone, so a constant is left."""
+        """Return whether null fits: no assertion is about null alone, so a constant is left."""
         left = self.to(JsonType.NULL, formula)
         assert isinstance(left, Constant), left
         return left.value
 
     def boolean(self, formula: Formula, value: bool) -> bool:
-        """Whether a boolean fits: what is left for booleans asks only about their values.
+        """Return whether a boolean fits: what is left for booleans asks only about their values.
 
         Kept by formula and value; a constant is left once every leaf is decided.
         """

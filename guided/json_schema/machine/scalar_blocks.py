@@ -68,7 +68,7 @@ _LONGEST_KEPT: Final = 256
 
 
 def json_key(text: str) -> bytes:
-    """The canonical spelling of a string in JSON, quotes included."""
+    """Return the canonical spelling of a string in JSON, quotes included."""
     return _kept_json_key(text) if len(text) <= _LONGEST_KEPT else _json_key(text)
 
 
@@ -80,7 +80,7 @@ _kept_json_key: Final[Callable[[str], bytes]] = functools.lru_cache(maxsize=16_3
 
 
 def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
-    """The block of a key, ``None`` if nothing fits; made at the first call.
+    """Return the block of a key, ``None`` if nothing fits; made at the first call.
 
     The key has to contain all that ``make`` depends on: other schemas get the same block, which
     must not be changed. Blocks that were not used for a long time are dropped, and made again when
@@ -98,7 +98,7 @@ def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | Non
 
 
 def pattern_dfa(pattern: Regular) -> Dfa:
-    """The automaton of the strings in which a pattern matches, kept for other schemas.
+    """Return the automaton of the strings in which a pattern matches, kept for other schemas.
 
     It must not be changed. Two threads may make the same one at once, which does no harm.
     """
@@ -113,7 +113,7 @@ def pattern_dfa(pattern: Regular) -> Dfa:
 
 
 def _size(dfa: Dfa) -> int:
-    """About how many bytes an automaton takes."""
+    """Return about how many bytes an automaton takes."""
     ranges = sum([len(chars.ranges) for chars in dfa.classes])
     return _LEAST + _LAZY * dfa.next.nbytes + _RANGE_BYTES * ranges
 
@@ -212,7 +212,7 @@ class Signatures:
 
 
 def _said(formula: Formula) -> Hashable:
-    """What a formula asks besides its parts.
+    """Return what a formula asks besides its parts.
 
     Only for formulas about strings or numbers, whose assertions hold no formulas of the grammar.
     """
@@ -225,7 +225,7 @@ def _said(formula: Formula) -> Hashable:
 def without_listed_choices(
     ask: Formula, formulas: Formulas, kind: type[StringChoices | NumberChoices]
 ) -> tuple[Formula, set[Json]]:
-    """A formula without the strings or numbers that it forbids by a list, and those values.
+    """Return a formula without the strings or numbers that it forbids by a list, and those values.
 
     Only lists that it negates outright are taken out: a value fits the whole if it fits what is
     left and is none of those.

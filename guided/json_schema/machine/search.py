@@ -55,7 +55,7 @@ def satisfy(
     realise: Callable[[Literals], _Found | None],
     searches: Searches,
 ) -> _Found | None:
-    """What ``realise`` makes of the first choice of literals that it does not refuse.
+    """Return what ``realise`` makes of the first choice of literals that it does not refuse.
 
     The formula holds under every choice offered. If ``realise`` refuses some literals it has to
     refuse any more with them. The search goes depth first over the formula's alternatives, and cuts
@@ -180,7 +180,7 @@ class _Search(Generic[_Found]):
     def _first_of(
         self, parts: Iterable[Formula], others: list[AnyOf], literals: Literals
     ) -> _Found | None:
-        """The result of the first part of a choice that has one.
+        """Return the result of the first part of a choice that has one.
 
         Each part is tried with a copy of the literals, as ``branch`` adds to them.
         """
@@ -204,7 +204,7 @@ class _Search(Generic[_Found]):
 
 
 def _is_settled(choice: AnyOf, literals: Literals) -> bool:
-    """Whether a literal that was already chosen makes one part of a choice hold.
+    """Return whether a literal that was already chosen makes one part of a choice hold.
 
     Only literals are looked at, so ``False`` may only mean that it is not obvious: the choice is
     then made.
@@ -221,7 +221,7 @@ def _is_settled(choice: AnyOf, literals: Literals) -> bool:
 
 
 def _negated(formula: Formula, formulas: Formulas) -> Formula | None:
-    """The opposite of a formula as a formula without a negation outside.
+    """Return the opposite of a formula as a formula without a negation outside.
 
     ``None`` for an assertion without such an opposite: that it fails is then a literal.
     """

@@ -36,7 +36,7 @@ class ShortestStrings:
         return without_length(ask, self._strings.formulas)[1][0]
 
     def shortest(self, ask: Formula) -> bytes | None:
-        """A JSON string that fits, close to the shortest; ``None`` if there is none.
+        """Return a JSON string that fits, close to the shortest; ``None`` if there is none.
 
         What is guessed without an automaton may be longer than the shortest. Callers rely on the
         string fitting, and on ``None`` meaning that there is none. Building an automaton may raise
@@ -69,7 +69,7 @@ class ShortestStrings:
         )
 
     def _guessed_string(self, ask: Formula) -> bytes | None:
-        """A short string that fits, where it is obvious without an automaton, else ``None``.
+        """Return a short string that fits, where it is obvious without an automaton, else ``None``.
 
         ``None`` does not mean that no string fits: the caller makes an automaton to find out.
         """
@@ -99,7 +99,7 @@ class ShortestStrings:
     def _guessed_other(
         self, ask: Formula, others: Formula, banned: Collection[str]
     ) -> bytes | None:
-        """A string other than those that are forbidden, a few characters off the shortest.
+        """Return a string other than those that are forbidden, a few characters off the shortest.
 
         ``others`` is ``ask`` without what it forbids. ``None`` if the guesses do not fit.
         """
@@ -123,6 +123,6 @@ class ShortestStrings:
         return None
 
     def _is_too_long(self, text: str, ask: Formula) -> bool:
-        """Whether a string is longer than the bound that holds if a schema sets none."""
+        """Return whether a string is longer than the bound that holds if a schema sets none."""
         bound = self._strings.options.max_string_length
         return bound is not None and len(text) > max(bound, longest_listed((ask,)) + 1)

@@ -50,7 +50,7 @@ class ShortestValues:
         return self.searches.incomplete + self.too_long
 
     def text(self, formula: Formula) -> bytes | None:
-        """A short JSON text that fits, ``None`` if none was found.
+        """Return a short JSON text that fits, ``None`` if none was found.
 
         Raises LimitExceededError if values or automata grow too deep or too large.
         """
@@ -77,7 +77,7 @@ class ShortestValues:
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
-        """A short value that fits: a scalar, or, if that is long, a shorter container.
+        """Return a short value that fits: a scalar, or, if that is long, a shorter container.
 
         ``too_long`` is set if the best has more than MAX_SHORTEST_BYTES, and never reset.
         """
@@ -95,7 +95,7 @@ class ShortestValues:
         return best
 
     def scalar(self, formula: Formula) -> bytes | None:
-        """A short text of a value that fits and is no container, ``None`` if there is none.
+        """Return a short text of a value that fits and is no container, ``None`` if there is none.
 
         Counts where there may be one all the same: too long, or left out of the automata. Not kept
         here; ``text`` keeps the best of all types.

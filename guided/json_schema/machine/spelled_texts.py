@@ -58,12 +58,12 @@ class Chains:
         """By chains, sorted by text, and the number of bytes that they share: see ``branch``."""
 
     def exit_state(self, label: int) -> int:
-        """A state that only takes ``label``."""
+        """Return a state that only takes ``label``."""
         found = self._exits.get(label)
         return self.exit_states((label,))[0] if found is None else found
 
     def exit_states(self, labels: Sequence[int]) -> list[int]:
-        """States that each only take one of these labels.
+        """Return states that each only take one of these labels.
 
         In the order of ``labels``; each label has one state in a machine.
         """
@@ -77,7 +77,7 @@ class Chains:
         return [self._exits[label] for label in breathing(labels)]
 
     def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
-        """The state from which one of the texts has to follow, each with its label.
+        """Return the state from which one of the texts has to follow, each with its label.
 
         No text is the beginning of another. There is at least one. The texts are sorted here, so
         they may come in any order.
@@ -85,7 +85,7 @@ class Chains:
         return self.branch(tuple(self.chains(_sorted([*breathing(texts)]))), 0)
 
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
-        """The states of texts, each with its label.
+        """Return the states of texts, each with its label.
 
         In the order of ``texts``; new ones are laid down.
         """
@@ -109,7 +109,7 @@ class Chains:
             state += len(text)
 
     def branch(self, chains: _Group, depth: int) -> int:
-        """A state after ``depth`` bytes that all the chains have in common.
+        """Return a state after ``depth`` bytes that all the chains have in common.
 
         Chains are sorted by text, and no text is the beginning of another.
         """
@@ -129,7 +129,7 @@ class Chains:
         return self._branches[chains, depth]
 
     def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
-        """The branches after the next byte that have not been laid down yet.
+        """Return the branches after the next byte that have not been laid down yet.
 
         Only groups of more than ``_FEW``: ``_branch`` lays smaller ones down itself.
         """
@@ -138,7 +138,7 @@ class Chains:
         return [at for at in inner if at not in self._branches]
 
     def _branch(self, chains: _Group, depth: int) -> int:
-        """A state that separates chains by the byte at ``depth``.
+        """Return a state that separates chains by the byte at ``depth``.
 
         ``branch`` has laid down the large groups after it, ``_all`` lays down small ones at once.
         """
@@ -225,7 +225,7 @@ class _OverlayTrie:
         self.children.append({})
 
     def after_backslashes(self) -> set[int]:
-        """The nodes in the middle of an escape: after a backslash that no other one escapes.
+        """Return the nodes in the middle of an escape: after a backslash that no other one escapes.
 
         It relies on children having higher numbers than their parents.
         """
@@ -240,7 +240,7 @@ class _OverlayTrie:
 def lay_texts(
     chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> int | None:
-    """The state after an opening quote; at ``start`` begins the block of all other strings.
+    """Return the state after an opening quote; at ``start`` begins the block of all other strings.
 
     ``texts`` gives the label of each string that is judged separately, DEAD if it is not
     allowed. ``endless`` marks the states of that block that texts of any length lead on from.
@@ -258,7 +258,7 @@ def lay_texts(
 def _overlay_trie(
     chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> _OverlayTrie | None:
-    """The trie of the texts, ``None`` as for ``lay_texts``.
+    """Return the trie of the texts, ``None`` as for ``lay_texts``.
 
     A forbidden text closes its last byte. If only finitely many texts lead on, that might be
     the last way from a state, and nothing would follow it.

@@ -96,7 +96,7 @@ class Pending(NamedTuple):
 
 
 def is_sure(pending: Pending) -> bool:
-    """Whether any value that fits is accepted, whatever else is open around it."""
+    """Return whether any value that fits is accepted, whatever else is open around it."""
     return pending.frame is None or pending.sure
 
 
@@ -143,7 +143,7 @@ class Stacks:
         return len(self.frames)
 
     def enter(self, frame: Frame, parent: int) -> int:
-        """The stack of ``frame`` inside ``parent``; raises LimitExceededError when full.
+        """Return the stack of ``frame`` inside ``parent``; raises LimitExceededError when full.
 
         A ``Pending`` has the parent of its container. The order of an object has to be in
         ``order_sizes`` already.
@@ -179,24 +179,24 @@ class Stacks:
         return number
 
     def depth(self, number: int) -> int:
-        """How many of the values being written have to be remembered."""
+        """Return how many of the values being written have to be remembered."""
         return self._flat[3 * number + TEXTS]
 
     def taken(self, number: int) -> int:
-        """The greatest number of an object's names that another member must not have.
+        """Return the greatest number of an object's names that another member must not have.
 
         Those that the schema spells out always count.
         """
         return self._flat[3 * number + TAKEN]
 
     def free_keys(self, number: int) -> set[bytes]:
-        """The names of an open object so far that the schema does not spell out."""
+        """Return the names of an open object so far that the schema does not spell out."""
         frame = self.frames[number]
         assert isinstance(frame, ObjectFrame), frame
         return set(self.keys(frame.keys))
 
     def with_key(self, keys: int, key: bytes) -> int:
-        """The set ``keys``, which is known, with one more key that is not in it.
+        """Return the set ``keys``, which is known, with one more key that is not in it.
 
         The same keys in another order make a set of another number.
         """
@@ -207,7 +207,7 @@ class Stacks:
         return number
 
     def _taken(self, frame: ObjectFrame) -> int:
-        """The greatest number of names that must not come again.
+        """Return the greatest number of names that must not come again.
 
         If the free keys are unknown it is MANY_NAMES: only a row that leads to more names than
         that surely leads to one that is free.
@@ -217,7 +217,7 @@ class Stacks:
         return self._key_counts[frame.keys] + self.order_sizes[frame.order]
 
     def keys(self, keys: int) -> Iterator[bytes]:
-        """The keys of a set, the latest first; none for an unknown set."""
+        """Yield the keys of a set, the latest first; none for an unknown set."""
         while keys not in (NO_KEYS, UNKNOWN_KEYS):
             keys, key = self._key_sets[keys]
             yield key

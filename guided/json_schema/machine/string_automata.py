@@ -47,7 +47,7 @@ __all__ = [
 
 
 def choices_dfa(values: Mapping[str, int]) -> Dfa:
-    """The automaton of a list of strings, each with its label: their trie.
+    """Return the automaton of a list of strings, each with its label: their trie.
 
     There has to be at least one: every state of a ``Dfa`` can still accept, which the root of none
     could not. Labels are numbers from 0 on, never DEAD.
@@ -74,7 +74,7 @@ def choices_dfa(values: Mapping[str, int]) -> Dfa:
 
 
 def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
-    """The automaton of all strings that some assertions list.
+    """Return the automaton of all strings that some assertions list.
 
     Also returns by label which of the assertions hold; the last entry, at DEAD, is for strings that
     none of them lists. Without any list the automaton has a state that cannot accept, and must not
@@ -93,7 +93,7 @@ def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
 
 
 def choices_in(formula: Formula) -> tuple[str, ...] | None:
-    """The strings that an assertion lists."""
+    """Return the strings that an assertion lists."""
     if isinstance(formula, Leaf) and isinstance(formula.assertion, StringChoices):
         return formula.assertion.values
     return None
@@ -102,7 +102,7 @@ def choices_in(formula: Formula) -> tuple[str, ...] | None:
 def without_length(
     ask: Formula, formulas: Formulas
 ) -> tuple[tuple[Formula], tuple[int, int | None]]:
-    """A formula, as the one ask, without its bounds on the length; and those bounds.
+    """Return a formula, as the one ask, without its bounds on the length; and those bounds.
 
     Bounds may cross: the caller handles that. ``None`` means no upper bound.
     """
@@ -200,7 +200,7 @@ def quoted(
 def counting_ways(
     block: Block, ticks: NDArray[np.bool_], need: NDArray[np.int32], *, is_firm: bool
 ) -> Block:
-    """The block with ways of as many code points as NEED says, which a bound lets through.
+    """Return the block with ways of as many code points as NEED says, which a bound lets through.
 
     A way of the fewest bytes may have more code points: "aaa" beside "€€". Under a bound that
     ``is_firm``, because a schema sets it, every string that fits is allowed. So NEED stays the
@@ -236,7 +236,7 @@ def counting_ways(
 
 
 def start_states(block: Block) -> list[int]:
-    """The states of a counting block from which nothing was counted yet."""
+    """Return the states of a counting block from which nothing was counted yet."""
     return [0, len(block) - 1]
 
 
@@ -262,11 +262,11 @@ class StringAutomata:
         return sum([_DFA_BYTES + dfa.next.nbytes for dfa in list(self._dfas.values())])
 
     def fits(self, ask: Formula, text: str) -> bool:
-        """Whether one string fits a formula over assertions about strings."""
+        """Return whether one string fits a formula over assertions about strings."""
         return evaluate(ask, lambda leaf: self._string_holds(leaf, text))
 
     def _string_holds(self, leaf: Leaf, text: str) -> bool:
-        """Whether an assertion about strings holds of one; lengths are in code points.
+        """Return whether an assertion about strings holds of one; lengths are in code points.
 
         Only ``StringChoices``, ``Length`` and ``Matches`` are about strings; it must agree with
         ``_leaf_dfa``.
@@ -280,7 +280,7 @@ class StringAutomata:
         return self.leaf_dfa(leaf).accepts(text)
 
     def leaf_dfa(self, leaf: Leaf) -> Dfa:
-        """The content of the strings that fit one assertion.
+        """Return the content of the strings that fit one assertion.
 
         Kept as long as this object, and not to be changed.
         """
@@ -303,17 +303,17 @@ class StringAutomata:
         return choices_dfa(dict.fromkeys(about.values, 0))
 
     def formula_dfa(self, ask: Formula) -> Dfa:
-        """The content of the strings that fit a formula."""
+        """Return the content of the strings that fit a formula."""
         return self._judged((ask,), ALL_MUST)[0]
 
     def truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All truth vectors that strings can have."""
+        """Return all truth vectors that strings can have."""
         return self._judged(asks, None)[1]
 
     def _judged(
         self, asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
-        """The content of the strings with some truth vectors, and the vector of each label.
+        """Return the content of the strings with some truth vectors, and the vector of each label.
 
         ``truths`` are the vectors wanted, ``None`` for all. A label is an index in the list.
         ``combine`` fills the list while it makes the automaton. Labels of ``decide`` are in the

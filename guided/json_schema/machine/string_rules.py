@@ -158,7 +158,7 @@ class StringRules(StringAutomata):
         return others, {text: truth_vector(self.fits(ask, text) for ask in asks) for text in texts}
 
     def are_endless(self, ask: Formula) -> bool:
-        """Whether infinitely many strings fit and can be spelled.
+        """Return whether infinitely many strings fit and can be spelled.
 
         Strings that are forbidden one by one are ignored first: there are finitely many of them.
         """
@@ -218,7 +218,7 @@ class StringRules(StringAutomata):
     def _counted_bounds(
         self, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> tuple[tuple[Formula, ...], tuple[int, int | None]]:
-        """What is left to ask, and the bounds on the length that are taken out of it.
+        """Return what is left to ask, and the bounds on the length that are taken out of it.
 
         Rows count code points against these outside the automaton (LOW, HIGH), which saves a state
         for each length.
@@ -287,7 +287,7 @@ class StringRules(StringAutomata):
 
 
 def longest_listed(asks: Iterable[Formula]) -> int:
-    """The number of code points of the longest string that assertions list.
+    """Return the number of code points of the longest string that assertions list.
 
     -1 for none. Lists under a negation count too.
     """

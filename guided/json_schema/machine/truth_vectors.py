@@ -38,11 +38,11 @@ class TruthVectors:
         self._likely: dict[tuple[Formula, ...], list[int]] = {}
 
     def of_value(self, asks: tuple[Formula, ...], value: Json) -> int:
-        """The truth vector of one value."""
+        """Return the truth vector of one value."""
         return truth_vector(self._fits(ask, value) for ask in asks)
 
     def _fits(self, ask: Formula, value: Json) -> bool:
-        """Whether a value fits a formula; for a container, as far as searches find.
+        """Return whether a value fits a formula; for a container, as far as searches find.
 
         Scalars are decided exactly. If a search gives up on a container the result is ``False``.
         """
@@ -58,7 +58,7 @@ class TruthVectors:
         return self.scalars.numbers.fits(self.restriction.to(JsonType.NUMBER, ask), value)
 
     def as_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
-        """The formula that the goals hold exactly as one of the truth vectors says.
+        """Return the formula that the goals hold exactly as one of the truth vectors says.
 
         Without truth vectors it is FALSE. Kept by goals and truth vectors as they are given, so the
         same vectors in another order are computed again.
@@ -107,7 +107,7 @@ class TruthVectors:
         return found
 
     def _likely_truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All truth vectors of scalars, by automata, and likely ones of containers.
+        """Return all truth vectors of scalars, by automata, and likely ones of containers.
 
         Containers may have others as well: callers that may not miss one use
         ``AwaitedValues.accepts``.

@@ -43,7 +43,7 @@ class ValueEdges:
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
 
     def key(self, stack: int) -> tuple[tuple[Formula, ...], tuple[int, ...]]:
-        """All that the edges depend on: the formulas asked, and the truth vectors accepted.
+        """Return all that the edges depend on: the formulas asked, and the truth vectors accepted.
 
         Whatever else they may depend on later has to be added here: stacks with equal keys share
         them.
@@ -68,7 +68,7 @@ class ValueEdges:
     def _new_edges(
         self, stack: int, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> dict[int, int]:
-        """The states after the first byte of a value, by that byte.
+        """Return the states after the first byte of a value, by that byte.
 
         ``asks`` are the formulas asked of the value, ``truths`` the truth vectors that are accepted
         in the stack. A byte leads on if some value that begins with it has one of these. Values of
@@ -110,7 +110,7 @@ class ValueEdges:
         return self._evaluation.awaited.open(stack, kind) is not None
 
     def _string_edges(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> dict[int, int]:
-        """The state after an opening quote, by the quote; empty if no string may stand here.
+        """Return the state after an opening quote, by the quote; empty if no string may stand here.
 
         Three ways: strings that are all listed are chains; listed ones among others are laid over
         the states of the others; and what is left is an automaton.
@@ -131,7 +131,7 @@ class ValueEdges:
     def _edges_over_others(
         self, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> dict[int, int] | None:
-        """States of the strings that formulas list, laid over those of all other strings.
+        """Return states of the strings that formulas list, laid over those of all other strings.
 
         By the opening quote; ``None`` if nothing is listed, or cannot be laid over the others.
         Rows that were laid down before it gives up stay in the table, and nothing leads to them.
@@ -155,7 +155,7 @@ class ValueEdges:
     def _block_edges(
         self, asks: tuple[Formula, ...], truths: frozenset[int], lay: _Lay
     ) -> dict[int, int]:
-        """The states after the first byte of a block that ``lay`` makes; empty for no block.
+        """Return the states after the first byte of a block that ``lay`` makes; empty for no block.
 
         Each leads into the block after its first byte: the state at its start is not entered.
         """
@@ -166,7 +166,7 @@ class ValueEdges:
         return {byte: start + state for byte, state in block.first.items()}
 
     def _laid(self, block: Block) -> int:
-        """The state where a block begins.
+        """Return the state where a block begins.
 
         Labels of a block are indices in its ``verdicts``; here they become exit actions of this
         machine.
@@ -177,7 +177,7 @@ class ValueEdges:
         return self._blocks[block]
 
     def _done(self, truth: int) -> int:
-        """The exit action of a complete value with this truth vector."""
+        """Return the exit action of a complete value with this truth vector."""
         return self._labels.number(Done(truth))
 
     def _literal(self, rest: bytes, label: int) -> int:

@@ -38,7 +38,7 @@ def _any_of(visit: Visit) -> Formula:
 
 
 def _one_of(visit: Visit) -> Formula:
-    """A branch, and none of those that could hold beside it.
+    """Return a branch, and none of those that could hold beside it.
 
     Negations are left out where ``overlapping`` is sure, which changes no meaning: they only make
     formulas larger.
@@ -125,7 +125,7 @@ class _Outline:
 
 
 def _exclude(left: _Outline, right: _Outline) -> bool:
-    """Whether certainly no value lies in both: types, scalars or a member distinguish them.
+    """Return whether certainly no value lies in both: types, scalars or a member distinguish them.
 
     False if that is not obvious; then negation distinguishes the branches. A member
     distinguishes objects only if one of the two requires it: otherwise an object without it may lie
@@ -149,7 +149,7 @@ def _exclude(left: _Outline, right: _Outline) -> bool:
 
 
 def _outline(branch: Visit | bool) -> _Outline:
-    """What is easily seen of the values that may fit a branch, without making its formula.
+    """Return what is easily seen of the values that may fit a branch, without making its formula.
 
     Keywords that it does not look at allow more, never less.
     """
@@ -170,7 +170,7 @@ def _outline(branch: Visit | bool) -> _Outline:
 
 
 def _resolved(visit: Visit | bool) -> Visit | bool:
-    """What a schema that is only a reference refers to.
+    """Return what a schema that is only a reference refers to.
 
     ``True`` after ``_MAX_REFERENCES`` references, which may lead in a circle: it counts as allowing
     everything.
@@ -183,7 +183,7 @@ def _resolved(visit: Visit | bool) -> Visit | bool:
 
 
 def _listed(visit: Visit | bool) -> list[Json] | None:
-    """The only values of a schema, if it lists them; only ``const`` where it has both.
+    """Return the only values of a schema, if it lists them; only ``const`` where it has both.
 
     The list is the schema's own: it is not to be changed.
     """
@@ -196,7 +196,7 @@ def _listed(visit: Visit | bool) -> list[Json] | None:
 
 
 def _types(keywords: dict[str, Json]) -> frozenset[str]:
-    """The types that ``type`` allows, where integers are numbers; all types without it."""
+    """Return the types that ``type`` allows, where integers are numbers; all types without it."""
     names = keywords.get("type")
     if names is None:
         return _ALL
@@ -207,7 +207,7 @@ def _types(keywords: dict[str, Json]) -> frozenset[str]:
 
 
 def _scalars(values: list[Json]) -> frozenset[_Scalar]:
-    """The scalars among values; equal numbers are one, however they are written."""
+    """Return the scalars among values; equal numbers are one, however they are written."""
     return frozenset(
         (_type(value), Decimal(value) if is_number(value) else value)
         for value in values

@@ -102,7 +102,7 @@ OBJECT_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
 
 
 def item_schemas(keywords: dict[str, Json]) -> tuple[list[Json], Json]:
-    """The schemas of the first items by position, and that of the further ones.
+    """Return the schemas of the first items by position, and that of the further ones.
 
     Up to draft 2019-09 a list in ``items`` means what ``prefixItems`` means since, and
     ``additionalItems`` what ``items`` means; the list is read in the old way in any draft, as it

@@ -42,7 +42,7 @@ class Dialect:
 
 @functools.cache
 def standard(draft: Draft) -> Dialect:
-    """All keywords of a draft."""
+    """Return all keywords of a draft."""
     return Dialect(
         draft, {word.name: word for word in KEYWORDS if word.first <= draft <= word.last}
     )
@@ -66,7 +66,7 @@ class Dialects:
         written in itself."""
 
     def named(self, uri: str, pointer: str) -> Dialect:
-        """The dialect that the ``$schema`` at ``pointer`` names.
+        """Return the dialect that the ``$schema`` at ``pointer`` names.
 
         Raises UnsupportedFeatureError for one that is not known, or that is written in itself. Kept
         by URI, so schemas that name the same one share the dialect.
@@ -144,7 +144,7 @@ _PARTS: Final = {
 
 
 def _vocabularies(draft: Draft, uri: str) -> set[str] | None:
-    """The vocabularies of ``Keyword.vocabulary`` that a vocabulary's URI stands for.
+    """Return the vocabularies of ``Keyword.vocabulary`` that a vocabulary's URI stands for.
 
     ``None`` for one that is not of this draft.
     """
@@ -159,7 +159,7 @@ _HOSTS = ("http://json-schema.org/", "https://json-schema.org/")
 
 
 def metaschema(uri: str) -> Json | None:
-    """The metaschema of a URI without fragment; ``None`` for any other URI.
+    """Return the metaschema of a URI without fragment; ``None`` for any other URI.
 
     It belongs to the registry, which returns the same object each time, so it must not be changed.
     """

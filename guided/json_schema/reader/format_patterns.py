@@ -65,7 +65,7 @@ IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 
 
 def _ipv6() -> str:
-    """All spellings of an IPv6 address.
+    """Return all spellings of an IPv6 address.
 
     There is an option for each number of groups after the double colon.
     """

@@ -96,13 +96,13 @@ NARROWED_FORMATS = {
 
 
 def known_formats() -> tuple[str, ...]:
-    """The formats that are enforced, by name."""
+    """Return the formats that are enforced, by name."""
     return tuple(sorted({*_PATTERNS, *_BUILDERS}))
 
 
 @functools.cache
 def format_regular(name: str) -> Regular | None:
-    """The expression for a whole string of this format, ``None`` for an unknown format.
+    """Return the expression for a whole string of this format, ``None`` for an unknown format.
 
     Kept for the process, as the larger ones take long to make.
     """

@@ -52,12 +52,12 @@ _DOT = Chars(CodePoints.single("."))
 
 
 def ascii_label(most: int) -> str:
-    """A label of letters, digits and inner hyphens, at most ``most`` characters."""
+    """Return a label of letters, digits and inner hyphens, at most ``most`` characters."""
     return rf"[A-Za-z0-9](?:[A-Za-z0-9\-]{{0,{most - 2}}}[A-Za-z0-9])?"
 
 
 def _shapes(most: int) -> tuple[tuple[int, int], ...]:
-    """How many labels a name of at most ``most`` characters may have, and how long they are.
+    """Return how many labels a name of at most ``most`` characters may have, and how long they are.
 
     Counting both at once takes many thousand states, so a name has few long labels or more short
     ones: those of up to 63 characters, of up to 30, or of up to 14, as many as always fit. Each is
@@ -67,7 +67,7 @@ def _shapes(most: int) -> tuple[tuple[int, int], ...]:
 
 
 def domain(most: int) -> str:
-    """A name of at most ``most`` characters.
+    """Return a name of at most ``most`` characters.
 
     Valid names of many labels of very different lengths are left out.
     """
@@ -80,7 +80,7 @@ def domain(most: int) -> str:
 
 
 def hostname() -> Regular:
-    """Names with at most one A-label, and two others on either side of it.
+    """Return names with at most one A-label, and two others on either side of it.
 
     One of Hebrew comes first: all others before it would also have to begin with a letter, and be
     distinguished from those of a name without it. Valid names may be left out, invalid ones may not
@@ -107,7 +107,7 @@ def _more(label: Regular, most: int) -> Regular:
 
 
 def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
-    """A label of at most ``most`` characters that does not begin as A-labels do.
+    """Return a label of at most ``most`` characters that does not begin as A-labels do.
 
     ``first`` is what it may begin with; it has to include the first character of ``_PREFIX``.
     """
@@ -140,7 +140,7 @@ IP_LITERAL = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{IPV6})\]"
 
 
 def local_part(more: str) -> str:
-    """What stands before the "@", with ``more`` characters: atoms and dots, or quoted."""
+    """Return what stands before the "@", with ``more`` characters: atoms and dots, or quoted."""
     atom = rf"[A-Za-z0-9!#$%&'*+\-/=?^_`{{|}}~{more}]+"
     return rf'(?:{atom}(?:\.{atom})*|"(?:[ !#-\[\]-~{more}]|\\[ -~])*")'
 
@@ -308,7 +308,7 @@ def _not_before(character: str, wanted: CodePoints) -> _Parts:
 
 
 def _fault_of_direction() -> Regular:
-    """A name with a right-to-left character and a label that breaks RFC 5893, section 2.
+    """Return a name with a right-to-left character and a label that breaks RFC 5893, section 2.
 
     The rules are in the order of the RFC; the fourth makes two entries. The character may be
     anywhere in the name, even in another label than the one that breaks a rule.
@@ -340,7 +340,7 @@ def _sequence(*parts: CodePoints | Regular) -> Regular:
 
 
 def _edges() -> tuple[Regular, Regular]:
-    """The begin and the end of a label."""
+    """Return the begin and the end of a label."""
     return Alternate((Start(), Chars(_DOTS))), Alternate((End(), Chars(_DOTS)))
 
 
@@ -374,7 +374,7 @@ def _valid() -> CodePoints:
 
 
 def _is_stable(character: str) -> bool:
-    """Whether normalising and case folding leave it unchanged (section 2.2).
+    """Return whether normalising and case folding leave it unchanged (section 2.2).
 
     Only for code points of ``_BLOCKS``: its result for others is not checked.
     """
@@ -385,7 +385,7 @@ def _is_stable(character: str) -> bool:
 
 
 def _composing() -> CodePoints:
-    """What NFC may join to the character before it, and so may not leave as it is.
+    """Return what NFC may join to the character before it, and so may not leave as it is.
 
     From U+3100 on nothing decomposes into a second part that is in ``_BLOCKS`` and not already
     found.

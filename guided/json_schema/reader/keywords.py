@@ -94,7 +94,7 @@ def _is_names(value: Json) -> bool:
 
 
 def _is_type(value: Json) -> bool:
-    """Whether it is a type, or a list of at least one type."""
+    """Return whether it is a type, or a list of at least one type."""
     if isinstance(value, str):
         return value in TYPES
     return bool(value) and _is_names(value) and all(name in TYPES for name in value)

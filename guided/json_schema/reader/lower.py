@@ -61,7 +61,7 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
 
 
 def keyword_formulas(visit: Visit) -> Formula:
-    """What all keywords together ask, in the order in which they are written.
+    """Return what all keywords together ask, in the order in which they are written.
 
     What only asks for members comes last: members are written in the order in which a formula first
     names them, and ``properties`` defines their order. Each node calls this once, when its formula

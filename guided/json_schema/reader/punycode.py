@@ -46,7 +46,7 @@ Choice: TypeAlias = tuple[int, int, int]
 
 
 def adapted(number: int, length: int, *, first: bool = False) -> int:
-    """The bias after a number that made a text of ``length`` code points (section 6.1).
+    """Return the bias after a number that made a text of ``length`` code points (section 6.1).
 
     The new code point is one of them; ``first`` is for the first number of a label.
     """
@@ -72,7 +72,7 @@ class GraphWriter:
         """By what the digits from here on depend on, the state that reads the next of them."""
 
     def state(self) -> int:
-        """A new state, without moves."""
+        """Return a new state, without moves."""
         self._count += 1
         return self._count - 1
 
@@ -82,11 +82,11 @@ class GraphWriter:
             self._moves.append((source, chars, target))
 
     def number(self, choices: Sequence[Choice], bias: int) -> int:
-        """The state in which a number begins; ``choices`` may overlap."""
+        """Return the state in which a number begins; ``choices`` may overlap."""
         return self._digit(tuple(choices), _BASE - bias)
 
     def graph(self, start: int) -> Graph:
-        """All texts from a state to the end."""
+        """Return all texts from a state to the end."""
         return Graph.of(self._count, self._moves, start, END)
 
     def _digit(self, choices: tuple[Choice, ...], reach: int) -> int:
@@ -115,7 +115,7 @@ class GraphWriter:
 
 
 def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]:
-    """What is left of the numbers after a digit that is not the last one.
+    """Return what is left of the numbers after a digit that is not the last one.
 
     Only for digits after which it differs from what is left after the digit before. The smallest
     digit, ``threshold``, is always among them. Choices keep their order, so that equal rests are
@@ -174,7 +174,7 @@ _LETTER_OR_DIGIT = CodePoints.of([(0x30, 0x39), (0x61, 0x7A)])
 
 
 def mixed_labels() -> Graph:
-    """One code point among ASCII letters and digits with hyphens between them.
+    """Return one code point among ASCII letters and digits with hyphens between them.
 
     Spelled as all that is ASCII, a hyphen, and the number of the code point and its place.
     ``host_names._MOST_BESIDE`` depends on how long these get, and so on ``_MAX_ASCII``.
@@ -223,7 +223,7 @@ def _add_middle_dots(writer: GraphWriter, start: int) -> None:
 
 
 def short_labels() -> Graph:
-    """One code point, or two of Japanese of which at least one is no ideograph.
+    """Return one code point, or two of Japanese of which at least one is no ideograph.
 
     Two letters are encoded in ascending order, as their numbers are; the second number determines
     which of them stands first.
@@ -242,7 +242,7 @@ def short_labels() -> Graph:
 
 
 def _before(writer: GraphWriter, letter: int, second: tuple[tuple[int, int], ...]) -> Choice:
-    """A letter in front of which, or after which, comes another one, not below it."""
+    """Return a letter in front of which, or after which, comes another one, not below it."""
     number = letter - FIRST
     last = [_anywhere(low, high, 1, 2 * letter + 1) for low, high in second]
     return number, number, writer.number(last, adapted(number, 1, first=True))
@@ -258,7 +258,7 @@ def hebrew_labels() -> Graph:
 
     @functools.cache
     def following(length: int, place: int, bias: int) -> int:
-        """The state in which the next letter begins, after ``length`` others."""
+        """Return the state in which the next letter begins, after ``length`` others."""
         choices = [_anywhere(*_HEBREW, length, place)]
         for sign in (_GERESH, _GERSHAYIM) if length else ():
             low = sign * (length + 1) - place
@@ -276,7 +276,7 @@ def hebrew_labels() -> Graph:
 
 
 def _anywhere(low: int, high: int, length: int, place: int) -> Choice:
-    """The numbers that put a code point of a range into a text of ``length`` code points.
+    """Return the numbers that put a code point of a range into a text of ``length`` code points.
 
     ``place`` is where to count from, as numbers count: code point · (length + 1) + index.
     """

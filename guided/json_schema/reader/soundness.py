@@ -24,7 +24,7 @@ _DYNAMIC: Final = 0
 
 
 def is_sound(lowering: Lowering) -> bool:
-    """Whether every schema that was met, and what they refer to, can be lowered.
+    """Return whether every schema that was met, and what they refer to, can be lowered.
 
     ``False`` also if that is not obvious, as with ``unevaluatedItems``. After this more has been
     met: the documents that references lead to, and the patterns that were parsed.
@@ -118,7 +118,7 @@ def refuse_endless_application(nodes: Sequence[SchemaNode]) -> None:
 
 
 def _in_place(formula: Formula) -> set[int]:
-    """The nodes that a formula applies to the same value.
+    """Return the nodes that a formula applies to the same value.
 
     Those inside assertions are about other values, and are left out.
     """

@@ -113,7 +113,7 @@ class Survey:
         return texts + self._read_bytes + noted + self._place_bytes
 
     def resource(self, uri: str) -> Resource | None:
-        """The resource of a URI without fragment; documents are read as far as needed.
+        """Return the resource of a URI without fragment; documents are read as far as needed.
 
         If neither a document nor a metaschema has it as its own, all other documents are read, not
         only up to the first hit, so that a URI which two of them claim is known to be ambiguous.
@@ -169,11 +169,11 @@ class Survey:
         return place
 
     def dynamic_anchors(self) -> list[Location]:
-        """The schemas that dynamic references may be bound to."""
+        """Return the schemas that dynamic references may be bound to."""
         return [named for known in self._resources.values() for named in known.dynamic.values()]
 
     def _document(self, uri: str) -> Json | None:
-        """The caller's document of a URI."""
+        """Return the caller's document of a URI."""
         if uri not in self._documents and uri in self._texts:
             self._documents[uri] = read_schema(self._texts[uri], f"{uri}#")
         return self._documents.get(uri)
@@ -251,7 +251,7 @@ class Survey:
         return inner
 
     def _embedded(self, schema: dict[str, Json], pointer: str, around: Resource) -> Resource:
-        """The resource that a schema inside another one begins, or the one around it.
+        """Return the resource that a schema inside another one begins, or the one around it.
 
         Of several with one URI the first keeps it, and the URI is ambiguous from then on.
         """
@@ -272,7 +272,7 @@ class Survey:
 
 
 def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
-    """The URI and the fragment that the reference at ``pointer`` stands for, for any scheme.
+    """Return the URI and the fragment that the reference at ``pointer`` stands for, for any scheme.
 
     RFC 3986, section 5. A fragment alone leaves the base as it is, even one that is no URI to
     resolve against.
@@ -289,7 +289,7 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
 
 
 def _own_uri(base: str, identifier: str, pointer: str) -> str:
-    """The URI that a schema gives itself, without its fragment.
+    """Return the URI that a schema gives itself, without its fragment.
 
     Raises InvalidConstraintError for an identifier whose characters no URI may have.
     """
@@ -353,7 +353,7 @@ Scope = frozenset[tuple[str, Location]]
 
 
 def enter(scope: Scope, resource: Resource) -> Scope:
-    """The scope inside a resource: the outermost schema of a name stays bound to it.
+    """Return the scope inside a resource: the outermost schema of a name stays bound to it.
 
     Scopes are compared by value: they are part of the key of a node (``Lowering.node``).
     """
@@ -366,7 +366,7 @@ def enter(scope: Scope, resource: Resource) -> Scope:
 
 
 def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -> Location | bool:
-    """The schema that a reference keyword names; a Boolean where it is one.
+    """Return the schema that a reference keyword names; a Boolean where it is one.
 
     Raises InvalidConstraintError for a reference that names nothing. It may read further documents,
     and add the schemas in them to the survey.
@@ -391,7 +391,7 @@ def referenced(survey: Survey, location: Location, keyword: str, scope: Scope) -
 def _resource(
     survey: Survey, location: Location, reference: str, here: str
 ) -> tuple[Resource, str]:
-    """The resource that a reference leads to, and what it names there.
+    """Return the resource that a reference leads to, and what it names there.
 
     The fragment has its percent signs decoded. If a URI is ambiguous but the resource's own,
     that resource is meant.

@@ -23,7 +23,7 @@ __all__ = ["child", "json_nbytes", "json_text", "read_schema"]
 
 
 def child(pointer: str, *tokens: str | int) -> str:
-    """The pointer of something inside what ``pointer`` points at.
+    """Return the pointer of something inside what ``pointer`` points at.
 
     Tokens are escaped here (RFC 6901, section 3), so callers pass names as they are.
     """
@@ -81,7 +81,7 @@ def read_schema(text: str, base: str = "") -> Json:
 
 
 def json_text(value: Json) -> str:
-    """The value in compact JSON, numbers without exponent.
+    """Return the value in compact JSON, numbers without exponent.
 
     Recurses once for each level: the depth of schemas is bounded.
     """
@@ -96,7 +96,7 @@ def json_text(value: Json) -> str:
 
 
 def json_nbytes(value: Json) -> int:
-    """About how many bytes a value takes.
+    """Return about how many bytes a value takes.
 
     For names, which often occur in several places, only the characters count.
     """
@@ -183,7 +183,7 @@ _HALF_PAIR = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 def has_too_many_digits(number: str) -> bool:
-    """Whether a number of JSON, written without an exponent, would be too long.
+    """Return whether a number of JSON, written without an exponent, would be too long.
 
     An exponent counts with its zeros, as exact arithmetic writes them out. One of six characters or
     more is always too much, and is not even read.
@@ -194,7 +194,7 @@ def has_too_many_digits(number: str) -> bool:
 
 
 def syntax_fault(text: str, error: JSONDecodeError, base: str) -> GuidedError:
-    """The error for text that is no JSON; ``base`` is the JSON pointer of its root.
+    """Return the error for text that is no JSON; ``base`` is the JSON pointer of its root.
 
     The scan runs up to there only for its ``pointer``; what it finds on the way is ignored.
     """
@@ -210,7 +210,7 @@ def syntax_fault(text: str, error: JSONDecodeError, base: str) -> GuidedError:
 
 
 def first_fault(text: str, base: str) -> GuidedError | None:
-    """The error for JSON in which something may not stand; ``None`` for none."""
+    """Return the error for JSON in which something may not stand; ``None`` for none."""
     return next(_Scan(text, base).faults(len(text)), None)
 
 
@@ -254,13 +254,13 @@ class _Scan:
         return inner.pointer if inner.key is None else child(inner.pointer, inner.key)
 
     def place(self, position: int) -> str:
-        """The place in the text, for people."""
+        """Return the place in the text, for people."""
         line = self.text.count("\n", 0, position) + 1
         column = position - self.text.rfind("\n", 0, position)
         return f", line {line}, column {column}"
 
     def faults(self, end: int) -> Iterator[GuidedError]:
-        """What is wrong before ``end``, in the order of the text.
+        """Yield what is wrong before ``end``, in the order of the text.
 
         Up to there the text has to be the beginning of JSON, so that brackets match. Once it is
         used up, ``pointer`` is where ``end`` is.
@@ -341,7 +341,7 @@ class _Scan:
             )
 
     def _too_deep(self, start: int) -> GuidedError:
-        """The error for a container that begins at ``start``, deeper than ``MAX_DEPTH``."""
+        """Return the error for a container that begins at ``start``, deeper than ``MAX_DEPTH``."""
         return LimitExceededError(
             f"the schema is nested deeper than {MAX_DEPTH}{self.place(start)}",
             limit=MAX_DEPTH,

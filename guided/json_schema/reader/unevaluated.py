@@ -41,7 +41,7 @@ MAX_CONDITIONS: Final = 10_000
 
 
 def _properties(visit: Visit) -> Formula:
-    """The formula of ``unevaluatedProperties``.
+    """Yield the formula of ``unevaluatedProperties``.
 
     ``rest`` is what unevaluated members have to fit. ``names``, ``patterns`` and ``everything``
     have the conditions under which some schema evaluates a member of that name, members whose names
@@ -94,7 +94,7 @@ def _properties(visit: Visit) -> Formula:
 
 
 def _items(visit: Visit) -> Formula:
-    """The formula of ``unevaluatedItems``.
+    """Yield the formula of ``unevaluatedItems``.
 
     ``lengths`` has by a number of first items the conditions under which these are evaluated;
     ``contained`` those under which ``contains`` evaluates the items that fit a formula. ``ends``
@@ -185,7 +185,7 @@ def _cases(
     visit: Visit,
     keyword: str,
 ) -> Iterator[Formula]:
-    """A case for each set of things that are found only under a condition.
+    """Yield a case for each set of things that are found only under a condition.
 
     ``found`` has the conditions of each thing; one with TRUE among them is part of every case. A
     case says that the chosen things are found (one of the conditions of each holds), and all that
@@ -210,7 +210,7 @@ def _cases(
 
 
 def _found_in(pattern: Regular, names: Iterable[str]) -> frozenset[str]:
-    """The names in which a pattern matches."""
+    """Return the names in which a pattern matches."""
     dfa = dfa_from_regular(pattern, search=True)
     return frozenset(name for name in names if dfa.accepts(name))
 

@@ -36,7 +36,7 @@ def _types(visit: Visit) -> Formula:
 
 
 def _numbers(visit: Visit) -> Formula:
-    """All keywords about numbers as one assertion, which is one automaton.
+    """Return all keywords about numbers as one assertion, which is one automaton.
 
     Registered for all of ``_NUMERIC``, so it is called once; ``type`` may also ask for whole
     numbers.
@@ -84,7 +84,7 @@ def _only_integers(visit: Visit) -> bool:
 
 
 def _by_spelling(visit: Visit) -> bool:
-    """Whether a number is an integer by how it is written: ``1.0`` is one since draft 6."""
+    """Return whether a number is an integer by how it is written: ``1.0`` is one since draft 6."""
     return visit.location.resource.dialect.draft is Draft.DRAFT_4
 
 

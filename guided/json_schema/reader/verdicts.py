@@ -21,7 +21,7 @@ __all__ = ["judge", "with_current_table"]
 
 
 def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
-    """A verdict on every keyword of every schema that was met, except in metaschemas.
+    """Return a verdict on every keyword of every schema that was met, except in metaschemas.
 
     In the order in which schemas were met. Whether the root leads to a schema does not matter.
     """
@@ -34,7 +34,7 @@ def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
 
 
 def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
-    """A verdict on each keyword of one schema.
+    """Yield a verdict on each keyword of one schema.
 
     Verdicts repeat what ``Survey`` and the lowering decide; a change there has to be made here too.
     """
@@ -79,7 +79,7 @@ def _enforcement(
 
 
 def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]:
-    """The verdict on ``format`` as ``value_keywords._format`` lowers it.
+    """Return the verdict on ``format`` as ``value_keywords._format`` lowers it.
 
     Change both together.
     """
@@ -95,7 +95,7 @@ def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]
 
 
 def _default_bounds(keywords: dict[str, object], options: JsonOptions) -> Iterator[str]:
-    """What the options bound where a type is named and the schema itself sets no bound.
+    """Yield what the options bound where a type is named and the schema itself sets no bound.
 
     ``StringRules`` and ``NumberRules`` apply the bounds themselves; here they are only reported.
     """
@@ -123,7 +123,7 @@ _NEEDED = {
 
 
 def _unknown(keyword: str, location: Location) -> str:
-    """What to say about a keyword that the dialect does not define.
+    """Return what to say about a keyword that the dialect does not define.
 
     A keyword of another draft is no misspelling, so that is checked first.
     """
@@ -146,7 +146,7 @@ _OUTCOMES = {
 
 
 def with_current_table(page: str) -> str:
-    """The page with the table between its two marks replaced.
+    """Return the page with the table between its two marks replaced.
 
     Both marks have to be in the page, in this order.
     """
@@ -156,7 +156,7 @@ def with_current_table(page: str) -> str:
 
 
 def _table() -> Iterator[str]:
-    """The lines of the table of keywords, in the order of ``KEYWORDS``."""
+    """Yield the lines of the table of keywords, in the order of ``KEYWORDS``."""
     yield "| keyword | drafts | what becomes of it |"
     yield "|---|---|---|"
     for word in KEYWORDS:

@@ -52,7 +52,7 @@ class Lowering:
         self._regulars: dict[str, Regular] = {}
 
     def root(self) -> Formula:
-        """The formula of the whole schema.
+        """Return the formula of the whole schema.
 
         This lowers nothing: the node makes its formula later.
         """
@@ -79,7 +79,7 @@ class Lowering:
         return self.survey.nbytes + _NODE_BYTES * len(self.nodes)
 
     def node(self, visit: Visit) -> SchemaNode:
-        """The node that belongs to a visit, which may be a new one.
+        """Return the node that belongs to a visit, which may be a new one.
 
         One for each schema and scope: the formula depends on nothing else, as the scope determines
         what dynamic references are bound to. A node is made before its formula, so schemas that
@@ -102,7 +102,7 @@ class Lowering:
         return found
 
     def regular(self, pattern: str, pointer: str) -> Regular:
-        """The regular expression of a pattern, parsed once; ``pointer`` is only for errors.
+        """Return the regular expression of a pattern, parsed once; ``pointer`` is only for errors.
 
         The same object each time: ``MemberRules`` finds the automaton of a pattern by identity, as
         hashing a large one takes long.
@@ -137,11 +137,11 @@ class Visit:
         return self.lowering.formulas
 
     def pointer(self, *tokens: str | int) -> str:
-        """The JSON pointer of something in this schema."""
+        """Return the JSON pointer of something in this schema."""
         return child(self.location.pointer, *tokens)
 
     def inner(self, schema: Json) -> Visit | bool:
-        """The visit of a schema inside this one, which the survey has met.
+        """Return the visit of a schema inside this one, which the survey has met.
 
         For a Boolean schema, the Boolean itself.
         """
@@ -150,22 +150,22 @@ class Visit:
         return self._to(self.lowering.survey.locations[id(schema)])
 
     def target(self, keyword: str) -> Visit | bool:
-        """The visit of what a reference names."""
+        """Return the visit of what a reference names."""
         found = referenced(self.lowering.survey, self.location, keyword, self.scope)
         return found if isinstance(found, bool) else self._to(found)
 
     def apply(self, schema: Json) -> Formula:
-        """The formula of a schema inside this one."""
+        """Return the formula of a schema inside this one."""
         return self.formula(self.inner(schema))
 
     def formula(self, visit: Visit | bool) -> Formula:
-        """The formula of a visit."""
+        """Return the formula of a visit."""
         if isinstance(visit, bool):
             return TRUE if visit else FALSE
         return self.lowering.node(visit) if visit.keywords else TRUE
 
     def in_place(self) -> Iterator[tuple[Formula, Visit]]:
-        """The schemas that this one applies to the same value, each with its condition.
+        """Yield the schemas that this one applies to the same value, each with its condition.
 
         Under its condition a schema holds wherever this one does.
         """
@@ -210,7 +210,7 @@ class Visit:
 def counting(
     least: str, most: str, made: Callable[[int, int | None], Assertion]
 ) -> Callable[[Visit], Formula]:
-    """What two keywords together ask of a count: one function, so that it is asked once.
+    """Return what two keywords together ask of a count: one function, so that it is asked once.
 
     Register the one result for both keywords: ``lower._one_by_one`` calls a function once.
     """

@@ -73,7 +73,7 @@ def folded_alike(chars: CodePoints) -> CodePoints:
 
 @functools.cache
 def _folding() -> CodePoints:
-    """The characters that do not fold to themselves."""
+    """Return the characters that do not fold to themselves."""
     return CodePoints.of((code_point, code_point) for code_point in unicode_folds())
 
 
@@ -141,7 +141,7 @@ def _within(chars: CodePoints) -> list[int]:
 
 @functools.cache
 def _lower() -> Mapping[int, int]:
-    """The simple lower case of each character whose lower case differs."""
+    """Return the simple lower case of each character whose lower case differs."""
     found: dict[int, int] = {}
     for code_point in range(sys.maxunicode + 1):
         # Only the first of several code points is the simple one: U+0130 becomes i and a dot.

@@ -64,7 +64,7 @@ _LINE_STOP: Final = Alternate((End(), Look(Chars(LINE_END))))
 
 
 def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
-    """The expression that ``text`` writes; ``pointer`` says in errors where the text stands.
+    """Return the expression that ``text`` writes; ``pointer`` says in errors where the text stands.
 
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
     """
@@ -105,7 +105,7 @@ class _Parser(CharacterReader):
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
     def term(self, character: str) -> Regular:
-        """The term that begins with ``character``."""
+        """Return the term that begins with ``character``."""
         start = self.position
         # Assertions are returned at once: in Unicode mode no quantifier may follow, and one that
         # does is refused as a separate term, which has nothing to repeat.
@@ -171,7 +171,7 @@ class _Parser(CharacterReader):
         return self.inside(start)
 
     def modified(self, start: int) -> Regular:
-        """A group in which flags are on or off, as in ``(?i-s:…)``, after its "(?"."""
+        """Return a group in which flags are on or off, as in ``(?i-s:…)``, after its "(?"."""
         found = _MODIFIERS.match(self.text, self.position)
         if found is None:
             if _UNFINISHED.match(self.text, self.position):
@@ -193,7 +193,7 @@ class _Parser(CharacterReader):
         return inner
 
     def inside(self, start: int) -> Regular:
-        """What stands between the parentheses of the group that begins at ``start``."""
+        """Return what stands between the parentheses of the group that begins at ``start``."""
         self.depth += 1
         if self.depth > MAX_GROUP_DEPTH:
             raise LimitExceededError(
@@ -208,7 +208,7 @@ class _Parser(CharacterReader):
         return inner
 
     def quantified(self, item: Regular) -> Regular:
-        """The item with the quantifier that follows it, if one does."""
+        """Return the item with the quantifier that follows it, if one does."""
         start = self.position
         sign = self.text[start : start + 1]
         if sign not in _QUANTIFIERS:
@@ -224,7 +224,7 @@ class _Parser(CharacterReader):
         return Repeat(item, low, high)
 
     def looks_like_bounds(self) -> bool:
-        """Whether the text after a brace is ``n}``, ``n,}`` or ``n,m}``; reads nothing.
+        """Return whether the text after a brace is ``n}``, ``n,}`` or ``n,m}``; reads nothing.
 
         Raises InvalidConstraintError for ``,}`` and ``,m}``, which other dialects take for bounds.
         """
@@ -235,7 +235,7 @@ class _Parser(CharacterReader):
         return _is_number(low) and (not high or _is_number(high)) and (bool(comma) or not high)
 
     def bounds(self, start: int) -> tuple[int, int | None]:
-        """The bounds after a brace at ``start``, which ``looks_like_bounds`` has checked."""
+        """Return the bounds after a brace at ``start``, which ``looks_like_bounds`` has checked."""
         end = self.text.index("}", self.position)
         first, comma, last = self.text[self.position : end].partition(",")
         self.position = end + 1
@@ -269,7 +269,7 @@ def _is_number(text: str) -> bool:
 
 
 def _mentions_end(node: Regular) -> bool:
-    """Whether ``$`` stands anywhere in an expression; this parser makes no other nodes."""
+    """Return whether ``$`` stands anywhere in an expression; this parser makes no other nodes."""
     match node:
         case End():
             return True

@@ -77,7 +77,7 @@ class PatternText:
         )
 
     def shown(self, message: str, position: int) -> str:
-        """The message, and below it the pattern with a caret at the position."""
+        """Return the message, and below it the pattern with a caret at the position."""
         return f"{message}{SourcePosition(self.text, position).picture}"
 
 
@@ -92,11 +92,11 @@ class CharacterReader(PatternText):
         """Whether a class so far contains '[', as a class nested in it would begin."""
 
     def alike(self, chars: CodePoints) -> CodePoints:
-        """The characters, in any case if case is ignored."""
+        """Return the characters, in any case if case is ignored."""
         return folded_alike(chars) if "i" in self.flags else chars
 
     def bracket(self, start: int) -> CodePoints:
-        """The set of a class in brackets, whose '[' stands at ``start`` and has been read.
+        """Return the set of a class in brackets, whose '[' stands at ``start`` and has been read.
 
         Empty for ``[]``, which matches nothing. Case is folded before ``^`` negates the set.
         """
@@ -131,7 +131,7 @@ class CharacterReader(PatternText):
         return ~chars if negated else chars
 
     def class_atom(self) -> int | CodePoints:
-        """One part of a class: a code point, or the set of an escape such as ``\\w``."""
+        """Return one part of a class: a code point, or the set of an escape such as ``\\w``."""
         start = self.position
         character = self.next()
         if character == "[":
@@ -207,7 +207,7 @@ class CharacterReader(PatternText):
         return first
 
     def property_escape(self, start: int, *, negated: bool) -> CodePoints:
-        """The set of ``\\p{…}``, or with ``negated`` of ``\\P{…}``, after its ``p``."""
+        """Return the set of ``\\p{…}``, or with ``negated`` of ``\\P{…}``, after its ``p``."""
         if not self.take("{"):
             self.invalid("'{' has to follow '\\p'", start)
         end = self.text.find("}", self.position)
@@ -223,7 +223,7 @@ class CharacterReader(PatternText):
         return ~chars if negated else chars
 
     def scalar(self, code_point: int, start: int) -> int:
-        """The code point, refused if it is a surrogate."""
+        """Return the code point, refused if it is a surrogate."""
         if 0xD800 <= code_point < 0xE000:
             self.invalid(f"{code_point:#x} is a surrogate, which no text holds alone", start)
         return code_point
@@ -237,7 +237,7 @@ class CharacterReader(PatternText):
         return self.from_hexadecimal(digits, start)
 
     def from_hexadecimal(self, digits: str, start: int) -> int:
-        """The code point that digits write; refused at ``start`` if they write none."""
+        """Return the code point that digits write; refused at ``start`` if they write none."""
         if not digits or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
             self.invalid(f"{digits!r} is not hexadecimal", start)
         # More digits than a code point has would take long to read.

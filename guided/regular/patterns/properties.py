@@ -61,7 +61,7 @@ def unicode_property(text: str) -> CodePoints | None:
 
 
 def property_names() -> tuple[str, ...]:
-    """Everything that ``\\p{…}`` may name, under each of its names."""
+    """Return everything that ``\\p{…}`` may name, under each of its names."""
     names = (f"{kind}={name}" if kind else name for kind, name in _table() if kind != _FOLD)
     return ("Any", "ASCII", "Assigned", *names)
 
@@ -80,7 +80,7 @@ def nearest_property(text: str) -> str | None:
 
 @functools.cache
 def unicode_folds() -> Mapping[int, int]:
-    """The simple case folding, by code point, for those that it changes."""
+    """Return the simple case folding, by code point, for those that it changes."""
     return MappingProxyType(
         {
             code_point: code_point + int(shift)
@@ -98,7 +98,7 @@ def _named(kind: str, name: str) -> CodePoints | None:
 
 
 def _loose(name: str) -> str:
-    """A name without what does not distinguish names (Unicode Standard Annex 44, LM3)."""
+    """Return a name without what does not distinguish names (Unicode Standard Annex 44, LM3)."""
     return "".join(filter(str.isalnum, name.lower()))
 
 
@@ -120,7 +120,7 @@ def _table() -> Mapping[tuple[str, str], str]:
 
 
 def read_ranges(text: str) -> list[tuple[int, int]]:
-    """The ranges that a text of the table names, both ends inclusive, in ascending order."""
+    """Return the ranges that a text of the table names, both ends inclusive, in ascending order."""
     ranges: list[tuple[int, int]] = []
     next_ = 0
     for part in text.split("."):

@@ -60,7 +60,7 @@ _NOT_EMPTY: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
 
 
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
-    """The texts that ``re.fullmatch`` accepts; ``flags`` as ``re.compile`` takes them.
+    """Return the texts that ``re.fullmatch`` accepts; ``flags`` as ``re.compile`` takes them.
 
     Lazy quantifiers are marked as such. Anchors may stand only if the pattern is ``anchored``:
     its text is the whole one. Raises InvalidConstraintError, UnsupportedFeatureError or
@@ -179,7 +179,7 @@ def _symbol(code_point: int, flags: int) -> Chars:
 
 
 def _folded(chars: CodePoints, flags: int) -> CodePoints:
-    """The set in any case if case is ignored; with ``(?a)`` only ASCII letters have two."""
+    """Return the set in any case if case is ignored; with ``(?a)`` only ASCII letters have two."""
     if not flags & _IGNORECASE:
         return chars
     if flags & _ASCII_ONLY:

@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
 
 def split_edges(regular: Regular) -> tuple[Piece, ...]:
-    """The pieces that a terminal is a choice of, without lazy repeats.
+    """Return the pieces that a terminal is a choice of, without lazy repeats.
 
     Raises UnsupportedFeatureError if its edges cannot be split from it, and LimitExceededError.
     """
@@ -125,7 +125,7 @@ def _concatenated(
 def _all_look_away(
     outside: tuple[Regular, ...], inside: tuple[Regular, ...], *, first: bool
 ) -> bool:
-    """Whether ``inside`` looks away at the edge, and all of ``outside`` may be empty.
+    """Return whether ``inside`` looks away at the edge, and all of ``outside`` may be empty.
 
     ``outside`` are the parts between the edge and an optional part, ``inside`` those beyond it.
     ``first`` says that the edge is the beginning.
@@ -165,7 +165,7 @@ def _parts(node: Regular) -> tuple[Regular, ...]:
 
 
 def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
-    """Whether a look-ahead may have no text after it, or a look-behind none before it.
+    """Return whether a look-ahead may have no text after it, or a look-behind none before it.
 
     ``first`` and ``last`` say whether nothing of the text stands before the part, or after it.
     """
@@ -198,7 +198,7 @@ def _is_empty(node: Regular) -> bool:
 
 
 def _is_nullable(node: Regular) -> bool:
-    """Whether a part may have the empty text; look-around has no other text.
+    """Return whether a part may have the empty text; look-around has no other text.
 
     For expressions that ``parse_python_regex`` makes from unanchored patterns, and literals: these
     are made only of Chars, Concat, Alternate, Repeat and Look. It would call all others not
@@ -216,7 +216,7 @@ def _is_nullable(node: Regular) -> bool:
 
 
 def _without_empty(node: Regular) -> Regular:
-    """The texts of a nullable part except the empty one.
+    """Return the texts of a nullable part except the empty one.
 
     Raises UnsupportedFeatureError if that takes more than dropping empty options and raising
     lower bounds, as for a concatenation of several optional parts.
@@ -263,7 +263,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 def without_lazy(node: Regular, rest: Regular = EMPTY_TEXT) -> Regular:
-    """An expression whose lazy repeats end as soon as ``rest``, which follows it, matches.
+    """Return an expression whose lazy repeats end as soon as ``rest``, which follows it, matches.
 
     The result has no lazy repeats. Each further round of a lazy repeat is put after a negative
     look-ahead for ``rest``, as a backtracking matcher tries what follows before another round.
@@ -321,7 +321,7 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
 
 
 def _has_lazy(node: Regular) -> bool:
-    """Whether a lazy repeat stands in an expression, outside its look-around."""
+    """Return whether a lazy repeat stands in an expression, outside its look-around."""
     match node:
         case Concat(parts) | Alternate(parts):
             return any(map(_has_lazy, parts))
