@@ -125,7 +125,7 @@ def _classes_apart(
 def _rule_classes(
     byte_column: NDArray[np.uint8], own: NDArray[np.int32], apart: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int64]]:
-    """The classes of bytes of a rule: those that it distinguishes, and those that are ``apart``.
+    """Return the classes of bytes of a rule: those that it distinguishes, and those ``apart``.
 
     Returns the class of each byte, and by class a class of the network and the first byte in it.
     """

@@ -276,7 +276,7 @@ class _Tail:
         return certain
 
     def _may_be_closed(self) -> bool:
-        """Whether everything may end here, or a special token or a text that is found may begin."""
+        """Return whether everything may end here, or a special token or a text found may begin."""
         machine, end = self._bound.machine, self._end
         if machine.is_accepting(end):
             return True

@@ -40,7 +40,7 @@ _MANY: Final = Program((Step(READ), Step(FORK, 0, 2), Step(MATCH)), ("",))
 def found_texts(
     description: _Description, token_bytes: Sequence[bytes | None], letter: str | None
 ) -> list[dict[bytes, Tokens]] | None:
-    """The added tokens that are found in texts: those found in the text as it stands, then those
+    """Return the added tokens found in texts: those found in the text as it stands, then those
     found once it is normalized.
 
     ``None`` if a find depends on its surroundings, as for a single word, or if a token stands

@@ -59,7 +59,7 @@ class Matcher(Protocol):
         ...
 
     def likely_run(self) -> tuple[TokenId, ...]:
-        """How the bytes that have to come next are most likely spelled; no token is certain."""
+        """Return how the bytes that must come next are most likely spelled; no token is certain."""
         ...
 
     def shortest_end(self) -> tuple[TokenId, ...]:

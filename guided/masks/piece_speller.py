@@ -51,7 +51,7 @@ class PieceSpeller:
         return tokens + self._rest(text[start:], max(begun - start, 0))
 
     def found_in(self, text: bytes, begun: int) -> tuple[Tokens, int]:
-        """The tokens from a place on to the end of the last text that is found, and that end.
+        """Return the tokens from a place on to the end of the last text found, and that end.
 
         No tokens and 0 where none is found. May raise SplitUncertainError.
         """

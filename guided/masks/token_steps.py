@@ -114,7 +114,7 @@ class TokenSteps:
         return forced[:size].tobytes(), after
 
     def by_target(self, state: State, tokens: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """The tokens, all of them allowed, grouped by where they lead; end tokens are left out.
+        """Yield the tokens, all allowed, grouped by where they lead; end tokens are left out.
 
         The tokens of a group lead to the same stack, row and count; their texts may differ.
         """

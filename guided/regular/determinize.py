@@ -113,7 +113,7 @@ def _classes(
     first: NDArray[np.int32],
     ranges: NDArray[np.int32],
 ) -> tuple[CodePoints, ...]:
-    """The classes as sets; ``origin`` has by class the set that it equals, -1 if there is none.
+    """Return the classes as sets; ``origin`` has by class the set that it equals, -1 if none.
 
     ``first`` and ``ranges`` are the ranges of the classes, as ``ranges_by_group`` returns them. An
     existing set is used again: its hash is known, and so is what was made from it.

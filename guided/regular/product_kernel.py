@@ -23,7 +23,7 @@ __all__ = ["completed", "pair_up"]
 def pair_up(
     left: NDArray[np.int32], right: NDArray[np.int32], most: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
-    """All pairs of states that a text leads to, from ``(0, 0)`` on; None for more than ``most``.
+    """Return all pairs of states a text leads to, from ``(0, 0)`` on; None for more than ``most``.
 
     Both tables are complete and have the same classes. Returns the table of the pairs, int32
     ``[pairs, classes]``, and their left and right states, int32 ``[pairs]``.

@@ -31,7 +31,7 @@ _DEAD: Final = -1
 def reaches_end(
     table: NDArray[np.int32], accepting: NDArray[np.bool_], taken: NDArray[np.bool_]
 ) -> bool:
-    """Whether moves on the classes that are ``taken``, bool ``[classes]``, lead 0 to an end."""
+    """Return whether moves on the classes ``taken``, bool ``[classes]``, lead 0 to an end."""
     return len(table) > 0 and bool(_reaches_end(np.ascontiguousarray(table), accepting, taken))
 
 

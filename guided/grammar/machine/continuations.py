@@ -67,7 +67,7 @@ class Continuations:
         return len(self.frames)
 
     def of(self, frames: Frames) -> int:
-        """The continuation with these frames, at least one; raises LimitExceededError when full."""
+        """Return the continuation with these frames, at least one; LimitExceededError when full."""
         key = frozenset(frames.items())
         number = self._numbers.get(key)
         if number is None:

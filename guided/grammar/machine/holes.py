@@ -81,7 +81,7 @@ class Holes:
         return self.fillings[hole].bytes_left(state)
 
     def shortest_end(self, number: int) -> bytes:
-        """Bytes that complete the text of a hole from a state, close to as few as possible."""
+        """Return bytes that complete the text of a hole from a state, nearly as few as possible."""
         hole, state = self.at(number)
         return self.fillings[hole].shortest_end(state)
 

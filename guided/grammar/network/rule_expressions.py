@@ -83,7 +83,7 @@ class RuleExpressions:
             self.blank = Repeat(self._texts(ignored), 0, None)
 
     def of(self, body: Body, written_out: Mapping[str, Body] = _NO_RULES) -> Regular:
-        """The expression of a body; calls of ``written_out`` rules are replaced by their bodies.
+        """Return the expression of a body; calls of ``written_out`` rules become their bodies.
 
         Recursive: bounds hold for how deep bodies nest (``ContextFreeGrammar``) and for how deep
         rules are written out in each other.

@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 MAX_DIGITS: Final = 2_000
+"""Digits of a number in an assertion, on either side of the point."""
 _KEPT_BYTES: Final = 32 * 2**20
 """Bytes of the automata that are kept; one of long numbers takes megabytes."""
 _LEAST: Final = 1_000

@@ -69,9 +69,9 @@ def value_key(value: Json) -> Hashable:
 
 
 def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
-    """The value equals one of these; numbers compare by value, and no boolean is a number.
+    """Return the formula that a value equals one of these; a boolean is no number.
 
-    Without values it is FALSE; equal values count once.
+    Numbers compare by value. Without values it is FALSE; equal values count once.
     """
     spend(len(values))
     scalars = [value for value in breathing(values) if not isinstance(value, dict | list)]
@@ -134,7 +134,7 @@ def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
 
 
 def equals_earlier(about: Unique, formulas: Formulas) -> Formula:
-    """That a value equals one of the earlier items of an array; FALSE if there are none.
+    """Return the formula that a value equals an earlier item of an array; FALSE if there is none.
 
     Strings and numbers are each one list, with their type beside it: a list alone would hold of all
     values of other types.
@@ -150,7 +150,7 @@ def equals_earlier(about: Unique, formulas: Formulas) -> Formula:
 
 
 def differs(about: Unique, formulas: Formulas) -> Formula:
-    """That a value differs from all earlier items of an array."""
+    """Return the formula that a value differs from all earlier items of an array."""
     return formulas.negate(equals_earlier(about, formulas))
 
 

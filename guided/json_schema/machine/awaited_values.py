@@ -230,7 +230,7 @@ class AwaitedValues:
         return found
 
     def possible(self, stack: int, pending: Pending) -> list[int]:
-        """The truth vectors that a value may have: all of them, or only likely ones of very many.
+        """Return the truth vectors that a value may have: all, or only likely ones of very many.
 
         The list may be shared by all stacks with the same asks: it is not to be changed. It
         includes a hint (``ContainerEnds.hints``). A sure value has one ask, which it has to fit:

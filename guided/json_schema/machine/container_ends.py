@@ -128,7 +128,7 @@ class ContainerEnds:
         return found
 
     def _end_by_truth(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
-        """What the search finds for one truth vector where it gives up on all of them together.
+        """Return what the search finds for one truth vector where it gives up on all together.
 
         Tries those that ``parent`` accepts, a known one (``hints``) first; ``None`` for nothing.
         """

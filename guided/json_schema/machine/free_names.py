@@ -37,7 +37,7 @@ class FreeNames:
         self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
 
     def can_close(self, stack: int, row: int, begun: bytes) -> bool:
-        """Whether a name that was begun, and is in ``row``, can become one that is not taken.
+        """Return whether a begun name, now in ``row``, can become one that is not taken.
 
         After _KEY_TRIES names that are taken it returns False, which forbids a name and lets none
         in. A forgotten result is computed again and is the same.
@@ -55,7 +55,7 @@ class FreeNames:
         return found
 
     def ending(self, stack: int, row: int, begun: bytes) -> bytes:
-        """The bytes that close a name that was begun, as one that the object owes if one fits.
+        """Return the bytes that close a begun name, as one that the object owes if one fits.
 
         Only for states that a machine has entered: these leave a name, which for a rare one
         ``can_close`` has found. More names are tried than can be refused, so one of them is it.

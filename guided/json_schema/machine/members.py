@@ -65,7 +65,7 @@ class MemberRules:
         return self._of_one[key]
 
     def _said_by(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:
-        """What an assertion about members asks of the value of a name: all of it has to hold.
+        """Return what an assertion about members asks of the value of a name: all of it must hold.
 
         The rest is asked only if neither the name nor a pattern is listed for it. Never empty.
         The caller joins formulas that occur twice.

@@ -51,7 +51,7 @@ class ObjectEnding:
         """The other members chosen so far: by key what the value fits, and the class of the key."""
 
     def text(self) -> bytes | None:
-        """The members that are owed, then those that make an assertion fail, then further ones.
+        """Return the members owed, then those that make an assertion fail, then further ones.
 
         Includes the closing brace; ``None`` if no members were found. To be called once, before
         anything else: it sets the lists that the other methods read. Names that have to be there

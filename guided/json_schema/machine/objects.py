@@ -313,11 +313,11 @@ class ObjectRules:
         return bool(frame.written >> place & 1) if self.any_order else place <= frame.written
 
     def has(self, frame: ObjectFrame, name: str) -> bool:
-        """Whether an object has a member that is still owed; none of these is passed over."""
+        """Return whether an object has a member still owed; none of these is passed over."""
         return self.is_passed(frame, self.orders[frame.order].index[name])
 
     def owed(self, frame: ObjectFrame, plain: Plain) -> int | None:
-        """The place of the first name that an object needs and does not have; ``None`` for none.
+        """Return the place of the first name that an object needs and does not have; else ``None``.
 
         ``plain`` is that of the frame.
         """

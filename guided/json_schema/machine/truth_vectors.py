@@ -93,7 +93,7 @@ class TruthVectors:
         )
 
     def possible(self, asks: tuple[Formula, ...]) -> list[int]:
-        """The truth vectors that a value may have: all of them, or only likely ones of very many.
+        """Return the truth vectors that a value may have: all, or only likely ones of very many.
 
         Among all, that of a value that fits every formula comes first. The list is not to be
         changed.

@@ -93,7 +93,7 @@ class Dialects:
         return self._known[uri]
 
     def _custom(self, uri: str, metaschema: dict[str, Json]) -> Dialect:
-        """The dialect of a metaschema of the caller: the vocabularies of its draft that it lists.
+        """Return the dialect of a metaschema of the caller: the vocabularies of its draft it lists.
 
         Only its own ``$vocabulary`` lists them (2020-12, core, section 8.1.2): ``$schema``, which
         says how the metaschema is read, determines the draft, and the dialect where none are

@@ -70,7 +70,7 @@ def _properties(visit: Visit) -> Formula:
     found = {pattern: _found_in(pattern, names) for pattern in patterns}
 
     def with_patterns(evaluated: Sequence[Regular]) -> Iterator[Formula]:
-        """Everything that has to hold if the ``evaluated`` patterns evaluate and no others do.
+        """Yield everything that must hold if the ``evaluated`` patterns evaluate and no others do.
 
         First for members that no schema names: they fit ``rest``, unless one of the patterns
         matches their names. Then, for each name that is not evaluated in any case: the member fits
