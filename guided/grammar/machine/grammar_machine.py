@@ -167,7 +167,8 @@ class GrammarMachine(PushdownMachine):
     def resolve(self, stack: int, action: int) -> tuple[int, int]:
         """The stack and the row after an exit action; EXACT where the stack is truncated there.
 
-        The row may be one that reads no byte, see ``_settled``. Kept for each stack and action.
+        The row may be one that reads no byte, see ``_settled``. Results are kept for each stack and
+        action.
         """
         found = self._resolved.get((stack, action))
         if found is None:

@@ -109,8 +109,8 @@ def number_syntax(
 def shortest_spellings() -> Dfa:
     """Return every number once: without an exponent and without zeros that end a fraction.
 
-    Kept for the process, and not to be changed. Used to count numbers, which have infinitely many
-    spellings.
+    The result is kept for the process, and must not be changed. It serves to count numbers,
+    which have infinitely many spellings.
     """
     syntax = number_syntax(canonical=True, most_whole=None, most_fraction=None)
     fraction, zeros = 1, 2

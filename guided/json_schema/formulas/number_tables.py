@@ -80,7 +80,7 @@ class NumberTable:
 def only_holding(table: NumberTable) -> NumberTable:
     """Return the table that leaves undecided the numbers for which this one fails.
 
-    Kept by the identity of the table, and shared.
+    Results are kept by the identity of the table, and shared.
     """
     label = np.where(table.label == HOLDS, HOLDS, DEAD).astype(np.int32)
     return NumberTable(*minimal(table.next, label))

@@ -89,8 +89,8 @@ class AwaitedValues:
     def closed(self, stack: int) -> int:
         """Return the truth vector of a container that closes here.
 
-        Kept by stack: only its frame decides it. It is returned even if the container may not
-        close.
+        Results are kept by stack: only its frame decides it. It is returned even if the container
+        may not close.
         """
         found = self._closed.get(stack)
         if found is None:
@@ -158,8 +158,8 @@ class AwaitedValues:
     def has_completion(self, stack: int) -> bool:
         """Return whether some value leaves a completion; the first one found suffices.
 
-        Kept by stack until ``enter_by_value`` gives a hint for it. ``False`` may mean that a search
-        gave up.
+        Results are kept by stack until ``enter_by_value`` gives a hint for it. ``False`` may mean
+        that a search gave up.
         """
         found = self._completable.get(stack)
         if found is None:
@@ -204,7 +204,7 @@ class AwaitedValues:
     def accepts(self, stack: int, truth: int) -> bool:
         """Return whether a value with this truth vector leaves a completion.
 
-        Kept by stack and truth vector, and final: stack transitions rely on it.
+        Results are kept by stack and truth vector, and are final: stack transitions rely on it.
         """
         # Containers have truth vectors that are not among the likely ones.
         key = (stack, truth)
@@ -246,8 +246,9 @@ class AwaitedValues:
         """Whether the containers around a value with this truth vector can still be completed.
 
         If later items have to differ from it, an example stands for all values of the vector.
-        Kept by ``accepted`` and ``accepts``, not here. A sure value has only one ask, so 1 is the
-        truth vector of all that fit; whatever marks a value as sure must guarantee that.
+        Results are kept by ``accepted`` and ``accepts``, not here. A sure value has only one ask,
+        so 1 is the truth vector of all that fit; whatever marks a value as sure must guarantee
+        that.
         """
         pending = self.pending(stack)
         if is_sure(pending):

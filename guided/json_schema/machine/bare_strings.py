@@ -144,7 +144,7 @@ def _spelled(text: str | SpecialToken) -> bytes:
 def _block_of(asked: BareString, grammar: JsonGrammar, missing: frozenset[int]) -> Block:
     """The strings that fit, each up to the first end; a greatest length is counted separately.
 
-    Kept for the whole process, once for all bounds.
+    Results are kept for the whole process, once for all bounds.
     """
     ask = Restriction(grammar.formulas).to(JsonType.STRING, grammar.root)
     rest, high = _without_bound(ask, grammar.formulas)

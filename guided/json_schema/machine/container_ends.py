@@ -92,8 +92,8 @@ class ContainerEnds:
     def can_end(self, frame: Frame, parent: int) -> bool:
         """Whether something completes a container inside ``parent``, as far as searches find.
 
-        Kept by frame and ``want``, so the result is always the same, unless ``inherit`` brings a
-        completion that no search found.
+        Results are kept by frame and ``want``, so the result is always the same, unless ``inherit``
+        brings a completion that no search found.
         """
         assert not isinstance(frame, Pending)
         key = (frame, self.want(frame, parent))
@@ -109,8 +109,8 @@ class ContainerEnds:
     def end_of(self, frame: Frame, parent: int) -> bytes | None:
         """Return what completes a container inside ``parent``, ``None`` if nothing was found.
 
-        Kept by frame and ``want``, except for very long ones. ``can_end`` keeps the result that
-        nothing was found; then no further search is made.
+        Results are kept by frame and ``want``, except for very long ones. ``can_end`` keeps the
+        result that nothing was found; then no further search is made.
         """
         assert not isinstance(frame, Pending)
         want = self.want(frame, parent)

@@ -42,7 +42,7 @@ class MemberRules:
     def of_all(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
         """Return what several assertions together ask of the value of a name.
 
-        Kept by the assertions and the name; without assertions it is TRUE.
+        Results are kept by the assertions and the name; without assertions the result is TRUE.
         """
         if len(members) == 1:
             return self.of_one(members[0], name)
@@ -55,8 +55,8 @@ class MemberRules:
     def of_one(self, leaf: Leaf, name: str | NameClass) -> Formula:
         """Return what one assertion asks of the value of a name.
 
-        Kept by assertion and name. Small nodes are written out (``Sharing``), so that equal ones
-        meet.
+        Results are kept by assertion and name. Small nodes are written out (``Sharing``), so that
+        equal ones meet.
         """
         key = (leaf, name)
         if key not in self._of_one:

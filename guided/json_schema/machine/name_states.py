@@ -100,7 +100,7 @@ class NameStates:
     def _outside(self, content: int, names: tuple[str, ...]) -> frozenset[str]:
         """Return the names that the states of the content do not spell.
 
-        Kept by content and names: rows that were laid down never change.
+        Results are kept by content and names: rows that were laid down never change.
         """
         found = self._outsides.get((content, names))
         if found is None:

@@ -159,9 +159,9 @@ class NextNames:
     def _classes_of_plain(self, frame: ObjectFrame, plain: Plain) -> frozenset[int]:
         """Return the classes of other names that may come next.
 
-        Kept by ``plain`` alone: there is one of these for each goal, and the goal of a plain object
-        stays the same with every member, and so do the classes. Which names are taken changes, and
-        is checked each time.
+        Results are kept by ``plain`` alone: there is one of these for each goal, and the goal of a
+        plain object stays the same with every member, and so do the classes. Which names are taken
+        changes, and is checked each time.
         """
         found = self._classes.get(plain)
         if found is None:

@@ -71,8 +71,8 @@ class NumberRules:
     def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
         """Return the spellings of numbers that have some truth vectors; ``None`` if there are none.
 
-        Kept for the whole process: other schemas get the same block, so it must not be changed.
-        ``key`` has to contain all that ``_new_block`` depends on.
+        Results are kept for the whole process: other schemas get the same block, so it must not be
+        changed. ``key`` has to contain all that ``_new_block`` depends on.
         """
         digits = (self.options.spelling, self.options.max_number_digits, self.missing)
         key = ("number", digits, tuple(map(self._signatures.of, asks)), truths)

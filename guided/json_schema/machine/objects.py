@@ -144,7 +144,7 @@ class ObjectRules:
     def name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
         """Await the value of a spelled-out name; ``None`` if it must not stand here.
 
-        Kept by frame and name. The name has to be in the order of the object.
+        Results are kept by frame and name. The name has to be in the order of the object.
         """
         key = (frame, name)
         if key not in self._awaited:
@@ -299,7 +299,8 @@ class ObjectRules:
     def plain(self, frame: ObjectFrame) -> Plain | None:
         """Return the simple form of what an object has to fit; ``None`` if it is not a plain one.
 
-        Kept by goal: equal goals return the same object, which other caches use as their key.
+        Results are kept by goal: equal goals return the same object, which other caches use as
+        their key.
         """
         if not frame.must:
             return None

@@ -57,7 +57,7 @@ class Sharing:
     def of(self, formula: Formula) -> Formula:
         """Return the formula of a node instead of the node, if that is small.
 
-        Kept by node. Anything else is returned as it is.
+        Results are kept by node. Anything else is returned as it is.
         """
         if not isinstance(formula, SchemaNode):
             return formula
@@ -143,8 +143,8 @@ class Restriction:
     def to(self, kind: JsonType, formula: Formula) -> Formula:
         """Return what ``formula`` asks of values of this type: nodes resolved, other types removed.
 
-        Kept by type and formula. Formulas inside assertions are left as they are: they are about
-        other values.
+        Results are kept by type and formula. Formulas inside assertions are left as they are: they
+        are about other values.
         """
         known = self._known[kind]
         found = known.get(formula)
@@ -275,7 +275,7 @@ class Restriction:
     def boolean(self, formula: Formula, value: bool) -> bool:
         """Return whether a boolean fits: what is left for booleans asks only about their values.
 
-        Kept by formula and value; a constant is left once every leaf is decided.
+        Results are kept by formula and value; a constant is left once every leaf is decided.
         """
         key = (formula, value)
         if key not in self._booleans:

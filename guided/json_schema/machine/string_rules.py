@@ -190,8 +190,9 @@ class StringRules(StringAutomata):
         """JSON strings, with their quotes; ``None`` if there are none.
 
         ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
-        automaton that grows too large. Kept for the whole process: other schemas get the same
-        block, so it must not be changed. ``key`` has to contain all that ``_new_block`` depends on.
+        automaton that grows too large. Results are kept for the whole process: other schemas get
+        the same block, so it must not be changed. ``key`` has to contain all that ``_new_block``
+        depends on.
         """
         key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), truths)
         return shared_block(key, lambda: self._new_block(asks, truths, key))

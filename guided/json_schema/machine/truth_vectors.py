@@ -60,8 +60,8 @@ class TruthVectors:
     def as_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
         """Return the formula that the goals hold exactly as one of the truth vectors says.
 
-        Without truth vectors it is FALSE. Kept by goals and truth vectors as they are given, so the
-        same vectors in another order are computed again.
+        Without truth vectors it is FALSE. Results are kept by goals and truth vectors as they are
+        given, so the same vectors in another order are computed again.
         """
         if truths == (1,) and len(goals) == 1:  # the one goal holds
             return goals[0]

@@ -104,7 +104,7 @@ def known_formats() -> tuple[str, ...]:
 def format_regular(name: str) -> Regular | None:
     """Return the expression for a whole string of this format, ``None`` for an unknown format.
 
-    Kept for the process, as the larger ones take long to make.
+    Results are kept for the process, as the larger ones take long to make.
     """
     if name in _BUILDERS:
         return _BUILDERS[name]()

@@ -365,7 +365,8 @@ def _marks() -> CodePoints:
 def _valid() -> CodePoints:
     """PVALID of RFC 5892, without the hyphen.
 
-    Kept for the process; it includes only code points of ``_BLOCKS``, and no capital letters.
+    The result is kept for the process. It includes only code points of ``_BLOCKS``, and no
+    capital letters.
     """
     found = (c for c in _code_points() if _is_stable(chr(c)))
     valid = CodePoints.of((c, c) for c in (*found, *map(ord, _PVALID_EXCEPTIONS)))
